@@ -1,0 +1,36 @@
+//! Python's view of the engine: thin wrappers that release the GIL around the kernels.
+#![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
+
+use pyo3::prelude::*;
+
+use crate::error::Error;
+
+/// The Rust engine of `discreet`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let class = match error {
+            Error::Parameter(_) => "ParameterError",
+            Error::Schema(_) => "SchemaError",
+            Error::Input(_) => "InputError",
+            Error::Entropy => "EntropyError",
+            Error::Resource(_) => "ResourceError",
+        };
+        let text = error.to_string();
+        Python::attach(|py| {
+            let made = py
+                .import("discreet.errors")
+                .and_then(|module| module.getattr(class))
+                .and_then(|class| class.call1((text,)));
+            match made {
+                Ok(value) => PyErr::from_value(value),
+                Err(error) => error,
+            }
+        })
+    }
+}

@@ -1,0 +1,35 @@
+//! What a kernel refuses. Messages are constant or name a parameter: never a value from the data.
+
+use std::fmt;
+
+/// Why a kernel did not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A parameter is outside the range that the theorem allows.
+    Parameter(&'static str),
+    /// A column is missing or has a type that cannot be a user or an item.
+    Schema(String),
+    /// The data could not be read or contradicts its own layout.
+    Input(&'static str),
+    /// The operating system gave no randomness.
+    Entropy,
+    /// The machine gave no more memory or time.
+    Resource(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
+            Self::Schema(text) => f.write_str(text),
+            Self::Entropy => f.write_str(
+                "the operating system refused to give randomness; nothing was released",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The result of a kernel.
+pub type Result<T> = std::result::Result<T, Error>;
