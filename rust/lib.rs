@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
-//! group count top              rows of (user, item) -> exact distinct users per item -> the largest
-//! selection price_list         counts and prices -> which row is chosen -> a whole release
+//! column group pairs count      rows of (user, item) -> exact distinct users per item
+//! labels top                   the items and their one order
+//! gumbel price_list            counts and prices -> which row is chosen -> a whole release
 //! noise                        exact integer samplers, one distribution a file
 //! rng                          one fresh ChaCha20 per release
 //! error                        what a kernel refuses
@@ -13,8 +14,17 @@
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+pub mod column;
+pub mod count;
 pub mod error;
+pub mod group;
+pub mod gumbel;
+pub mod labels;
+pub mod noise;
+pub mod pairs;
+pub mod price_list;
 pub mod rng;
+pub mod top;
 
 #[cfg(feature = "python")]
 mod bindings;

@@ -1,6 +1,13 @@
 //! Python's view of the engine: thin wrappers that release the GIL around the kernels.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
+mod count;
+mod price_list;
+mod rng;
+mod stream;
+mod table;
+mod values;
+
 use pyo3::prelude::*;
 
 use crate::error::Error;
@@ -9,6 +16,10 @@ use crate::error::Error;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<rng::PyRng>()?;
+    count::register(module)?;
+    price_list::register(module)?;
+    table::register(module)?;
     Ok(())
 }
 

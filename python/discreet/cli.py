@@ -1,0 +1,213 @@
+"""The command `discreet`: rows to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+import discreet
+from discreet import demo as demonstration
+from discreet import export, report
+from discreet.engines import local
+from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
+
+__all__ = ["main"]
+
+_TABLE_ROWS = 40
+_EXIT = {ParameterError: 2, BudgetExceeded: 3}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits: 0 done, 1 input or other error, 2 parameters, 3 budget, 130 interrupt."""
+    sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        with _sigterm_as_interrupt():
+            return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except DiscreetError as error:
+        click.echo(f"discreet: {error}", err=True)
+        return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("discreet: interrupted; nothing was published", err=True)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except MemoryError:
+        click.echo("discreet: out of memory; nothing was published", err=True)
+        return 1
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Lets a polite kill clean up as Ctrl-C does."""
+    import signal
+
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(discreet.__version__, prog_name="discreet")
+def cli() -> None:
+    """Publish counts of items with differential privacy, when nobody knows the items in advance.
+
+    Try `discreet demo` first: it needs no data.
+    """
+
+
+@cli.command()
+@click.argument("file", required=False)
+@click.option("--user", required=True, metavar="COLUMN", help="The column of users: integers or text.")
+@click.option("--item", required=True, metavar="COLUMN", help="The column of items: integers or text.")
+@click.option("--rho", type=float, help="The privacy cost, in delta-approximate rho-zCDP.")
+@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
+@click.option("--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users.")
+@click.option("--relative-error", type=float, default=0.1, show_default=True, help="How close counts should be.")
+@click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see.")
+@click.option("--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call.")
+@click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call.")
+@click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE.")
+@click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format.")
+@click.option("-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows.")
+@click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only.")
+def count(
+    file: str | None, sql: str | None, output: str | None, form: str | None, quiet: bool, **parameters: Any
+) -> None:
+    """How many users have each item of FILE, to a relative error, with no bound on a user's items.
+
+    FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
+    empty user or item are left out. By Private Count Release (Rogers 2024).
+
+    \b
+    discreet count visits.parquet --user user --item page --rho 1 --delta 1e-6
+    discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
+    """
+    if (file is None) == (sql is None):
+        raise click.UsageError("give exactly one of FILE and --sql")
+    if output is None and form == "parquet":
+        raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
+    if output is not None and (form or "") not in ("", Path(output).suffix.lower().removeprefix(".")):
+        raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+    with _source(file, sql) as data, report.progress(quiet) as progress:
+        release = discreet.count(data, progress=progress, **parameters)
+    if output is not None:
+        release.write(output)
+    elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
+        click.echo(report.table(release, shown=_TABLE_ROWS), nl=False)
+    else:
+        click.echo(export.text(release.columns, release.header, form or "csv"), nl=False)
+    if not quiet:
+        for line in report.guarantee_lines(release):
+            click.echo(line, err=True)
+
+
+@contextmanager
+def _source(file: str | None, sql: str | None) -> Iterator[Any]:
+    """The data that a command names; standard input passes through a temporary file of the user's own."""
+    if sql is not None:
+        yield local.query(sql)
+    elif file != "-":
+        yield file
+    else:
+        with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+            start = sys.stdin.buffer.read(4)
+            path = Path(folder) / ("stdin.parquet" if start == b"PAR1" else "stdin.csv")
+            try:
+                with path.open("xb") as copy:
+                    copy.write(start)
+                    shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+            except OSError:
+                raise InputError("cannot keep standard input: the temporary folder is full or read-only") from None
+            if path.stat().st_size == 0:
+                raise InputError("cannot read standard input: it is empty")
+            yield str(path)
+
+
+@cli.command()
+@click.option("--rho", type=float, default=1.0, show_default=True, help="The privacy cost.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="The chance that the promise may fail.")
+@click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
+def demo(rho: float, delta: float, write: str | None) -> None:
+    """Makes a synthetic log, counts it with differential privacy and shows the result."""
+    log = demonstration.synthetic_log()
+    table = log.table
+    click.echo(f"A synthetic log: {len(log.users):,} visits by 20,000 users to 50,000 pages.", err=True)
+    if write is not None:
+        export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
+    release = discreet.count(table, user="user", item="item", rho=rho, delta=delta)
+    click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
+    for line in report.guarantee_lines(release):
+        click.echo(line, err=True)
+    example = write or "FILE"
+    click.echo(
+        f"Now your own: discreet count {example} --user user --item item --rho {rho:g} --delta {delta:g}", err=True
+    )
+
+
+@cli.command()
+def doctor() -> None:
+    """Checks that this installation works and says what it found."""
+    failed = 0
+    for name, check in _CHECKS.items():
+        try:
+            click.echo(f"ok      {name}: {check()}")
+        except Exception as error:  # whatever is broken is reported, not raised
+            failed += 1
+            click.echo(f"FAILED  {name}: {type(error).__name__}: {error}")
+    if failed:
+        raise click.ClickException("this installation does not work; install discreet again in a fresh environment")
+
+
+def _check_count() -> str:
+    data = {"user": [1, 1, 2, 3], "item": ["a", "a", "a", "b"]}
+    release = discreet.count(data, user="user", item="item", rho=0.1, delta=1e-6)
+    return f"a table of four rows was counted and {len(release)} items were released"
+
+
+def _check_duckdb() -> str:
+    import duckdb
+
+    labels, counts = local.count(local.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i")
+    if counts.tolist() != [1]:
+        raise RuntimeError("a table of one row was not counted as one")
+    return f"version {duckdb.__version__} scans"
+
+
+def _check_entropy() -> str:
+    from discreet._core import Rng
+
+    if Rng().bits64() == Rng().bits64():
+        raise RuntimeError("two streams are equal")
+    return "the operating system gives randomness"
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "discreet": lambda: f"version {discreet.__version__}",
+    "python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    "numpy": lambda: str(sys.modules["numpy"].__version__),
+    "duckdb": _check_duckdb,
+    "entropy": _check_entropy,
+    "count": _check_count,
+}

@@ -1,0 +1,110 @@
+"""Files by path or glob: what they are, what their columns are called, and what is refused unread."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import glob
+import gzip
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import InputError, SchemaError
+
+__all__ = ["Source", "csv_header", "find", "require_columns"]
+
+_FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Regular files of one form."""
+
+    shown: str
+    """The path or glob as it was given."""
+    paths: list[str]
+    """Every file, with the characters that a glob would read escaped."""
+    form: str
+    """"parquet" or "CSV"."""
+    delimiter: str = ","
+
+
+def find(path: str | os.PathLike[str]) -> Source:
+    """The files that a path or glob names.
+
+    Raises InputError, which names the path, where there are none or one is not a regular file, and for
+    the address of something elsewhere.
+    """
+    shown = os.fspath(path)
+    if not isinstance(shown, str):
+        shown = os.fsdecode(shown)
+    if "://" in shown:
+        raise InputError(f"cannot read {shown}: only files of this machine are read; download it first")
+    literal = os.path.exists(shown) or "\0" in shown  # noqa: PTH110 - a path is text here, and may hold a glob
+    found = [shown] if literal else sorted(glob.glob(shown, recursive=True))
+    if not found:
+        raise InputError(f"cannot read {shown}: no such file")
+    forms = {_form(name) for name in found}
+    if len(forms) > 1:
+        raise InputError(f"cannot read {shown}: it matches files of different forms")
+    for name in found:
+        _require_readable(name)
+    form, delimiter = forms.pop()
+    return Source(shown=shown, paths=[glob.escape(name) for name in found], form=form, delimiter=delimiter)
+
+
+def _form(name: str) -> tuple[str, str]:
+    suffix = Path(name.lower().removesuffix(".gz")).suffix
+    if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
+        raise InputError(f"cannot read {name}: its suffix must be .parquet, .csv, .tsv or .csv.gz")
+    return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
+
+
+def _require_readable(name: str) -> None:
+    try:
+        status = Path(name).stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"cannot read {name}: it is not a regular file")
+        with Path(name).open("rb"):
+            pass
+    except (OSError, ValueError):
+        raise InputError(f"cannot read {name}: it does not exist or may not be read") from None
+    if status.st_size == 0:
+        raise InputError(f"cannot read {name}: it is empty")
+
+
+def csv_header(source: Source) -> list[str]:
+    """The column names that all files of a CSV source begin with."""
+    headers = [_first_record(name, source.delimiter) for name in source.paths]
+    if any(header != headers[0] for header in headers):
+        raise SchemaError(f"the files of {source.shown} do not all have the same header")
+    if len({name.lower() for name in headers[0]}) < len(headers[0]):
+        raise SchemaError(f"the header of {source.shown} has duplicate names; rename its columns")
+    return headers[0]
+
+
+def _first_record(escaped: str, delimiter: str) -> list[str]:
+    name = glob.glob(escaped)[0]
+    opener = gzip.open if name.lower().endswith(".gz") else open
+    try:
+        with opener(name, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+            return next(csv.reader(lines, delimiter=delimiter))
+    except (OSError, EOFError, csv.Error, StopIteration):
+        raise InputError(f"cannot read {name} as CSV") from None
+
+
+def require_columns(names: Iterable[str], wanted: list[str]) -> None:
+    """Raises SchemaError, with the near miss, unless each wanted name is there exactly once."""
+    known = Counter(names)
+    for name in wanted:
+        if known[name] > 1:
+            raise SchemaError(f"there is more than one column {name!r}; rename all but one")
+        if not known[name]:
+            near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1)
+            meant = next((k for k in known if near and k.lower() == near[0]), None)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            raise SchemaError(f"there is no column {name!r}{hint}")

@@ -1,0 +1,166 @@
+"""This machine: DuckDB scans files, everything else arrives as an Arrow stream; Rust counts.
+
+DuckDB's own error texts are never passed on, since they quote cells of the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import _core
+from discreet.engines import files
+from discreet.errors import InputError, ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from numpy.typing import NDArray
+
+__all__ = ["count", "query", "write_parquet"]
+
+Counts = tuple[_core.Labels, "NDArray[np.int64]"]
+Progress = Callable[[int], None]
+
+
+def count(data: Any, *, user: str, item: str, progress: Progress | None = None) -> Counts:
+    """The distinct users of each item of `data`: labels, and counts as int64, in no particular order.
+
+    `data`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays. Raises SchemaError for
+    columns that cannot be used, InputError where the data cannot be read.
+    """
+    for name, value in (("user", user), ("item", item)):
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} must be the name of a column")
+    if user == item:
+        raise ParameterError("user and item must be two different columns")
+    if isinstance(data, str | os.PathLike):
+        data = scan(data, [user, item])
+    if isinstance(data, dict):
+        files.require_columns(data, [user, item])
+        return _core.count_pairs(data[user], data[item])
+    return _count_frame(data, user, item, progress)
+
+
+def _count_frame(data: Any, user: str, item: str, progress: Progress | None) -> Counts:
+    library = type(data).__module__.partition(".")[0].lstrip("_")
+    if library == "polars" and hasattr(data, "collect"):
+        files.require_columns(data.collect_schema().names(), [user, item])
+        data = data.select([user, item]).collect()
+    names = _names(data)
+    if names is not None:
+        files.require_columns(names, [user, item])
+    try:
+        if library == "polars":
+            data = data.select([user, item])
+        elif library == "duckdb":
+            data = data.project(f"{_quoted(user)}, {_quoted(item)}")
+        elif library == "pandas":
+            data = data[[user, item]]
+        if hasattr(data, "__arrow_c_stream__"):
+            stream = data.__arrow_c_stream__()
+            return _core.count_distinct(stream, user, item, progress=progress)
+    except ImportError:
+        pass  # pandas needs pyarrow for its stream; without it the columns are read one by one
+    except Exception as error:
+        if type(error).__module__.partition(".")[0].lstrip("_") in ("duckdb", "polars", "pyarrow", "pandas"):
+            raise InputError(f"the {library} table could not be read; check its connection and query") from None
+        raise
+    if library == "pandas":
+        return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy())
+    raise ParameterError(
+        "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
+        f"not {type(data).__name__}"
+    )
+
+
+def _names(data: Any) -> list[str] | None:
+    """The column names of a frame, where it tells them."""
+    names = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if names is None:
+        names = getattr(getattr(data, "schema", None), "names", None)
+    return names if names is None else [name for name in names if isinstance(name, str)]
+
+
+def connect() -> DuckDBPyConnection:
+    """A private in-memory DuckDB that loads nothing from outside."""
+    import duckdb
+
+    options = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(config=options)
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
+    """A relation over the named columns of a Parquet or CSV file, or of all files that match a glob."""
+    import duckdb
+
+    source = files.find(path)
+    wanted = ", ".join(_quoted(name) for name in columns)
+    connection = connect()
+    try:
+        if source.form == "parquet":
+            relation = connection.sql("SELECT * FROM read_parquet($1)", params=[source.paths])
+            files.require_columns(relation.columns, columns)
+            return relation.project(wanted)
+        names = files.csv_header(source)
+        files.require_columns(names, columns)
+        types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+        return connection.sql(
+            f"SELECT {wanted} FROM read_csv($1, columns = {{{types}}}, delim = {_literal(source.delimiter)}, "
+            "header = true, auto_detect = false, quote = '\"', escape = '\"', nullstr = '', "
+            "allow_quoted_nulls = false, ignore_errors = true, null_padding = false)",
+            params=[source.paths],
+        )
+    except duckdb.Error:
+        raise InputError(f"cannot read {source.shown} as {source.form}") from None
+
+
+def query(sql: str) -> DuckDBPyRelation:
+    """The relation of a SQL query over files, run by DuckDB.
+
+    Raises SchemaError where the query itself is wrong, with DuckDB's text, which then speaks of the query
+    alone; InputError, without it, where a file cannot be read.
+    """
+    import duckdb
+
+    try:
+        relation = connect().sql(sql)
+    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+        raise SchemaError(f"the query is not valid: {str(error).splitlines()[0]}") from None
+    except duckdb.Error:
+        raise InputError("the query could not be run; check that its files exist and can be read") from None
+    if relation is None:
+        raise SchemaError("the query must be a SELECT")
+    return relation
+
+
+def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
+    """Writes columns to a Parquet file."""
+    connection = connect()
+    connection.register("released", _Stream(list(columns)))
+    connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+
+
+class _Stream:
+    """Columns as an object that DuckDB can scan."""
+
+    def __init__(self, columns: list[tuple[str, Any, str]]) -> None:
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return _core.arrow_stream(self._columns)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

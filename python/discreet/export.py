@@ -1,0 +1,85 @@
+"""Published columns as CSV, JSON and Parquet, and labels as text that is safe to show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from discreet.engines import local
+from discreet.errors import InputError, ParameterError
+
+__all__ = ["FORMATS", "plain_text", "text", "write"]
+
+Column = tuple[str, Any, str]
+
+FORMATS = ("csv", "json", "jsonl", "parquet")
+"""What rows can be written as."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def plain_text(label: object) -> str:
+    """A label as one line of text without control characters; bytes that are not UTF-8 show as escapes."""
+    shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+
+
+def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
+    """The columns in one of the text formats."""
+    out = io.StringIO(newline="")
+    _WRITERS[form](out, columns, header)
+    return out.getvalue()
+
+
+def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
+    """Writes the columns in the format that the suffix names, whole or not at all."""
+    target = Path(path)
+    form = target.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
+            draft = Path(folder) / "draft"
+            if form == "parquet":
+                local.write_parquet(draft, columns)
+            else:
+                draft.write_text(text(columns, header, form), encoding="utf-8", newline="")
+            draft.replace(target)
+    except OSError:
+        raise InputError(f"cannot write {target}") from None
+
+
+def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:
+    lists = [values if isinstance(values, list) else values.tolist() for _, values, _ in columns]
+    for row in zip(*lists, strict=True):
+        yield tuple(v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else v for v in row)
+
+
+def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+    """RFC 4180; a text cell that a spreadsheet would run as a formula starts with an apostrophe."""
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([name for name, _, _ in columns])
+    for row in _rows(columns):
+        writer.writerow(["'" + v if isinstance(v, str) and v.startswith(_FORMULA) else v for v in row])
+
+
+def _jsonl(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+    names = [name for name, _, _ in columns]
+    for row in _rows(columns):
+        out.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
+
+
+def _json(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+    names = [name for name, _, _ in columns]
+    rows = [dict(zip(names, row, strict=True)) for row in _rows(columns)]
+    json.dump({**header, "rows": rows}, out, ensure_ascii=False, indent=1)
+    out.write("\n")
+
+
+_WRITERS = {"csv": _csv, "json": _json, "jsonl": _jsonl}

@@ -1,0 +1,153 @@
+"""`Histogram`: how many users have each item. SENSITIVE: it is exact and shows nothing of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import numpy as np
+
+from discreet import _core
+from discreet.engines import local
+from discreet.errors import ParameterError
+from discreet.privacy import Sensitivity, require_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["COUNT_LIMIT", "Histogram"]
+
+COUNT_LIMIT = 2**35
+"""The largest count that a histogram holds: more users than there are people."""
+
+
+class Histogram:
+    """Items with exact counts, in descending order, and what one user can change in them.
+
+    A histogram is as private as the data it was made of. It has no length, no order and no repr that
+    depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
+    """
+
+    __slots__ = ("_complete", "_counts", "_labels", "_sensitivity")
+
+    _labels: _core.Labels
+    _counts: NDArray[np.int64]
+    _complete: bool
+    _sensitivity: Sensitivity
+
+    def __init__(self) -> None:
+        raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
+
+    @classmethod
+    def from_table(
+        cls,
+        data: Any,
+        *,
+        user: str,
+        item: str,
+        k_bar: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Histogram:
+        """Counts the distinct users of each item in a table of (user, item) rows.
+
+        `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
+        (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and `item` name its
+        columns: integers or text, of which a row with a NULL is dropped. `k_bar` keeps only the k_bar + 1
+        largest counts, which bounds memory; a mechanism then needs that k_bar or a smaller one.
+        `progress` is called now and then with the number of rows read.
+
+        Raises SchemaError for a column that is missing or of another type, InputError for a file that
+        cannot be read, ParameterError for a k_bar below 1.
+        """
+        if k_bar is not None:
+            k_bar = require_whole("k_bar", k_bar, 1)
+        labels, counts = local.count(data, user=user, item=item, progress=progress)
+        limit = None if k_bar is None else k_bar + 1
+        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), limit=limit)
+
+    @classmethod
+    def from_pairs(cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any]) -> Histogram:
+        """Counts the distinct users of each item in two equally long arrays of integers or text.
+
+        A pair in which either is None is dropped. Raises SchemaError for other or mixed types,
+        ParameterError for unequal lengths.
+        """
+        labels, counts = _core.count_pairs(users, items)
+        return cls._of(labels, counts, Sensitivity(l0=None, linf=1))
+
+    @classmethod
+    def from_counts(
+        cls,
+        items: Sequence[str | int | bytes] | ArrayLike,
+        counts: ArrayLike,
+        *,
+        l0: SupportsIndex | None,
+        linf: SupportsIndex,
+        complete: bool,
+    ) -> Histogram:
+        """Takes counts that were made elsewhere, on the caller's word for what one user can change.
+
+        `items`: distinct integers or strings. `counts`: whole numbers from 0 to 2^35, as many. One user
+        changes at most `l0` counts (None: any number), each by at most `linf`, all in one direction.
+        `complete=False` says that items with smaller counts were left out, so that the smallest count
+        here is only the (k_bar+1)-th.
+
+        Raises ParameterError, without the offending value, where any of this fails.
+        """
+        sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
+        if not isinstance(complete, bool):
+            raise ParameterError("complete must be True or False")
+        labels = _core.Labels.from_sequence(items)
+        array = _whole_counts(counts)
+        if len(array) != len(items):  # type: ignore[arg-type]
+            raise ParameterError("items and counts must be equally long")
+        return cls._of(labels, array, sensitivity, complete=complete)
+
+    @classmethod
+    def _of(
+        cls,
+        labels: _core.Labels,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        *,
+        complete: bool = True,
+        limit: int | None = None,
+    ) -> Histogram:
+        """Sorts by count, then by label: one order for all, so that ties never depend on the input."""
+        kept = len(counts) if limit is None else min(limit, len(counts))
+        rows = _core.top(labels, counts, kept)
+        self = object.__new__(cls)
+        self._labels = labels.select(rows)
+        self._counts = counts[rows]
+        self._complete = complete and kept == len(counts)
+        self._sensitivity = sensitivity
+        return self
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """What one user can change in the counts."""
+        return self._sensitivity
+
+    def __repr__(self) -> str:
+        return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Histogram is sensitive and is neither copied nor pickled; publish a Release of it")
+
+
+def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    """The counts as int64, or ParameterError with a constant text."""
+    error = ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
+    try:
+        array = np.asarray(counts)
+        if array.size == 0:
+            array = array.astype(np.int64)
+        legal = array.ndim == 1 and array.dtype.kind in "iu" and bool(np.all((array >= 0) & (array <= COUNT_LIMIT)))
+    except (TypeError, ValueError, OverflowError):
+        raise error from None
+    if not legal:
+        raise error
+    return array.astype(np.int64)

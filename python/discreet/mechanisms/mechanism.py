@@ -1,0 +1,66 @@
+"""What every mechanism is: parameters, a guarantee known before any data, and a release."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from discreet import _core
+from discreet.errors import ParameterError, SensitivityError
+from discreet.histogram import Histogram
+from discreet.privacy import Guarantee, Sensitivity
+from discreet.release import Release
+
+__all__ = ["Mechanism"]
+
+
+class Mechanism(ABC):
+    """A frozen value whose guarantee is a function of its parameters alone.
+
+    A subclass says what it protects and promises and implements `_run`; this class refuses a histogram
+    that it does not protect.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def protects(self) -> Sensitivity:
+        """The largest sensitivity for which the guarantee holds."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What every release of this mechanism promises."""
+
+    @abstractmethod
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        """The release, from a histogram whose sensitivity has been checked."""
+
+    def release(self, histogram: Histogram, rng: _core.Rng | None = None) -> Release:
+        """Publishes what the mechanism finds in `histogram`.
+
+        `rng` is for tests (`discreet.testing.seeded_rng`); without it every release draws from a fresh
+        stream with a key from the operating system. Raises SensitivityError where the histogram lets one
+        user change more than the mechanism protects, EntropyError where the system gives no randomness.
+        """
+        if not isinstance(histogram, Histogram):
+            raise ParameterError(
+                "release takes a Histogram: make one by Histogram.from_table, from_pairs or from_counts"
+            )
+        if rng is not None and not isinstance(rng, _core.Rng):
+            raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
+        if not histogram.sensitivity.within(self.protects):
+            raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
+        return self._run(histogram, _core.Rng() if rng is None else rng)
+
+
+def _remedy(given: Sensitivity, protected: Sensitivity) -> str:
+    if given.linf > protected.linf:
+        return (
+            f"one user can change a count by {given.linf}, and this mechanism protects {protected.linf}: "
+            "count each user once per item, or scale the mechanism to a larger linf"
+        )
+    return (
+        f"one user can change {given.l0 or 'any number of'} counts, and this mechanism protects {protected.l0}: "
+        "bound each user's items, or give the mechanism a larger l0"
+    )

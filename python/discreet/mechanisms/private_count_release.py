@@ -1,0 +1,157 @@
+"""Private Count Release: counts to a relative error, for users with any number of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.histogram import Histogram
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.privacy import RHO_LIMIT, Guarantee, Sensitivity, require_number, require_whole, resolve_rho
+from discreet.release import Release
+from discreet.theorems import rogers2024
+
+__all__ = ["PrivateCountRelease"]
+
+_SIGMA_RANGE = (1e-3, 1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateCountRelease(Mechanism):
+    """Items and their counts, each to about `relative_error`, without a bound on a user's items.
+
+    Rogers (2024), Algorithm 2 and Theorem 6: select an item by the unknown-domain Gumbel mechanism over
+    the k_bar largest counts, publish its count with Gaussian noise, remove it, repeat; after a call that
+    selects nothing raise epsilon by sqrt(2). delta-approximate rho-zCDP per user, added or removed.
+
+    `rho`, `delta`: the promise. `epsilon_star`: the first call's epsilon. `delta_star`: each call's share
+    of delta, so that at most floor(delta/delta_star) calls are made. `k_bar`: how many ranked counts a
+    call may see, fixed before the data is seen. `relative_error`: the noise's scale is chosen for a count
+    that is just large enough to be selected, so most others are closer. `spend`: keep that scale even
+    where the count then costs more than the call; otherwise the scale is at least 2/epsilon.
+    Raises ParameterError where a parameter is out of range.
+    """
+
+    rho: float
+    delta: float
+    epsilon_star: float = 0.0005
+    delta_star: float = 1e-11
+    k_bar: int = 10_000
+    relative_error: float = 0.1
+    spend: bool = False
+
+    def __post_init__(self) -> None:
+        checked = {
+            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
+            "delta": require_number("delta", self.delta, 0, 1),
+            "epsilon_star": require_number("epsilon_star", self.epsilon_star, 0, 100),
+            "delta_star": require_number("delta_star", self.delta_star, 0, 1),
+            "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
+            "relative_error": require_number("relative_error", self.relative_error, 0, 100),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        if self.delta >= 1:
+            raise ParameterError("delta must be below 1")
+        if self.delta_star > self.delta:
+            raise ParameterError(
+                f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the share of one call; "
+                "raise delta or lower delta_star"
+            )
+        if not isinstance(self.spend, bool):
+            raise ParameterError("spend must be True or False")
+        if not self.levels:
+            raise ParameterError(
+                f"rho ({self.rho:g}) does not pay for one call at epsilon_star ({self.epsilon_star:g}); "
+                "raise rho or lower epsilon_star"
+            )
+        low, high = _SIGMA_RANGE
+        if not all(low <= level.sigma <= high for level in self.levels):
+            raise ParameterError(
+                "epsilon_star or relative_error asks for noise of a scale outside 0.001 to 1e9; change either"
+            )
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, **parameters: float) -> Self:
+        """The mechanism that promises delta-approximate rho-zCDP."""
+        return cls(rho=rho, delta=delta, **parameters)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: float) -> Self:
+        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        rho, own_delta = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own_delta, **parameters)  # type: ignore[arg-type]
+
+    @property
+    def protects(self) -> Sensitivity:
+        """Any number of items per user, each count moved by one."""
+        return Sensitivity(l0=None, linf=1)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """delta-approximate rho-zCDP (Rogers 2024, Theorem 6, an adaptive filter)."""
+        return Guarantee(self.rho, self.delta)
+
+    @cached_property
+    def levels(self) -> list[rogers2024.Level]:
+        """The price list: scales and prices of every call that can be afforded."""
+        return rogers2024.price_list(
+            self.rho,
+            epsilon_star=self.epsilon_star,
+            delta_star=self.delta_star,
+            k_bar=self.k_bar,
+            relative_error=self.relative_error,
+            spend=self.spend,
+        )
+
+    @property
+    def rows_needed(self) -> int:
+        """How many rows of a truncated histogram this can use: k_bar + 1, and one for each possible release."""
+        calls = rogers2024.most_calls(self.delta, self.delta_star)
+        return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
+            histogram._counts,
+            histogram._complete,
+            self.levels,
+            rogers2024.budget_units(self.rho),
+            rogers2024.most_calls(self.delta, self.delta_star),
+            self.k_bar,
+            rng,
+        )
+        sigmas = np.array([level.sigma for level in self.levels])[levels]
+        labels = histogram._labels.select(rows)
+        order = _core.top(labels, noisy, len(noisy))
+        return Release(
+            items=labels.take(order),
+            counts=noisy[order],
+            sigmas=sigmas[order],
+            guarantee=self.guarantee,
+            spent=Guarantee(min(self.rho, spent / rogers2024.UNIT), rogers2024.call_delta(calls, self.delta_star)),
+            calls=calls,
+            made_by=repr(self),
+            stopped_early=stopped_early,
+            private=not rng.is_seeded,
+            notes=self._notes(),
+            item_type=labels.type_name,
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        worst = max(self.relative_error, *(self._error_at_threshold(level) for level in self.levels))
+        if worst <= self.relative_error * 1.001:
+            return ()
+        return (
+            f"the relative error of an item that is just released may reach {worst:.2g} instead of "
+            f"{self.relative_error:g}: the noise is kept at 2/epsilon or more (see the parameter spend)",
+        )
+
+    @staticmethod
+    def _error_at_threshold(level: rogers2024.Level) -> float:
+        """1.5 sigma over the stop element's lead: the relative error where the rule of sigma aims."""
+        return 1.5 * level.sigma * level.gamma / level.offset

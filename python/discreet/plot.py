@@ -1,0 +1,32 @@
+"""Pictures of released rows (needs the extra `plot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.export import plain_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["bars"]
+
+
+def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Any:
+    """Horizontal bars of noisy counts, the largest on top, with whiskers of two sigma."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'discreet[plot]'") from error
+    figure = Figure(figsize=(7, 1.2 + 0.25 * len(items)), layout="constrained")
+    axes = figure.subplots()
+    positions = np.arange(len(items))
+    axes.barh(positions, counts, xerr=2 * sigmas, color="#4c72b0", ecolor="#222222", capsize=2)
+    axes.set_yticks(positions, [plain_text(item).replace("$", r"\$") for item in items])
+    axes.invert_yaxis()
+    axes.set_xlabel("users, with a band of two sigma")
+    axes.set_title(title, fontsize="small")
+    return axes

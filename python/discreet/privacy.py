@@ -1,0 +1,157 @@
+"""What a histogram lets one user change, and what a release promises: `Sensitivity` and `Guarantee`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
+from discreet.errors import ParameterError
+
+__all__ = ["Guarantee", "Sensitivity", "require_number", "require_whole", "resolve_rho"]
+
+RHO_LIMIT = 10_000.0
+"""The largest rho that anything here will promise: beyond it the promise is empty."""
+
+
+def require_number(name: str, value: object, low: float, high: float, *, open_low: bool = True) -> float:
+    """`value` as a float in (low, high], or in [low, high] where the lower end is not open.
+
+    Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
+    """
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not ((low < value if open_low else low <= value) and value <= high):  # type: ignore[operator]
+        opening = "above" if open_low else "at least"
+        raise ParameterError(f"{name} must be a number {opening} {low:g} and at most {high:g}, not {_brief(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
+    """`value` as an int in [low, high]; ParameterError for anything else, a bool or a float included."""
+    whole = hasattr(value, "__index__") and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+    if not whole or not low <= value.__index__() <= high:  # type: ignore[attr-defined]
+        raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {_brief(value)}")
+    return int(value.__index__())  # type: ignore[attr-defined]
+
+
+def _brief(value: object) -> str:
+    """A parameter's own value for an error message, cut where it is long."""
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return "so large a number"
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The most that one user can change in a histogram, all changes in the same direction.
+
+    `l0`: how many counts, None for any number. `linf`: how much of each.
+    """
+
+    l0: int | None
+    linf: int
+
+    def __post_init__(self) -> None:
+        if self.l0 is not None:
+            object.__setattr__(self, "l0", require_whole("l0", self.l0, 1))
+        object.__setattr__(self, "linf", require_whole("linf", self.linf, 1))
+
+    def within(self, other: Sensitivity) -> bool:
+        """Whether whatever protects `other` protects this too."""
+        l0_fits = other.l0 is None or (self.l0 is not None and self.l0 <= other.l0)
+        return l0_fits and self.linf <= other.linf
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """delta-approximate rho-zCDP between data sets that differ by one unit, added or removed.
+
+    Two such mechanisms run one after the other, the second chosen with the first one's output in view,
+    are delta-approximate rho-zCDP for the sum of the rhos and 1 - (1 - delta_1)(1 - delta_2)
+    (Rogers 2023, Definition 2.2 and Theorem 6). `unit` is what is protected, a whole "user" or one
+    "event"; promises about unlike units do not add.
+    """
+
+    rho: float
+    delta: float
+    unit: Literal["user", "event"] = "user"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT, open_low=False))
+        object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 1, open_low=False))
+        if self.unit not in ("user", "event"):
+            raise ParameterError(f"unit must be 'user' or 'event', not {_brief(self.unit)}")
+
+    @classmethod
+    def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
+        """What an (epsilon, delta)-DP mechanism promises: rho = epsilon^2/2 (Rogers 2023, Theorem 3)."""
+        return cls(pure_rho(require_number("epsilon", epsilon, 0, 100), tight=tight), delta)
+
+    @classmethod
+    def from_bounded_range(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
+        """What a mechanism of range epsilon promises: rho = epsilon^2/8 (Rogers 2023, Theorem 5)."""
+        return cls(bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=tight), delta)
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon for which this implies (epsilon, delta)-DP, rounded up.
+
+        `delta` is the total and must exceed this guarantee's own; the rest of it goes into the
+        conversion of Canonne, Kamath and Steinke (2020), Corollary 13. Infinite where no rest is left.
+        """
+        delta = require_number("delta", delta, 0, 1)
+        if delta >= 1:
+            return 0.0
+        rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
+        if rest <= 0:
+            return 0.0 if self.rho == 0 and delta >= self.delta else math.inf
+        return cdp_epsilon(self.rho, rest)
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        if other.unit != self.unit:
+            raise ParameterError(f"a guarantee per {self.unit} and one per {other.unit} do not add up")
+        rho = self.rho + other.rho
+        if Fraction(rho) < Fraction(self.rho) + Fraction(other.rho):
+            rho = math.nextafter(rho, math.inf)
+        return Guarantee(rho, _either(self.delta, other.delta), self.unit)
+
+    def __str__(self) -> str:
+        approximate = f"{self.delta:g}-approximate " if self.delta else ""
+        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} (added or removed)"
+
+
+def _either(a: float, b: float) -> float:
+    """1 - (1 - a)(1 - b), rounded up, and never above the rounded-up sum."""
+    if a == 0 or b == 0:
+        return a + b
+    if a >= 1 or b >= 1:
+        return 1.0
+    exact = Fraction(a) + Fraction(b) - Fraction(a) * Fraction(b)
+    rounded = float(exact)
+    return rounded if Fraction(rounded) >= exact else min(1.0, math.nextafter(rounded, 1.0))
+
+
+def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple[float, float]:
+    """The rho and delta that a mechanism may spend, from exactly one of `rho` and `epsilon`.
+
+    `epsilon` is the total promise: half of `delta` goes to the mechanism, the rest to the conversion
+    (Canonne, Kamath and Steinke 2020, Corollary 13).
+    """
+    if (rho is None) == (epsilon is None):
+        raise ParameterError("give exactly one of rho and epsilon")
+    delta = require_number("delta", delta, 0, 1)
+    if delta >= 1:
+        raise ParameterError("delta must be below 1")
+    if epsilon is None:
+        return require_number("rho", rho, 0, RHO_LIMIT), delta
+    epsilon = require_number("epsilon", epsilon, 0, 1000)
+    own = delta / 2
+    rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
+    if rho <= 0:
+        raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
+    return rho, own

@@ -1,0 +1,102 @@
+"""Exact exponential-mechanism selection by rational arithmetic, reading the same bits as `rust/gumbel.rs`."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from discreet.reference.noise import Bits, bernoulli_exp
+
+__all__ = ["select"]
+
+
+def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> int:
+    """The slot selected with P[i] proportional to exp(gamma counts[i]), or len(counts) for the stop element."""
+    tree, halvings = _tree(counts, reference, gamma, bottom, offset)
+    leaves = len(tree) // 2
+    while True:
+        node: int | None = 1
+        while node is not None and node < leaves:
+            node = _step(rng, tree, node)
+        if node is None:
+            continue
+        slot = node - leaves
+        count = bottom if slot == len(counts) else counts[slot]
+        x = Fraction(gamma) * (reference - count) - (Fraction(offset) if slot == len(counts) else 0)
+        if bernoulli_exp(rng, x, halvings[slot]):
+            return slot
+
+
+def _tree(
+    counts: list[int], reference: int, gamma: float, bottom: int, offset: float
+) -> tuple[list[Fraction], list[int]]:
+    """Sums of the candidates' envelopes 2^-s, each rounded up to 64 bits, and the s of every slot."""
+    leaves = 1 << len(counts).bit_length()
+    tree = [Fraction(0)] * (2 * leaves)
+    halvings = []
+    ulp = 2.0**-52
+    for slot, count in enumerate([*counts, bottom]):
+        is_bottom = slot == len(counts)
+        score = gamma * (reference - count)
+        lead = offset if is_bottom else 0.0
+        least = score - lead - (score + abs(lead)) * (2 * ulp)
+        s = math.floor(least * 1.4426950408889634 - abs(least) * (4 * ulp) - ulp)
+        halvings.append(s)
+        if is_bottom or count > 0:
+            tree[leaves + slot] = Fraction(2) ** -s
+    for node in range(leaves - 1, 0, -1):
+        tree[node] = _plus(tree[2 * node], tree[2 * node + 1])
+    return tree, halvings
+
+
+def _exponent(weight: Fraction) -> int:
+    """The exponent of a weight's last bit, where its first of 64 bits is one."""
+    bits = weight.numerator.bit_length() - weight.denominator.bit_length()
+    exponent = bits - 64
+    while weight >= Fraction(2) ** (exponent + 64):
+        exponent += 1
+    while weight < Fraction(2) ** (exponent + 63):
+        exponent -= 1
+    return exponent
+
+
+def _plus(a: Fraction, b: Fraction) -> Fraction:
+    if a == 0 or b == 0:
+        return a + b
+    unit = Fraction(2) ** max(_exponent(a), _exponent(b))
+    total = -(-max(a, b) // unit) + -(-min(a, b) // unit)
+    return (total if total < 2**64 else -(-total // 2) * 2) * unit
+
+
+def _step(rng: Bits, tree: list[Fraction], node: int) -> int | None:
+    """The left child in the lowest part of the node, the right one in the highest, none in between."""
+    weight, left, right = tree[node], tree[2 * node], tree[2 * node + 1]
+    unit = Fraction(2) ** _exponent(weight)
+    while (word := rng.bits64()) >= weight / unit:
+        pass
+    words = [word]
+    if _below(rng, words, left / unit, None):
+        return 2 * node
+    if _below(rng, words, right / unit, int(weight / unit) - 1):
+        return 2 * node + 1
+    return None
+
+
+def _below(rng: Bits, words: list[int], bound: Fraction, mirror: int | None) -> bool:
+    """Whether the position with these digits in base 2^64 lies below the bound.
+
+    Digits are drawn as they are needed. With `mirror`, the node's largest integer part, the position is
+    measured from the node's upper end.
+    """
+    index = 0
+    while True:
+        if index == len(words):
+            words.append(rng.bits64())
+        largest = mirror if index == 0 else 2**64 - 1
+        digit = words[index] if mirror is None or largest is None else largest - words[index]
+        if digit != int(bound):
+            return digit < int(bound)
+        bound = (bound - int(bound)) * 2**64
+        if bound == 0:
+            return False
+        index += 1

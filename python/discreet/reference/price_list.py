@@ -1,0 +1,66 @@
+"""Private Count Release, one selection over all candidates per call (Rogers 2024, Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Draws", "price_list"]
+
+Level = tuple[float, float, float, int, int]
+
+
+class Draws(Protocol):
+    """What a release draws: `_core.Rng`, or `insecure.NumpyRng` for the law alone."""
+
+    def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
+        """The slot that the exponential mechanism selects, or len(counts) for the stop element."""
+
+    def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
+        """Integer noise."""
+
+
+def price_list(
+    counts: NDArray[np.int64],
+    complete: bool,
+    levels: Sequence[Level],
+    budget: int,
+    calls: int,
+    k_bar: int,
+    rng: Draws,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, bool]:
+    """Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out."""
+    slots = np.arange(min(len(counts), k_bar))
+    shown = counts[slots].copy()
+    following, made, spent, level, stopped = k_bar, 0, 0, 0, False
+    rows, noisy, at = [], [], []
+
+    def count_of(row: int) -> int:
+        return int(counts[row]) if row < len(counts) else 0
+
+    reference = int(shown.max(initial=0))
+    while level < len(levels):
+        gamma, offset, sigma, call_price, count_price = levels[level]
+        if made == calls or spent + call_price + max(call_price, count_price) > budget:
+            break
+        if not complete and following >= len(counts):
+            stopped = True
+            break
+        made += 1
+        spent += call_price
+        slot = rng.select(shown, reference, gamma, count_of(following), offset)
+        if slot == len(shown):
+            level += 1
+            reference = int(shown.max(initial=0))
+            continue
+        rows.append(int(slots[slot]))
+        noisy.append(int(shown[slot]) + int(rng.discrete_gaussian(sigma, 1)[0]))
+        at.append(level)
+        spent += count_price
+        slots[slot], shown[slot] = following, count_of(following)
+        following += 1
+    as_array = [np.array(column, dtype=np.int64) for column in (rows, noisy, at)]
+    return as_array[0], as_array[1], as_array[2], made, spent, stopped

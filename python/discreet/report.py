@@ -1,0 +1,66 @@
+"""What the command line shows: a table of released rows, a line of guarantee, the progress of a scan."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from discreet.export import plain_text
+
+if TYPE_CHECKING:
+    from discreet.release import Release
+
+__all__ = ["guarantee_lines", "progress", "table"]
+
+
+def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
+    """The largest rows as text, as wide as the terminal allows; `truth` adds a column for synthetic data."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
+    for name in ("count", "± 2 sigma") + (("true count",) if truth else ()):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for (item, count), sigma in list(zip(release, release.sigmas.tolist(), strict=True))[:shown]:
+        cells = [f"{count:,}", f"{2 * sigma:,.0f}"] + ([f"{truth[item]:,}"] if truth else [])
+        grid.add_row(Text(plain_text(item)), *cells)
+    console = Console(file=sys.stdout)
+    with console.capture() as captured:
+        console.print(grid)
+    rest = len(release) - shown
+    more = f"... and {rest:,} more; write them all with -o FILE\n" if rest > 0 else ""
+    return captured.get() + more
+
+
+def guarantee_lines(release: Release) -> list[str]:
+    """The guarantee, what was spent of it, and what a reader should know."""
+    spent = release.spent
+    lines = [
+        f"{len(release):,} items released. Guarantee: {release.promise}.",
+        f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
+        f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections.",
+    ]
+    if release.stopped_early:
+        lines.append("The table was truncated and ran out of rows before the budget did.")
+    return lines + [f"Note: {note}." for note in release.notes]
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A line on stderr with the rows scanned so far, where stderr is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading")
+
+        def update(rows: int) -> None:
+            bar.update(task, description=f"{rows / 1e6:,.1f} million rows read")
+
+        yield update

@@ -1,0 +1,1 @@
+"""The papers' theorems as functions: floats in, floats out, a paper a module."""

@@ -1,0 +1,111 @@
+"""Private Count Release: R. Rogers, "Private Count Release" (2024), arXiv 2403.05073.
+
+The algorithm selects one item at a time by the unknown-domain Gumbel mechanism, publishes its noisy
+count, removes it and goes on; when nothing is selected it raises epsilon by sqrt(2). What each step costs
+depends on the number of the epsilon in that sequence alone, so it can be written down before any data is
+seen: the price list. Prices are whole numbers of units of 2^-64 of rho, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+from discreet.conversion import round_up
+
+__all__ = ["UNIT", "Level", "budget_units", "call_delta", "level_epsilon", "most_calls", "most_releases", "price_list"]
+
+UNIT = 2**64
+"""How many units make a rho of one."""
+
+
+class Level(NamedTuple):
+    """The scales and prices of the calls that share one epsilon."""
+
+    gamma: float
+    """epsilon: one over the scale of the Gumbel noise."""
+    offset: float
+    """epsilon T = epsilon + log(k_bar/delta*): what the stop element's score adds to the (k_bar+1)-th one."""
+    sigma: float
+    """The scale of the Gaussian noise of a count."""
+    call_price: int
+    """epsilon^2/8 in units: an exponential mechanism of range epsilon (Rogers 2024, Theorem 4)."""
+    count_price: int
+    """1/(2 sigma^2) in units: Gaussian noise on a count that one user moves by one."""
+
+    @property
+    def dearest(self) -> int:
+        """The guard of Algorithm 2, epsilon^2/4, or more where the count is dearer than the call."""
+        return self.call_price + max(self.call_price, self.count_price)
+
+
+def level_epsilon(epsilon_star: float, level: int) -> float:
+    """epsilon after `level` calls that selected nothing: epsilon* sqrt(2)^level (Rogers 2024, Algorithm 2)."""
+    return math.ldexp(epsilon_star, level // 2) * (math.sqrt(2) if level % 2 else 1.0)
+
+
+def price_list(
+    rho: float, *, epsilon_star: float, delta_star: float, k_bar: int, relative_error: float, spend: bool = False
+) -> list[Level]:
+    """Every level that can be afforded under Theorem 6 of Rogers (2024), cheapest first.
+
+    sigma = (r/1.5)(1 + log(k_bar/delta*)/epsilon) for a relative error r, and never below 2/epsilon, so
+    that a count never costs more than the call that selected it. With `spend` sigma keeps the first form
+    and the guard counts the dearer of the two instead.
+    """
+    budget = budget_units(rho)
+    levels: list[Level] = []
+    while True:
+        epsilon = level_epsilon(epsilon_star, len(levels))
+        tail = math.log(k_bar) - math.log(delta_star)
+        sigma = relative_error / 1.5 * (1 + tail / epsilon)
+        if not spend:
+            sigma = max(sigma, 2 / epsilon)
+        level = Level(
+            gamma=epsilon,
+            offset=round_up(epsilon + tail, 8),
+            sigma=sigma,
+            call_price=math.ceil(Fraction(epsilon) ** 2 * UNIT / 8),
+            count_price=math.ceil(UNIT / (2 * Fraction(sigma) ** 2)),
+        )
+        if level.dearest > budget:
+            return levels
+        levels.append(level)
+
+
+def budget_units(rho: float) -> int:
+    """rho in units, rounded down."""
+    return math.floor(Fraction(rho) * UNIT)
+
+
+def most_calls(delta: float, delta_star: float) -> int:
+    """How many calls fit into delta: floor(delta/delta*), of the decimal numbers as written (Rogers 2024, Theorem 6).
+
+    A float may lie a few parts in 1e17 off the decimal number that it stands for. The product form
+    1 - (1 - delta*)^n of the composition is below n delta* by more than that, or n is one; where that
+    does not settle it, one call fewer is made.
+    """
+    calls = math.floor(Fraction(repr(delta)) / Fraction(repr(delta_star)))
+    while calls > 0 and call_delta(calls, delta_star) > delta:
+        calls -= 1
+    return calls
+
+
+def call_delta(calls: int, delta_star: float) -> float:
+    """1 - (1 - delta*)^calls, rounded up (Rogers 2023, Theorem 6)."""
+    if calls <= 1:
+        return calls * delta_star
+    return min(round_up(-math.expm1(calls * math.log1p(-delta_star)), 2), round_up(calls * delta_star, 1))
+
+
+def most_releases(rho: float, levels: list[Level], calls: int) -> int:
+    """The most rows that a release can have, from what can be paid for (Rogers 2024, Algorithm 2).
+
+    Removing a row shifts the later ranks up, so that a truncated histogram must show this many rows
+    beyond the (k_bar+1)-th one.
+    """
+    if not levels:
+        return 0
+    cheapest = min(level.call_price + level.count_price for level in levels)
+    return min(calls, budget_units(rho) // cheapest)

@@ -1,0 +1,108 @@
+//! `count_distinct`, `count_pairs` and `top`: rows in, labels and counts out.
+
+use std::time::{Duration, Instant};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::stream::PairStream;
+use super::values::{Cells, PyLabels};
+use crate::count::{Batch, Counts, count_distinct};
+use crate::error::{Error, Result};
+use crate::top::top;
+
+type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
+
+/// How often the work looks for Ctrl-C and tells its progress.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The distinct users of each item of an Arrow stream.
+#[pyfunction(name = "count_distinct")]
+#[pyo3(signature = (stream, user, item, *, threads=None, progress=None))]
+fn count_stream<'py>(
+    py: Python<'py>,
+    stream: &Bound<'py, PyAny>,
+    user: &str,
+    item: &str,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Counted<'py>> {
+    let mut stream = PairStream::open(stream, user, item)?;
+    let types = stream.types();
+    let mut raised = None;
+    let mut last = Instant::now();
+    let tick = |rows: u64| {
+        if last.elapsed() < INTERVAL {
+            return Ok(());
+        }
+        last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            progress.as_ref().map_or(Ok(()), |call| call.call1(py, (rows,)).map(drop))
+        });
+        told.map_err(|error| {
+            raised = Some(error);
+            Error::Resource("interrupted")
+        })
+    };
+    let counted = py.detach(|| count_distinct(&mut stream, types, threads_or_all(threads), tick));
+    match (counted, raised) {
+        (_, Some(error)) => Err(error),
+        (Ok(counts), None) => Ok(shown(py, counts)),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// The distinct users of each item of two equally long sequences.
+#[pyfunction]
+#[pyo3(signature = (users, items, *, threads=None))]
+fn count_pairs<'py>(
+    py: Python<'py>,
+    users: &Bound<'py, PyAny>,
+    items: &Bound<'py, PyAny>,
+    threads: Option<usize>,
+) -> PyResult<Counted<'py>> {
+    let batch = Batch {
+        users: Cells::read(users)?.into_column()?,
+        items: Cells::read(items)?.into_column()?,
+    };
+    if batch.users.len() != batch.items.len() {
+        return Err(Error::Parameter("users and items must be equally long").into());
+    }
+    let types = (batch.users.label_type(), batch.items.label_type());
+    let counts = py.detach(|| {
+        count_distinct([Ok(batch)].into_iter(), types, threads_or_all(threads), |_| Ok(()))
+    })?;
+    Ok(shown(py, counts))
+}
+
+fn threads_or_all(threads: Option<usize>) -> usize {
+    threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
+}
+
+fn shown(py: Python<'_>, counts: Counts) -> Counted<'_> {
+    (PyLabels(counts.labels), counts.counts.into_pyarray(py))
+}
+
+/// The row numbers of the `n` largest counts: by count, then by label.
+#[pyfunction(name = "top")]
+fn largest<'py>(
+    py: Python<'py>,
+    labels: &PyLabels,
+    counts: PyReadonlyArray1<'py, i64>,
+    n: usize,
+) -> Result<Bound<'py, PyArray1<i64>>> {
+    let counts = counts.as_array().to_vec();
+    if counts.len() != labels.0.len() {
+        return Err(Error::Parameter("labels and counts must be equally long"));
+    }
+    let rows = py.detach(|| top(&labels.0, &counts, n));
+    Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyLabels>()?;
+    module.add_function(wrap_pyfunction!(count_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(count_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(largest, module)?)
+}

@@ -1,0 +1,70 @@
+//! `price_list`: Private Count Release on counts.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::rng::PyRng;
+use crate::error::{Error, Result};
+use crate::price_list::{Level, Purse, Sale, price_list};
+use crate::rng::SecureRng;
+
+type Line = (f64, f64, f64, u128, u128);
+type Rows<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    u64,
+    u128,
+    bool,
+);
+
+/// Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out.
+#[pyfunction(name = "price_list")]
+#[pyo3(signature = (counts, complete, levels, budget, calls, k_bar, rng=None))]
+#[allow(clippy::too_many_arguments)]
+fn release<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'py, i64>,
+    complete: bool,
+    levels: Vec<Line>,
+    budget: u128,
+    calls: u64,
+    k_bar: usize,
+    rng: Option<PyRefMut<'py, PyRng>>,
+) -> Result<Rows<'py>> {
+    let counts = counts.as_array().to_vec();
+    let levels: Vec<Level> = levels.into_iter().map(level).collect();
+    if budget >= 1 << 126 || levels.iter().any(|l| l.call_price.max(l.count_price) >= 1 << 126) {
+        return Err(Error::Parameter("a price is too large"));
+    }
+    let purse = Purse { budget, calls, k_bar };
+    let sale: Sale = match rng {
+        Some(mut rng) => {
+            let stream = rng.stream()?;
+            py.detach(|| price_list(&counts, complete, &levels, purse, stream))?
+        }
+        None => {
+            let mut stream = SecureRng::from_os()?;
+            py.detach(|| price_list(&counts, complete, &levels, purse, &mut stream))?
+        }
+    };
+    let column = |value: fn(&crate::price_list::Row) -> i64| {
+        sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
+    };
+    Ok((
+        column(|row| row.row as i64),
+        column(|row| row.count),
+        column(|row| row.level as i64),
+        sale.calls,
+        sale.spent,
+        sale.stopped_early,
+    ))
+}
+
+fn level((gamma, offset, sigma, call_price, count_price): Line) -> Level {
+    Level { gamma, offset, sigma, call_price, count_price }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(release, module)?)
+}

@@ -1,0 +1,205 @@
+//! Python sequences and numpy arrays as columns, and labels as Python objects.
+
+use std::collections::HashSet;
+
+use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
+use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+
+use crate::column::Column;
+use crate::error::{Error, Result};
+use crate::labels::Labels;
+
+/// The cells of a column, NULL where `None`.
+pub enum Cells {
+    Signed(Vec<Option<i64>>),
+    Unsigned(Vec<Option<u64>>),
+    Text(Vec<Option<String>>),
+    Binary(Vec<Option<Vec<u8>>>),
+}
+
+fn refused() -> Error {
+    Error::Schema("a column must hold integers, text or bytes, all of one type".into())
+}
+
+impl Cells {
+    /// Reads a numpy array of integers or text, or any sequence. None and NaN are NULL, as is text that
+    /// no UTF-8 can hold.
+    pub fn read(values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = values.cast::<PyUntypedArray>() {
+            if array.ndim() != 1 {
+                return Err(Error::Schema("a column must be a one-dimensional array".into()).into());
+            }
+            return match array.dtype().kind() {
+                b'i' => {
+                    let cast = values.call_method1("astype", ("int64",))?;
+                    let cells: PyReadonlyArray1<'_, i64> = cast.extract()?;
+                    Ok(Self::Signed(cells.as_array().iter().map(|&cell| Some(cell)).collect()))
+                }
+                b'u' => {
+                    let cast = values.call_method1("astype", ("uint64",))?;
+                    let cells: PyReadonlyArray1<'_, u64> = cast.extract()?;
+                    Ok(Self::Unsigned(cells.as_array().iter().map(|&cell| Some(cell)).collect()))
+                }
+                b'U' | b'S' | b'O' => Self::read_list(&values.call_method0("tolist")?),
+                _ => Err(refused().into()),
+            };
+        }
+        if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
+            return Err(refused().into());
+        }
+        Self::read_list(values)
+    }
+
+    fn read_list(values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let cells: Vec<Bound<'_, PyAny>> =
+            values.try_iter().map_err(|_| refused())?.collect::<PyResult<_>>()?;
+        let is_null = |cell: &Bound<'_, PyAny>| {
+            cell.is_none() || cell.cast::<PyFloat>().is_ok_and(|float| float.value().is_nan())
+        };
+        let Some(first) = cells.iter().find(|cell| !is_null(cell)) else {
+            return Ok(Self::Text(vec![None; cells.len()]));
+        };
+        let each = cells.iter().map(|cell| (!is_null(cell)).then_some(cell));
+        if first.is_instance_of::<PyString>() {
+            let text = |cell: &Bound<'_, PyAny>| -> Result<Option<String>> {
+                let text = cell.cast::<PyString>().map_err(|_| refused())?;
+                Ok(text.to_cow().ok().map(std::borrow::Cow::into_owned))
+            };
+            let cells: Result<_> = each.map(|cell| cell.map_or(Ok(None), text)).collect();
+            return Ok(Self::Text(cells?));
+        }
+        if first.is_instance_of::<PyBytes>() {
+            let bytes = |cell: &Bound<'_, PyAny>| -> Result<Option<Vec<u8>>> {
+                let bytes = cell.cast::<PyBytes>().map_err(|_| refused())?;
+                Ok(Some(bytes.as_bytes().to_vec()))
+            };
+            let cells: Result<_> = each.map(|cell| cell.map_or(Ok(None), bytes)).collect();
+            return Ok(Self::Binary(cells?));
+        }
+        let whole = |cell: &Bound<'_, PyAny>| -> Result<Option<i128>> {
+            let is_bool = cell.is_instance_of::<PyBool>();
+            let is_whole = cell.is_instance_of::<PyInt>()
+                || cell.hasattr("__index__").unwrap_or(false) && !cell.hasattr("__len__").unwrap_or(true);
+            if is_bool || !is_whole {
+                return Err(refused());
+            }
+            let index = cell.call_method0("__index__").map_err(|_| refused())?;
+            Ok(Some(index.extract::<i128>().map_err(|_| refused())?))
+        };
+        let cells: Result<Vec<Option<i128>>> =
+            each.map(|cell| cell.map_or(Ok(None), whole)).collect();
+        Self::of_whole(&cells?)
+    }
+
+    /// Signed where all fit, else unsigned where all fit.
+    fn of_whole(cells: &[Option<i128>]) -> PyResult<Self> {
+        fn all<T: TryFrom<i128>>(cells: &[Option<i128>]) -> Option<Vec<Option<T>>> {
+            cells.iter().map(|cell| cell.map(|v| T::try_from(v).ok()).map_or(Some(None), |v| v.map(Some))).collect()
+        }
+        if let Some(cells) = all::<i64>(cells) {
+            return Ok(Self::Signed(cells));
+        }
+        all::<u64>(cells).map(Self::Unsigned).ok_or_else(|| {
+            Error::Schema("integers must fit 64 bits; pass larger ones as text".into()).into()
+        })
+    }
+
+    pub fn into_column(self) -> Result<Column> {
+        Column::new(match self {
+            Self::Signed(cells) => Int64Array::from(cells).into_data(),
+            Self::Unsigned(cells) => UInt64Array::from(cells).into_data(),
+            Self::Text(cells) => LargeStringArray::from(cells).into_data(),
+            Self::Binary(cells) => LargeBinaryArray::from_iter(cells).into_data(),
+        })
+    }
+}
+
+/// Distinct labels, one a row. What they are is known to Rust alone.
+#[pyclass(name = "Labels", module = "discreet._core", frozen)]
+pub struct PyLabels(pub Labels);
+
+#[pymethods]
+impl PyLabels {
+    /// Labels from a sequence of distinct integers, strings or bytes.
+    #[staticmethod]
+    fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let refused = || Error::Parameter("items must be distinct, and none may be missing");
+        fn distinct<T: std::hash::Hash + Eq>(cells: &[Option<T>]) -> bool {
+            let mut seen = HashSet::with_capacity(cells.len());
+            cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell)))
+        }
+        let cells = Cells::read(values)?;
+        let legal = match &cells {
+            Cells::Signed(cells) => distinct(cells),
+            Cells::Unsigned(cells) => distinct(cells),
+            Cells::Text(cells) => distinct(cells),
+            Cells::Binary(cells) => distinct(cells),
+        };
+        if !legal {
+            return Err(refused().into());
+        }
+        let mut labels = Labels::new(match cells {
+            Cells::Signed(_) => crate::column::LabelType::Signed,
+            Cells::Unsigned(_) => crate::column::LabelType::Unsigned,
+            Cells::Text(_) => crate::column::LabelType::Text,
+            Cells::Binary(_) => crate::column::LabelType::Binary,
+        });
+        match cells {
+            Cells::Signed(cells) => {
+                cells.into_iter().flatten().for_each(|v| labels.push_integer(v.cast_unsigned()));
+            }
+            Cells::Unsigned(cells) => cells.into_iter().flatten().for_each(|v| labels.push_integer(v)),
+            Cells::Text(cells) => {
+                cells.iter().flatten().for_each(|v| labels.push_bytes(v.as_bytes()));
+            }
+            Cells::Binary(cells) => cells.iter().flatten().for_each(|v| labels.push_bytes(v)),
+        }
+        Ok(Self(labels))
+    }
+
+    /// The labels of some rows as Python objects.
+    fn take<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let selected = self.0.select(&self.checked(&rows)?);
+        match &selected {
+            Labels::Signed(values) => PyList::new(py, values),
+            Labels::Unsigned(values) => PyList::new(py, values),
+            Labels::Text(strings) => PyList::new(
+                py,
+                (0..strings.len()).map(|row| String::from_utf8_lossy(strings.get(row)).into_owned()),
+            ),
+            Labels::Binary(strings) => {
+                PyList::new(py, (0..strings.len()).map(|row| PyBytes::new(py, strings.get(row))))
+            }
+        }
+    }
+
+    /// The labels of some rows.
+    fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
+        Ok(Self(self.0.select(&self.checked(&rows)?)))
+    }
+
+    /// The Arrow type: int64, uint64, string or binary.
+    #[getter]
+    fn type_name(&self) -> &'static str {
+        match self.0 {
+            Labels::Signed(_) => "int64",
+            Labels::Unsigned(_) => "uint64",
+            Labels::Text(_) => "string",
+            Labels::Binary(_) => "binary",
+        }
+    }
+}
+
+impl PyLabels {
+    fn checked(&self, rows: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
+        let legal = |&row: &i64| usize::try_from(row).ok().filter(|&row| row < self.0.len());
+        let rows: Option<Vec<usize>> = rows.as_array().iter().map(legal).collect();
+        rows.ok_or(Error::Parameter("a row number is out of range"))
+    }
+}

@@ -1,0 +1,307 @@
+//! One column of an Arrow array, read through bounds-checked slices: a lying layout is an error, never a
+//! crash.
+
+use std::ops::Range;
+
+use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+
+use crate::error::{Error, Result};
+
+const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
+
+/// What the labels of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelType {
+    /// Signed integers of any width.
+    Signed,
+    /// Unsigned integers of any width.
+    Unsigned,
+    /// UTF-8.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+impl LabelType {
+    /// Whether a label is a number, its own key.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Signed | Self::Unsigned)
+    }
+
+    /// What the cells of an Arrow type are; the values decide for a dictionary.
+    ///
+    /// # Errors
+    /// [`Error::Schema`], naming the column, where they can be neither users nor items.
+    pub fn of(data_type: &DataType, column: &str) -> Result<Self> {
+        Ok(match data_type {
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Signed,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => {
+                Self::Unsigned
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Self::Binary,
+            DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+                Self::of(values, column)?
+            }
+            other => {
+                return Err(Error::Schema(format!(
+                    "column {column:?} has the type {other}; cast it to text or to integers"
+                )));
+            }
+        })
+    }
+}
+
+/// The cells of one Arrow array.
+pub struct Column {
+    data: ArrayData,
+    cells: Cells,
+    label_type: LabelType,
+}
+
+enum Cells {
+    Integers(Integers),
+    Strings { offsets: Integers, bytes: Buffer },
+    Views { views: ScalarBuffer<u128>, inline: Buffer, blocks: Vec<Buffer> },
+    Fixed { width: usize, bytes: Buffer },
+    Dictionary { indices: Integers, values: Box<Column> },
+}
+
+/// Integers of any width, as 64 bits.
+enum Integers {
+    I8(ScalarBuffer<i8>),
+    I16(ScalarBuffer<i16>),
+    I32(ScalarBuffer<i32>),
+    I64(ScalarBuffer<i64>),
+    U8(ScalarBuffer<u8>),
+    U16(ScalarBuffer<u16>),
+    U32(ScalarBuffer<u32>),
+    U64(ScalarBuffer<u64>),
+}
+
+/// Runs a body with `$slice` bound to the typed slice of some integers.
+macro_rules! with_slice {
+    ($integers:expr, $slice:ident => $body:expr) => {
+        match $integers {
+            Integers::I8($slice) => $body,
+            Integers::I16($slice) => $body,
+            Integers::I32($slice) => $body,
+            Integers::I64($slice) => $body,
+            Integers::U8($slice) => $body,
+            Integers::U16($slice) => $body,
+            Integers::U32($slice) => $body,
+            Integers::U64($slice) => $body,
+        }
+    };
+}
+
+impl Column {
+    /// A view of an array whose type [`LabelType::of`] accepts.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] for another type, [`Error::Input`] where a buffer is too short.
+    pub fn new(mut data: ArrayData) -> Result<Self> {
+        data.align_buffers();
+        let label_type = LabelType::of(data.data_type(), "")?;
+        let (offset, len) = (data.offset(), data.len());
+        let cells = match data.data_type().clone() {
+            DataType::Utf8 | DataType::Binary if len > 0 => Cells::Strings {
+                offsets: Integers::I32(typed(&data, 0, offset, len + 1)?),
+                bytes: buffer(&data, 1)?,
+            },
+            DataType::LargeUtf8 | DataType::LargeBinary if len > 0 => Cells::Strings {
+                offsets: Integers::I64(typed(&data, 0, offset, len + 1)?),
+                bytes: buffer(&data, 1)?,
+            },
+            DataType::Utf8 | DataType::Binary | DataType::LargeUtf8 | DataType::LargeBinary => {
+                let bytes = Buffer::from(&[] as &[u8]);
+                Cells::Strings { offsets: Integers::I32(vec![0].into()), bytes }
+            }
+            DataType::Utf8View | DataType::BinaryView => {
+                let inline = buffer(&data, 0)?;
+                let end = (offset + len) * 16;
+                if inline.len() < end {
+                    return Err(BROKEN);
+                }
+                Cells::Views {
+                    views: typed(&data, 0, offset, len)?,
+                    inline: inline.slice_with_length(offset * 16, len * 16),
+                    blocks: data.buffers()[1..].to_vec(),
+                }
+            }
+            DataType::FixedSizeBinary(width) => {
+                let width = usize::try_from(width).map_err(|_| BROKEN)?;
+                let bytes = buffer(&data, 0)?;
+                if bytes.len() < (offset + len) * width {
+                    return Err(BROKEN);
+                }
+                Cells::Fixed { width, bytes: bytes.slice(offset * width) }
+            }
+            DataType::Dictionary(index, _) => {
+                let values = data.child_data().first().ok_or(BROKEN)?.clone();
+                Cells::Dictionary {
+                    indices: Integers::new(&data, &index)?,
+                    values: Box::new(Self::new(values)?),
+                }
+            }
+            integer => Cells::Integers(Integers::new(&data, &integer)?),
+        };
+        Ok(Self { data, cells, label_type })
+    }
+
+    /// How many cells there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// What the cells are.
+    #[must_use]
+    pub fn label_type(&self) -> LabelType {
+        self.label_type
+    }
+
+    /// The values that the cells of a dictionary column point at.
+    #[must_use]
+    pub fn dictionary(&self) -> Option<&Self> {
+        match &self.cells {
+            Cells::Dictionary { values, .. } => Some(values),
+            _ => None,
+        }
+    }
+
+    /// Whether a cell is NULL by the column's own bitmap.
+    #[must_use]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.data.nulls().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Marks the NULL cells of `rows` in `null`, which is as long.
+    pub fn mark_nulls(&self, rows: Range<usize>, null: &mut [bool]) {
+        if let Some(nulls) = self.data.nulls().filter(|nulls| nulls.null_count() > 0) {
+            for (mark, row) in null.iter_mut().zip(rows) {
+                *mark |= nulls.is_null(row);
+            }
+        }
+    }
+
+    /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL
+    /// hold anything.
+    pub fn integers(&self, rows: Range<usize>, into: &mut Vec<u64>) {
+        into.clear();
+        if let Cells::Integers(cells) | Cells::Dictionary { indices: cells, .. } = &self.cells {
+            with_slice!(cells, slice => into.extend(slice[rows].iter().map(|&v| v as u64)));
+        }
+    }
+
+    /// Calls `visit` with every row of `rows` and its bytes, those of NULL cells being empty.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the bytes of a cell are not there; whatever `visit` returns.
+    pub fn bytes(
+        &self,
+        rows: Range<usize>,
+        null: &[bool],
+        mut visit: impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let start = rows.start;
+        let is_null = |row: usize| null[row - start];
+        match &self.cells {
+            Cells::Strings { offsets: Integers::I32(offsets), bytes } => {
+                for row in rows {
+                    let cell = if is_null(row) {
+                        Some(&[] as &[u8])
+                    } else {
+                        bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
+                    };
+                    visit(row, cell.ok_or(BROKEN)?)?;
+                }
+            }
+            Cells::Strings { offsets: Integers::I64(offsets), bytes } => {
+                for row in rows {
+                    let cell = if is_null(row) {
+                        Some(&[] as &[u8])
+                    } else {
+                        bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
+                    };
+                    visit(row, cell.ok_or(BROKEN)?)?;
+                }
+            }
+            Cells::Views { views, inline, blocks } => {
+                for row in rows {
+                    let cell = if is_null(row) {
+                        Some(&[] as &[u8])
+                    } else {
+                        viewed(views[row], &inline[16 * row..16 * row + 16], blocks)
+                    };
+                    visit(row, cell.ok_or(BROKEN)?)?;
+                }
+            }
+            Cells::Fixed { width, bytes } => {
+                for row in rows {
+                    visit(row, bytes.get(row * width..(row + 1) * width).ok_or(BROKEN)?)?;
+                }
+            }
+            _ => return Err(BROKEN),
+        }
+        Ok(())
+    }
+}
+
+impl Integers {
+    fn new(data: &ArrayData, data_type: &DataType) -> Result<Self> {
+        let (offset, len) = (data.offset(), data.len());
+        Ok(match data_type {
+            DataType::Int8 => Self::I8(typed(data, 0, offset, len)?),
+            DataType::Int16 => Self::I16(typed(data, 0, offset, len)?),
+            DataType::Int32 => Self::I32(typed(data, 0, offset, len)?),
+            DataType::Int64 => Self::I64(typed(data, 0, offset, len)?),
+            DataType::UInt8 => Self::U8(typed(data, 0, offset, len)?),
+            DataType::UInt16 => Self::U16(typed(data, 0, offset, len)?),
+            DataType::UInt32 => Self::U32(typed(data, 0, offset, len)?),
+            DataType::UInt64 => Self::U64(typed(data, 0, offset, len)?),
+            _ => return Err(BROKEN),
+        })
+    }
+}
+
+/// The bytes that a view names: up to twelve inline, more in one of the blocks.
+fn viewed<'a>(view: u128, inline: &'a [u8], blocks: &'a [Buffer]) -> Option<&'a [u8]> {
+    let len = (view as u32) as usize;
+    if len <= 12 {
+        return Some(&inline[4..4 + len]);
+    }
+    let block = (view >> 64) as u32 as usize;
+    let start = (view >> 96) as u32 as usize;
+    blocks.get(block)?.get(start..start + len)
+}
+
+fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {
+    data.buffers().get(number).cloned().ok_or(BROKEN)
+}
+
+fn typed<T: ArrowNativeType>(
+    data: &ArrayData,
+    number: usize,
+    offset: usize,
+    len: usize,
+) -> Result<ScalarBuffer<T>> {
+    let buffer = buffer(data, number)?;
+    let bytes = offset.checked_add(len).and_then(|n| n.checked_mul(size_of::<T>()));
+    if bytes.is_none_or(|bytes| bytes > buffer.len()) {
+        return Err(BROKEN);
+    }
+    Ok(ScalarBuffer::new(buffer, offset, len))
+}

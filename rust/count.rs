@@ -1,0 +1,411 @@
+//! Exact distinct users per item, on all cores, with the GIL nowhere near.
+//!
+//! Workers take morsels of rows, group them (see [`crate::group`]) and append each row to its partition.
+//! All rows of an item share a partition, so that in the end each partition is merged over the workers,
+//! deduplicated and counted on its own, in cache. Where duplicates pile up, partitions are deduplicated
+//! on the way: memory stays a small multiple of the distinct pairs.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::column::{Column, LabelType};
+use crate::error::{Error, Result};
+use crate::group::{Group, Grouper, HashKeys, Interner, PARTITIONS};
+use crate::labels::Labels;
+use crate::pairs::{Blocks, Hashed, Narrow, Pair, Table, Wide, count_items, distinct};
+
+/// How many rows a worker takes at a time.
+const MORSEL: usize = 1 << 15;
+/// How many rows a worker gathers before it looks for duplicates.
+const COMPACT_ROWS: usize = 1 << 22;
+
+/// A histogram before it is sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// The distinct items.
+    pub labels: Labels,
+    /// How many distinct users each has.
+    pub counts: Vec<i64>,
+}
+
+/// Two columns of equal length.
+pub struct Batch {
+    /// Who.
+    pub users: Column,
+    /// What.
+    pub items: Column,
+}
+
+struct Morsel {
+    batch: Arc<Batch>,
+    number: u64,
+    start: usize,
+    end: usize,
+}
+
+/// Counts the distinct users of each item over all batches. `tick` is called between morsels with the
+/// number of rows read so far and may stop the work with an error.
+///
+/// # Errors
+/// The first error of the batches, of `tick` or of a worker.
+pub fn count_distinct(
+    batches: impl Iterator<Item = Result<Batch>>,
+    (user_type, item_type): (LabelType, LabelType),
+    threads: usize,
+    mut tick: impl FnMut(u64) -> Result<()>,
+) -> Result<Counts> {
+    let threads = threads.clamp(1, 64);
+    let keys = Arc::new(HashKeys::from_os()?);
+    let failed = AtomicBool::new(false);
+    let workers = std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Morsel>(4 * threads);
+        let receiver = Arc::new(Mutex::new(receiver));
+        let handles: Vec<_> = (0..threads)
+            .map(|_| {
+                let (receiver, failed) = (Arc::clone(&receiver), &failed);
+                let worker = Worker::new(Arc::clone(&keys), user_type, item_type);
+                scope.spawn(move || worker.run(&receiver, failed))
+            })
+            .collect();
+        drop(receiver);
+        let read = (|| {
+            let mut rows = 0;
+            for (number, batch) in batches.enumerate() {
+                let batch = Arc::new(batch?);
+                if batch.users.len() != batch.items.len() {
+                    return Err(Error::Input("the columns are not equally long"));
+                }
+                let len = batch.users.len();
+                for start in (0..len).step_by(MORSEL) {
+                    let end = len.min(start + MORSEL);
+                    let batch = Arc::clone(&batch);
+                    let morsel = Morsel { batch, number: number as u64, start, end };
+                    if failed.load(Ordering::Relaxed) || sender.send(morsel).is_err() {
+                        return Ok(());
+                    }
+                    rows += (end - start) as u64;
+                    tick(rows)?;
+                }
+            }
+            Ok(())
+        })();
+        if read.is_err() {
+            failed.store(true, Ordering::Relaxed);
+        }
+        drop(sender);
+        let crashed = Error::Resource("a counting thread did not finish");
+        let workers: Result<Vec<Worker>> = handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or(Err(crashed.clone())))
+            .collect();
+        read.and(workers)
+    })?;
+    finish(workers, item_type, &keys, threads)
+}
+
+/// One thread's share of the rows.
+struct Worker {
+    keys: Arc<HashKeys>,
+    grouper: Grouper,
+    rows: Rows,
+    gathered: usize,
+    compact_at: usize,
+    users: Vec<u128>,
+    integers: Vec<u64>,
+    null: Vec<bool>,
+    groups: Vec<Group>,
+    table: Table,
+}
+
+/// Rows by partition, in the narrowest form that holds them.
+enum Rows {
+    Narrow(Vec<Blocks<Narrow>>),
+    Wide(Vec<Blocks<Wide>>),
+    Hashed(Vec<Blocks<Hashed>>),
+}
+
+fn empty<P: Copy>() -> Vec<Blocks<P>> {
+    (0..PARTITIONS).map(|_| Blocks::default()).collect()
+}
+
+impl Worker {
+    fn new(keys: Arc<HashKeys>, user_type: LabelType, item_type: LabelType) -> Self {
+        let hashed = !user_type.is_integer();
+        Self {
+            grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
+            keys,
+            rows: if hashed { Rows::Hashed(empty()) } else { Rows::Narrow(empty()) },
+            gathered: 0,
+            compact_at: COMPACT_ROWS,
+            users: Vec::new(),
+            integers: Vec::new(),
+            null: Vec::new(),
+            groups: Vec::new(),
+            table: Table::default(),
+        }
+    }
+
+    /// Works until there are no more morsels. After a failure they are only taken, so that the sender
+    /// never waits for nobody.
+    fn run(mut self, morsels: &Mutex<Receiver<Morsel>>, failed: &AtomicBool) -> Result<Self> {
+        let mut outcome = Ok(());
+        loop {
+            let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(morsel) = next else { break };
+            if failed.load(Ordering::Relaxed) {
+                continue;
+            }
+            outcome = self.take(&morsel);
+            if outcome.is_err() {
+                failed.store(true, Ordering::Relaxed);
+                break;
+            }
+        }
+        if outcome.is_err() {
+            while morsels.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok() {}
+        }
+        outcome.map(|()| self)
+    }
+
+    fn take(&mut self, morsel: &Morsel) -> Result<()> {
+        let Batch { users, items } = &*morsel.batch;
+        let rows = morsel.start..morsel.end;
+        self.null.clear();
+        self.null.resize(rows.len(), false);
+        self.read_users(users, morsel)?;
+        self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
+        self.append();
+        if self.gathered >= self.compact_at {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    /// The keys of the users: integers themselves, hashes of strings; those of NULL are marked.
+    fn read_users(&mut self, column: &Column, morsel: &Morsel) -> Result<()> {
+        let rows = morsel.start..morsel.end;
+        column.mark_nulls(rows.clone(), &mut self.null);
+        self.users.clear();
+        if let Some(values) = column.dictionary() {
+            column.integers(rows, &mut self.integers);
+            for (index, null) in self.integers.iter().zip(&mut self.null) {
+                let mut key = 0;
+                if !*null {
+                    let index = usize::try_from(*index).unwrap_or(usize::MAX);
+                    if index >= values.len() {
+                        return Err(Error::Input("a dictionary index is out of range"));
+                    }
+                    if values.is_null(index) {
+                        *null = true;
+                    } else {
+                        key = user_key(values, index, &self.keys)?;
+                    }
+                }
+                self.users.push(key);
+            }
+        } else if column.label_type().is_integer() {
+            column.integers(rows, &mut self.integers);
+            self.users.extend(self.integers.iter().map(|&key| u128::from(key)));
+        } else {
+            let (users, keys) = (&mut self.users, &self.keys);
+            column.bytes(rows, &self.null, |_, bytes| {
+                users.push(keys.user(bytes));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) {
+        if let Rows::Narrow(partitions) = &mut self.rows {
+            let fits = |(group, &user): (&Group, &u128)| (u128::from(group.key) | user) >> 32 == 0;
+            if !self.groups.iter().zip(&self.users).all(fits) {
+                self.rows = Rows::Wide(widen(std::mem::take(partitions)));
+            }
+        }
+        self.gathered += match &mut self.rows {
+            Rows::Narrow(partitions) => append(partitions, &self.groups, &self.users),
+            Rows::Wide(partitions) => append(partitions, &self.groups, &self.users),
+            Rows::Hashed(partitions) => append(partitions, &self.groups, &self.users),
+        };
+    }
+
+    fn compact(&mut self) {
+        self.gathered = match &mut self.rows {
+            Rows::Narrow(partitions) => compact(partitions, &self.keys, &mut self.table),
+            Rows::Wide(partitions) => compact(partitions, &self.keys, &mut self.table),
+            Rows::Hashed(partitions) => compact(partitions, &self.keys, &mut self.table),
+        };
+        self.compact_at = COMPACT_ROWS.max(2 * self.gathered);
+    }
+}
+
+fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<u128> {
+    if values.label_type().is_integer() {
+        let mut cell = Vec::new();
+        values.integers(index..index + 1, &mut cell);
+        return Ok(cell[0].into());
+    }
+    let mut key = 0;
+    values.bytes(index..index + 1, &[false], |_, bytes| {
+        key = keys.user(bytes);
+        Ok(())
+    })?;
+    Ok(key)
+}
+
+fn append<P: Pair>(partitions: &mut [Blocks<P>], groups: &[Group], users: &[u128]) -> usize {
+    let mut appended = 0;
+    for (group, &user) in groups.iter().zip(users) {
+        if group.partition != Group::DROPPED {
+            partitions[group.partition as usize].push(P::new(group.key, user));
+            appended += 1;
+        }
+    }
+    appended
+}
+
+fn widen(partitions: Vec<Blocks<Narrow>>) -> Vec<Blocks<Wide>> {
+    let widened = |mut narrow: Blocks<Narrow>| {
+        let mut rows = Vec::new();
+        narrow.drain(&mut rows, Narrow::widen);
+        let mut wide = Blocks::default();
+        wide.refill(rows);
+        wide
+    };
+    partitions.into_iter().map(widened).collect()
+}
+
+/// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
+fn compact<P: Pair>(partitions: &mut [Blocks<P>], keys: &HashKeys, table: &mut Table) -> usize {
+    let (sample, rest) = partitions.split_at_mut(PARTITIONS / 16);
+    let before: usize = sample.iter().map(Blocks::len).sum();
+    let after: usize = sample.iter_mut().map(|blocks| deduplicate(blocks, keys, table)).sum();
+    if 4 * after > 3 * before {
+        return after + rest.iter().map(Blocks::len).sum::<usize>();
+    }
+    after + rest.iter_mut().map(|blocks| deduplicate(blocks, keys, table)).sum::<usize>()
+}
+
+fn deduplicate<P: Pair>(blocks: &mut Blocks<P>, keys: &HashKeys, table: &mut Table) -> usize {
+    let mut rows = Vec::with_capacity(blocks.len());
+    blocks.drain(&mut rows, |row| row);
+    distinct(&mut rows, keys, table);
+    rows.shrink_to_fit();
+    let left = rows.len();
+    blocks.refill(rows);
+    left
+}
+
+/// Merges the workers' partitions and counts each.
+fn finish(
+    workers: Vec<Worker>,
+    item_type: LabelType,
+    keys: &HashKeys,
+    threads: usize,
+) -> Result<Counts> {
+    let any_wide = workers.iter().any(|worker| matches!(worker.rows, Rows::Wide(_)));
+    let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
+    for worker in workers {
+        let interners = worker.grouper.into_interners();
+        match worker.rows {
+            Rows::Narrow(rows) if any_wide => wide.push((interners, widen(rows))),
+            Rows::Narrow(rows) => narrow.push((interners, rows)),
+            Rows::Wide(rows) => wide.push((interners, rows)),
+            Rows::Hashed(rows) => hashed.push((interners, rows)),
+        }
+    }
+    if !hashed.is_empty() {
+        count_shares(hashed, item_type, keys, threads)
+    } else if !wide.is_empty() {
+        count_shares(wide, item_type, keys, threads)
+    } else {
+        count_shares(narrow, item_type, keys, threads)
+    }
+}
+
+/// What the workers have of one partition.
+type Shares<P> = Vec<(Option<Interner>, Blocks<P>)>;
+
+fn count_shares<P: Pair>(
+    workers: Vec<(Option<Vec<Interner>>, Vec<Blocks<P>>)>,
+    item_type: LabelType,
+    keys: &HashKeys,
+    threads: usize,
+) -> Result<Counts> {
+    let mut partitions: Vec<Shares<P>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
+    for (interners, rows) in workers {
+        let mut interners = interners.map(Vec::into_iter);
+        for (shares, blocks) in partitions.iter_mut().zip(rows) {
+            shares.push((interners.as_mut().and_then(Iterator::next), blocks));
+        }
+    }
+    // The largest first, so that no thread is left with one at the end.
+    partitions.sort_by_cached_key(|shares| {
+        std::cmp::Reverse(shares.iter().map(|(_, blocks)| blocks.len()).sum::<usize>())
+    });
+    let waiting: Vec<_> = partitions.into_iter().map(|shares| Mutex::new(Some(shares))).collect();
+    let next = AtomicUsize::new(0);
+    let counted: Result<Vec<Counts>> = std::thread::scope(|scope| {
+        let work = || {
+            let (mut table, mut total) = (Table::default(), Counts::new(item_type));
+            while let Some(waiting) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let shares = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+                total.count(shares.unwrap_or_default(), keys, &mut table)?;
+            }
+            Ok(total)
+        };
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let crashed = Error::Resource("a counting thread did not finish");
+        handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect()
+    });
+    let mut counted = counted?.into_iter();
+    let mut total = counted.next().unwrap_or_else(|| Counts::new(item_type));
+    for part in counted {
+        total.labels.append(&part.labels);
+        total.counts.extend(part.counts);
+    }
+    Ok(total)
+}
+
+impl Counts {
+    fn new(item_type: LabelType) -> Self {
+        Self { labels: Labels::new(item_type), counts: Vec::new() }
+    }
+
+    /// Adds the items of one partition.
+    fn count<P: Pair>(
+        &mut self,
+        shares: Shares<P>,
+        keys: &HashKeys,
+        table: &mut Table,
+    ) -> Result<()> {
+        let mut rows: Vec<P> =
+            Vec::with_capacity(shares.iter().map(|(_, blocks)| blocks.len()).sum());
+        let mut interner: Option<Interner> = None;
+        for (labels, mut blocks) in shares {
+            match (&mut interner, labels) {
+                (Some(known), Some(labels)) => {
+                    let codes = known.absorb(&labels)?;
+                    blocks.drain(&mut rows, |row| {
+                        row.with_item(codes[row.item() as usize].into())
+                    });
+                }
+                (slot, labels) => {
+                    *slot = labels;
+                    blocks.drain(&mut rows, |row| row);
+                }
+            }
+        }
+        distinct(&mut rows, keys, table);
+        let codes = interner.as_ref().map(|interner| interner.labels().len());
+        let (items, counts) = count_items(&rows, codes, keys, table);
+        match &interner {
+            Some(interner) => self.labels.append_strings(interner.labels()),
+            None => items.iter().for_each(|&item| self.labels.push_integer(item)),
+        }
+        self.counts.extend(counts);
+        Ok(())
+    }
+}

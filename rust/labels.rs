@@ -1,0 +1,166 @@
+//! The distinct labels of a histogram, one a row, and their one order.
+
+use std::cmp::Ordering;
+
+use crate::column::LabelType;
+
+/// Labels of one type, by row number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Labels {
+    /// Signed integers.
+    Signed(Vec<i64>),
+    /// Unsigned integers.
+    Unsigned(Vec<u64>),
+    /// UTF-8.
+    Text(Strings),
+    /// Any bytes.
+    Binary(Strings),
+}
+
+impl Labels {
+    /// No labels of a type.
+    #[must_use]
+    pub fn new(label_type: LabelType) -> Self {
+        match label_type {
+            LabelType::Signed => Self::Signed(Vec::new()),
+            LabelType::Unsigned => Self::Unsigned(Vec::new()),
+            LabelType::Text => Self::Text(Strings::default()),
+            LabelType::Binary => Self::Binary(Strings::default()),
+        }
+    }
+
+    /// How many labels there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Signed(values) => values.len(),
+            Self::Unsigned(values) => values.len(),
+            Self::Text(strings) | Self::Binary(strings) => strings.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a label that is its own key; nothing where the labels are bytes.
+    pub fn push_integer(&mut self, key: u64) {
+        match self {
+            Self::Signed(values) => values.push(key as i64),
+            Self::Unsigned(values) => values.push(key),
+            Self::Text(_) | Self::Binary(_) => {}
+        }
+    }
+
+    /// Adds a label by its bytes: an integer's are the eight of its key, the lowest first.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.push(bytes),
+            _ => self.push_integer(bytes.try_into().map_or(0, u64::from_le_bytes)),
+        }
+    }
+
+    /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
+    pub fn append_strings(&mut self, others: &Strings) {
+        for row in 0..others.len() {
+            self.push_bytes(others.get(row));
+        }
+    }
+
+    /// Adds the labels of another list of the same type.
+    pub fn append(&mut self, others: &Self) {
+        match (self, others) {
+            (Self::Signed(values), Self::Signed(others)) => values.extend(others),
+            (Self::Unsigned(values), Self::Unsigned(others)) => values.extend(others),
+            (this, Self::Text(others) | Self::Binary(others)) => this.append_strings(others),
+            _ => {}
+        }
+    }
+
+    /// The order of two rows: integers by value, strings by their bytes.
+    #[must_use]
+    pub fn compare(&self, a: usize, b: usize) -> Ordering {
+        match self {
+            Self::Signed(values) => values[a].cmp(&values[b]),
+            Self::Unsigned(values) => values[a].cmp(&values[b]),
+            Self::Text(strings) | Self::Binary(strings) => strings.get(a).cmp(strings.get(b)),
+        }
+    }
+
+    /// The labels of some rows, in their order.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Signed(values) => Self::Signed(rows.iter().map(|&row| values[row]).collect()),
+            Self::Unsigned(values) => Self::Unsigned(rows.iter().map(|&row| values[row]).collect()),
+            Self::Text(strings) => Self::Text(strings.select(rows)),
+            Self::Binary(strings) => Self::Binary(strings.select(rows)),
+        }
+    }
+}
+
+/// Strings end to end in one allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strings {
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    /// How many strings there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds a string.
+    pub fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The string of a row.
+    #[must_use]
+    pub fn get(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.bytes[start..self.ends[row]]
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        let mut selected = Self::default();
+        for &row in rows {
+            selected.push(self.get(row));
+        }
+        selected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_order_by_value_and_strings_by_bytes() {
+        let mut labels = Labels::new(LabelType::Signed);
+        for value in [-5_i64, 3, 20] {
+            labels.push_bytes(&value.cast_unsigned().to_le_bytes());
+        }
+        assert_eq!(labels.compare(0, 1), Ordering::Less);
+        let mut labels = Labels::new(LabelType::Text);
+        for value in ["b", "a", "ab", ""] {
+            labels.push_bytes(value.as_bytes());
+        }
+        assert_eq!(labels.compare(1, 2), Ordering::Less);
+        assert_eq!(labels.compare(0, 2), Ordering::Greater);
+        let Labels::Text(strings) = labels.select(&[3, 0]) else { panic!() };
+        assert_eq!((strings.get(0), strings.get(1), strings.len()), (&b""[..], &b"b"[..], 2));
+    }
+}

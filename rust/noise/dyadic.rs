@@ -1,0 +1,197 @@
+//! Numbers `m 2^e` held exactly, and rigorous bounds of `exp(-x) 2^s` at any precision.
+
+use std::ops::{Add, Mul, Sub};
+
+use num_bigint::{BigInt, Sign};
+
+/// The number `mantissa * 2^exponent`, exactly.
+#[derive(Debug, Clone)]
+pub struct Dyadic {
+    mantissa: BigInt,
+    exponent: i64,
+}
+
+impl Dyadic {
+    /// `mantissa * 2^exponent`.
+    #[must_use]
+    pub fn new(mantissa: impl Into<BigInt>, exponent: i64) -> Self {
+        Self { mantissa: mantissa.into(), exponent }
+    }
+
+    /// The value of a finite float, exactly; zero where the float is not finite.
+    #[must_use]
+    pub fn from_f64(value: f64) -> Self {
+        if !value.is_finite() {
+            return Self::new(0, 0);
+        }
+        let bits = value.to_bits();
+        let field = ((bits >> 52) & 0x7ff) as i64;
+        let fraction = (bits & ((1 << 52) - 1)) as i64;
+        let (mantissa, exponent) =
+            if field == 0 { (fraction, -1074) } else { (fraction | 1 << 52, field - 1075) };
+        Self::new(if value < 0.0 { -mantissa } else { mantissa }, exponent)
+    }
+
+    /// Whether the number is below zero.
+    #[must_use]
+    pub fn is_negative(&self) -> bool {
+        self.mantissa.sign() == Sign::Minus
+    }
+
+    /// `floor(self * 2^bits)`.
+    fn floor_scaled(&self, bits: i64) -> BigInt {
+        shift(self.mantissa.clone(), self.exponent + bits)
+    }
+
+    /// How many bits the integer part of the magnitude takes.
+    fn integer_bits(&self) -> i64 {
+        (self.mantissa.bits() as i64 + self.exponent).max(0)
+    }
+
+    fn aligned(self, other: Self) -> (BigInt, BigInt, i64) {
+        let exponent = self.exponent.min(other.exponent);
+        let left = self.mantissa << (self.exponent - exponent).unsigned_abs();
+        let right = other.mantissa << (other.exponent - exponent).unsigned_abs();
+        (left, right, exponent)
+    }
+}
+
+impl Add for Dyadic {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        let (left, right, exponent) = self.aligned(other);
+        Self::new(left + right, exponent)
+    }
+}
+
+impl Sub for Dyadic {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        let (left, right, exponent) = self.aligned(other);
+        Self::new(left - right, exponent)
+    }
+}
+
+impl Mul for Dyadic {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        Self::new(self.mantissa * other.mantissa, self.exponent + other.exponent)
+    }
+}
+
+/// Integers `low <= exp(-x) 2^(s + bits) <= high`, at most two units apart for most `x`.
+///
+/// Writes `x = n ln 2 + y` with `0 <= y < ln 2` and sums the series of `exp(-y)` in fixed point. With
+/// `p` fractional bits each truncation errs by at most one unit of `2^-p`: `x` by one, `n ln 2` by at
+/// most `2 n p` (the series of `ln 2` has fewer than `p` terms), the series of `exp` by two a term.
+/// Together that is below `2^(48 + integer bits of x)` units for every `p < 2^32`, and 64 guard bits
+/// more than that keep the bounds tight.
+#[must_use]
+pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
+    let error_bits = 48 + x.integer_bits();
+    let precision = i64::from(bits) + error_bits + 64;
+    let ln2 = ln2_scaled(precision);
+    let scaled = x.floor_scaled(precision);
+    let mut n = &scaled / &ln2;
+    if scaled.sign() == Sign::Minus {
+        n -= 1;
+    }
+    let y = scaled - &n * &ln2;
+    let sum = exp_neg_series(&y, precision);
+    let error = BigInt::from(1) << error_bits.unsigned_abs();
+    let Ok(n) = i64::try_from(n) else {
+        // Beyond 2^63 halvings: zero, or larger than any bound that is asked for.
+        return (BigInt::ZERO, BigInt::from(1));
+    };
+    let down = i64::from(bits) + s - n - precision;
+    let low = shift((&sum - &error).max(BigInt::ZERO), down);
+    (low, shift(sum + error, down) + 1)
+}
+
+/// `floor(value * 2^bits)` for a shift in either direction.
+fn shift(value: BigInt, bits: i64) -> BigInt {
+    match bits {
+        0.. => value << bits.unsigned_abs(),
+        _ if bits.unsigned_abs() > value.bits() + 1 => {
+            BigInt::from(if value.sign() == Sign::Minus { -1 } else { 0 })
+        }
+        _ => value >> bits.unsigned_abs(),
+    }
+}
+
+/// `ln 2 = 2 atanh(1/3)` with `precision` fractional bits, below the true value.
+fn ln2_scaled(precision: i64) -> BigInt {
+    let mut power: BigInt = (BigInt::from(2) << precision.unsigned_abs()) / 3;
+    let mut sum = BigInt::ZERO;
+    let mut divisor = 1_u64;
+    while power.sign() == Sign::Plus {
+        sum += &power / divisor;
+        power /= 9;
+        divisor += 2;
+    }
+    sum
+}
+
+/// The series of `exp(-y)`, where `y` and the sum carry `precision` fractional bits and `0 <= y < 1`.
+fn exp_neg_series(y: &BigInt, precision: i64) -> BigInt {
+    let mut term = BigInt::from(1) << precision.unsigned_abs();
+    let mut sum = BigInt::ZERO;
+    let mut k = 0_u64;
+    while term.sign() != Sign::NoSign {
+        if k.is_multiple_of(2) {
+            sum += &term;
+        } else {
+            sum -= &term;
+        }
+        k += 1;
+        term = ((term * y) >> precision.unsigned_abs()) / k;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds_as_f64(x: f64, s: i64) -> (f64, f64) {
+        let (low, high) = exp_neg_bounds(&Dyadic::from_f64(x), s, 60);
+        let scale = (-60.0_f64).exp2();
+        let number = |v: BigInt| i128::try_from(v).unwrap() as f64 * scale;
+        (number(low), number(high))
+    }
+
+    #[test]
+    fn bounds_enclose_the_exponential_tightly() {
+        for x in [0.0, 1e-300, 0.1, 0.5, std::f64::consts::LN_2, 1.0, 10.0, 40.0, -0.3, -20.0] {
+            let (low, high) = bounds_as_f64(x, 0);
+            let truth = (-x).exp();
+            assert!(low <= truth * (1.0 + 1e-15) && truth * (1.0 - 1e-15) <= high, "{x}");
+            assert!(high - low < 1e-17 + truth * 4e-16, "{x}");
+        }
+    }
+
+    #[test]
+    fn the_shift_scales_by_powers_of_two() {
+        let (low, _) = bounds_as_f64(700.0, 1010);
+        let truth = (1010.0 * std::f64::consts::LN_2 - 700.0).exp();
+        assert!((low / truth - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_first_digits_of_one_over_e_are_right() {
+        // floor(2^128 / e), from the decimal expansion of e.
+        let (low, high) = exp_neg_bounds(&Dyadic::new(1, 0), 0, 128);
+        let truth = "125182886983370532117250726298150828301".parse::<BigInt>().unwrap();
+        assert!(low <= truth && truth <= high && &high - &low <= BigInt::from(2));
+    }
+
+    #[test]
+    fn floats_are_held_exactly() {
+        let third = Dyadic::from_f64(1.0 / 3.0);
+        let back = third.clone() + Dyadic::from_f64(-1.0 / 3.0);
+        assert_eq!(back.mantissa, BigInt::ZERO);
+        assert_eq!(third.floor_scaled(2), BigInt::from(1));
+        let five = Dyadic::from_f64(2.5) * Dyadic::new(2, 0) - Dyadic::from_f64(5e-324);
+        assert_eq!(five.floor_scaled(0), BigInt::from(4));
+    }
+}

@@ -1,0 +1,229 @@
+//! Distinct (item, user) pairs of one partition, and how many each item has.
+
+use crate::group::HashKeys;
+
+/// A row as one integer, the item above the user.
+pub trait Pair: Copy + Eq + Send {
+    /// The row of an item's key and a user's key.
+    fn new(item: u64, user: u128) -> Self;
+    /// The item's key.
+    fn item(self) -> u64;
+    /// The same row with another key for its item.
+    #[must_use]
+    fn with_item(self, item: u64) -> Self;
+    /// A keyed hash.
+    fn hash(self, keys: &HashKeys) -> u64;
+}
+
+/// Two keys below 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Narrow(u64);
+
+impl Narrow {
+    /// The same row with room for larger keys.
+    #[must_use]
+    pub fn widen(self) -> Wide {
+        Wide(u128::from(self.0 >> 32) << 64 | u128::from(self.0 as u32))
+    }
+}
+
+/// Two keys of 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wide(u128);
+
+/// An item's key below 2^32 and 96 bits that stand for a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hashed(u128);
+
+impl Pair for Narrow {
+    fn new(item: u64, user: u128) -> Self {
+        Self(item << 32 | u64::from(user as u32))
+    }
+    fn item(self) -> u64 {
+        self.0 >> 32
+    }
+    fn with_item(self, item: u64) -> Self {
+        Self(item << 32 | u64::from(self.0 as u32))
+    }
+    #[inline]
+    fn hash(self, keys: &HashKeys) -> u64 {
+        keys.pair(self.0, 0)
+    }
+}
+
+impl Pair for Wide {
+    fn new(item: u64, user: u128) -> Self {
+        Self(u128::from(item) << 64 | u128::from(user as u64))
+    }
+    fn item(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+    fn with_item(self, item: u64) -> Self {
+        Self(u128::from(item) << 64 | u128::from(self.0 as u64))
+    }
+    #[inline]
+    fn hash(self, keys: &HashKeys) -> u64 {
+        keys.pair(self.0 as u64, (self.0 >> 64) as u64)
+    }
+}
+
+impl Pair for Hashed {
+    fn new(item: u64, user: u128) -> Self {
+        Self(u128::from(item) << 96 | user)
+    }
+    fn item(self) -> u64 {
+        (self.0 >> 96) as u64
+    }
+    fn with_item(self, item: u64) -> Self {
+        Self(u128::from(item) << 96 | self.0 & ((1 << 96) - 1))
+    }
+    #[inline]
+    fn hash(self, keys: &HashKeys) -> u64 {
+        keys.pair(self.0 as u64, (self.0 >> 64) as u64)
+    }
+}
+
+/// Rows in blocks, so that growing never copies what is there.
+pub struct Blocks<P> {
+    full: Vec<Vec<P>>,
+    last: Vec<P>,
+}
+
+impl<P> Default for Blocks<P> {
+    fn default() -> Self {
+        Self { full: Vec::new(), last: Vec::new() }
+    }
+}
+
+impl<P: Copy> Blocks<P> {
+    const ROWS: usize = 4096 / size_of::<P>();
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, row: P) {
+        if self.last.len() >= Self::ROWS {
+            let next = Vec::with_capacity(Self::ROWS);
+            self.full.push(std::mem::replace(&mut self.last, next));
+        }
+        self.last.push(row);
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.full.iter().map(Vec::len).sum::<usize>() + self.last.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Moves the rows, changed by `change`, to the end of `into`, freeing blocks on the way.
+    pub fn drain<Q>(&mut self, into: &mut Vec<Q>, change: impl Fn(P) -> Q) {
+        for block in self.full.drain(..) {
+            into.extend(block.into_iter().map(&change));
+        }
+        into.extend(std::mem::take(&mut self.last).into_iter().map(&change));
+    }
+
+    /// Puts rows there that were drained before.
+    pub fn refill(&mut self, rows: Vec<P>) {
+        self.full.push(rows);
+    }
+}
+
+/// A table of row numbers plus one, zero where free; kept between uses.
+#[derive(Default)]
+pub struct Table {
+    slots: Vec<u32>,
+    mask: usize,
+}
+
+impl Table {
+    fn reset(&mut self, rows: usize) {
+        let size = (4 * rows).next_power_of_two().max(16);
+        self.slots.clear();
+        self.slots.resize(size, 0);
+        self.mask = size - 1;
+    }
+
+    /// The place of the number for which `is_same` holds, or the free place where it belongs.
+    #[inline]
+    fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> usize {
+        let mut place = (hash >> 20) as usize & self.mask;
+        while self.slots[place] != 0 && !is_same(self.slots[place] as usize - 1) {
+            place = (place + 1) & self.mask;
+        }
+        place
+    }
+}
+
+/// Beyond this many rows a table would leave the cache, and the rows are split by their hash first.
+const CACHED_ROWS: usize = 1 << 16;
+
+/// Keeps one of each row.
+pub fn distinct<P: Pair>(rows: &mut Vec<P>, keys: &HashKeys, table: &mut Table) {
+    if rows.len() <= CACHED_ROWS {
+        let kept = distinct_prefix(rows, keys, table);
+        rows.truncate(kept);
+        return;
+    }
+    // Sixteen bits below the top of the hash, which the table's places do not use, choose the part.
+    let bits = (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
+    let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
+    for row in std::mem::take(rows) {
+        parts[(row.hash(keys) >> (64 - bits)) as usize].push(row);
+    }
+    for mut part in parts {
+        let kept = distinct_prefix(&mut part, keys, table);
+        rows.extend_from_slice(&part[..kept]);
+    }
+}
+
+fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) -> usize {
+    table.reset(rows.len());
+    let mut kept = 0;
+    for index in 0..rows.len() {
+        let row = rows[index];
+        let place = table.find(row.hash(keys), |other| rows[other] == row);
+        if table.slots[place] == 0 {
+            rows[kept] = row;
+            kept += 1;
+            table.slots[place] = kept as u32;
+        }
+    }
+    kept
+}
+
+/// The items of distinct rows and how many rows each has. Keys below `codes` are counted in place, by
+/// code; where that is `None` items are found by hash.
+pub fn count_items<P: Pair>(
+    rows: &[P],
+    codes: Option<usize>,
+    keys: &HashKeys,
+    table: &mut Table,
+) -> (Vec<u64>, Vec<i64>) {
+    if let Some(codes) = codes {
+        let mut counts = vec![0; codes];
+        for row in rows {
+            counts[row.item() as usize] += 1;
+        }
+        return ((0..codes as u64).collect(), counts);
+    }
+    table.reset(rows.len());
+    let (mut items, mut counts) = (Vec::new(), Vec::new());
+    for row in rows {
+        let item = row.item();
+        let place = table.find(keys.pair(item, 1), |other| items[other] == item);
+        if table.slots[place] == 0 {
+            items.push(item);
+            counts.push(1);
+            table.slots[place] = items.len() as u32;
+        } else {
+            counts[table.slots[place] as usize - 1] += 1;
+        }
+    }
+    (items, counts)
+}

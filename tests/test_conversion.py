@@ -1,0 +1,125 @@
+"""Conversions between kinds of privacy, against numbers computed with sixty digits."""
+
+import math
+
+import mpmath
+import pytest
+
+from discreet import conversion
+from discreet.conversion import bounded_range_rho, cdp_delta, cdp_epsilon, cdp_rho, laplace_rho, pure_rho
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "bun_steinke", "best"),
+    [
+        (0.1, 1e-6, 2.4507880004768, 2.1419389283855),
+        (0.5, 1e-6, 5.7565217697569, 5.2215344445302),
+        (1.0, 1e-6, 8.4338443776997, 7.7662166253117),
+        (0.1, 1e-10, 3.1348542587703, 2.8818280091742),
+        (1e-4, 1e-6, 0.074438443776997, 0.05372712063486),
+    ],
+)
+def test_rho_and_delta_give_epsilon(rho, delta, bun_steinke, best):
+    assert conversion.bun_steinke_epsilon(rho, delta) == pytest.approx(bun_steinke, rel=1e-12)
+    assert cdp_epsilon(rho, delta) == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho"),
+    [
+        (1, 1e-6, 0.024355970359538),
+        (0.1, 1e-6, 3.2104769034574e-4),
+        (3, 1e-10, 0.10788658433886),
+        (0.5, 1e-5, 0.0085055305911819),
+    ],
+)
+def test_epsilon_and_delta_give_rho(epsilon, delta, rho):
+    assert cdp_rho(epsilon, delta) == pytest.approx(rho, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "delta"),
+    [(0.1, 1, 0.0089332457718184), (0.5, 4, 1.9579541695772e-4), (1, 8, 4.3453415166485e-7)],
+)
+def test_rho_and_epsilon_give_delta(rho, epsilon, delta):
+    assert cdp_delta(rho, epsilon) == pytest.approx(delta, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "pure", "laplace", "bounded_range"),
+    [
+        (0.1, 0.004995837495788, 0.0048374180359596, 0.0012498264274598),
+        (0.5, 0.12245933120185, 0.10653065971263, 0.031142092261156),
+        (1, 0.46211715726001, 0.36787944117144, 0.12330156148224),
+        (2, 1.5231883119115, 1.1353352832366, 0.47447464707053),
+    ],
+)
+def test_tight_rhos_of_pure_mechanisms(epsilon, pure, laplace, bounded_range):
+    assert pure_rho(epsilon, tight=True) == pytest.approx(pure, rel=1e-11)
+    assert laplace_rho(epsilon, tight=True) == pytest.approx(laplace, rel=1e-11)
+    assert bounded_range_rho(epsilon, tight=True) == pytest.approx(bounded_range, rel=1e-11)
+    assert pure_rho(epsilon) == laplace_rho(epsilon) == pytest.approx(epsilon**2 / 2)
+    assert bounded_range_rho(epsilon) == pytest.approx(epsilon**2 / 8)
+
+
+def exact_delta(rho, epsilon):
+    """The infimum over orders with fifty digits."""
+    with mpmath.workdps(50):
+        r, e = mpmath.mpf(rho), mpmath.mpf(epsilon)
+
+        def slope(a):
+            return (2 * a - 1) * r - e + mpmath.log1p(-1 / a)
+
+        low, high = mpmath.mpf(0), mpmath.log((e + 1) / (2 * r) + 2)
+        low = -(r + 60)
+        for _ in range(170):
+            middle = (low + high) / 2
+            low, high = (middle, high) if slope(1 + mpmath.exp(middle)) < 0 else (low, middle)
+        a = 1 + mpmath.exp(high)
+        value = mpmath.exp((a - 1) * (a * r - e)) / (a - 1) * (1 - 1 / a) ** a
+        return min(mpmath.mpf(1), value)
+
+
+def cases(number):
+    import numpy as np
+
+    random = np.random.default_rng(4)
+    for _ in range(number):
+        yield 10 ** random.uniform(-6, 1.5), 10 ** random.uniform(-3, 1.7), 10 ** random.uniform(-14, -2)
+
+
+def check_rounding(rho, epsilon, delta):
+    claimed, true = cdp_delta(rho, epsilon), exact_delta(rho, epsilon)
+    assert true <= claimed <= true * (1 + mpmath.mpf("1e-9")) + mpmath.mpf("1e-300")
+    assert exact_delta(rho, cdp_epsilon(rho, delta)) <= delta
+    assert exact_delta(cdp_rho(epsilon, delta), epsilon) <= delta
+
+
+def test_every_conversion_is_rounded_against_the_caller():
+    for case in cases(60):
+        check_rounding(*case)
+
+
+@pytest.mark.statistical
+def test_every_conversion_is_rounded_against_the_caller_at_full_size():
+    for case in cases(3_000):
+        check_rounding(*case)
+
+
+def test_extreme_arguments_neither_overflow_nor_return_nan():
+    assert cdp_delta(0, 0) == 0
+    assert cdp_epsilon(0, 1e-6) == 0
+    assert cdp_delta(1e4, 1e-3) == 1
+    assert cdp_delta(1e-300, 1) <= 1e-200
+    for rho in (1e-300, 1e-12, 1e4):
+        for delta in (1e-320, 1e-300, 0.5, 1 - 1e-16):
+            assert math.isfinite(cdp_epsilon(rho, delta))
+    for epsilon in (5e-324, 1e-12, 1e3):
+        assert cdp_rho(epsilon, 1e-6) >= 0
+
+
+def test_tight_rhos_are_continuous_where_the_formula_changes():
+    for epsilon in (0.05, 0.01):
+        below, above = epsilon * (1 - 1e-9), epsilon
+        for rho in (bounded_range_rho, laplace_rho):
+            assert rho(below, tight=True) == pytest.approx(rho(above, tight=True), rel=1e-8)

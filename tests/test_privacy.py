@@ -1,0 +1,105 @@
+"""Sensitivity and Guarantee: what may be said, added and converted."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import Guarantee, ParameterError, Sensitivity
+from discreet.privacy import resolve_rho
+
+NOT_NUMBERS = [-1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None, 1j]
+
+
+def test_guarantees_compose_by_the_sum_and_the_product():
+    both = Guarantee(0.5, 1e-6) + Guarantee(0.25, 2e-6)
+    assert both.rho == 0.75
+    assert both.delta == pytest.approx(2.999998e-6, rel=1e-12)
+
+
+def test_a_thousand_small_deltas_compose_to_the_product_form():
+    total = Guarantee(0, 0)
+    for _ in range(1000):
+        total += Guarantee(0, 1e-9)
+    assert total.delta == pytest.approx(9.9999950050017e-7, rel=1e-12)
+    assert Fraction(total.delta) >= 1 - (1 - Fraction(1e-9)) ** 1000
+
+
+def test_sums_of_rho_are_rounded_up():
+    a, b = 0.1, 0.2
+    total = (Guarantee(a, 0) + Guarantee(b, 0)).rho
+    assert Fraction(total) >= Fraction(a) + Fraction(b)
+    assert total == pytest.approx(0.3)
+
+
+def test_guarantees_of_unlike_units_do_not_add():
+    with pytest.raises(ParameterError, match="do not add"):
+        Guarantee(1, 0) + Guarantee(1, 0, "event")
+
+
+def test_epsilon_takes_the_total_delta():
+    assert Guarantee(1, 0).epsilon(1e-6) == pytest.approx(7.7662166253117, rel=1e-12)
+    mine = Guarantee(1, 1e-6)
+    assert mine.epsilon(2e-6) == pytest.approx(Guarantee(1, 0).epsilon(1e-6), rel=1e-6)
+    assert mine.epsilon(1e-6) == mine.epsilon(1e-7) == math.inf
+    assert Guarantee(0, 1e-6).epsilon(1e-6) == 0
+
+
+def test_other_kinds_of_privacy_become_guarantees():
+    assert Guarantee.from_dp(1.0, 1e-6).rho == pytest.approx(0.5)
+    assert Guarantee.from_bounded_range(1.0).rho == pytest.approx(0.125)
+    assert Guarantee.from_dp(1.0, tight=True).rho == pytest.approx(0.46211715726001)
+
+
+@pytest.mark.parametrize("bad", NOT_NUMBERS)
+def test_what_is_no_number_is_refused(bad):
+    with pytest.raises(ParameterError):
+        Guarantee(bad, 0)
+    with pytest.raises(ParameterError):
+        Guarantee(1, bad)
+    with pytest.raises(ParameterError):
+        resolve_rho(bad, None if bad is not None else None, 1e-6)
+
+
+def test_numpy_scalars_are_numbers():
+    assert Guarantee(np.float64(1), np.float32(0)).rho == 1
+    assert Sensitivity(l0=np.int64(3), linf=1).l0 == 3
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "1", True, 10**400])
+def test_sensitivities_are_whole_and_positive(bad):
+    with pytest.raises(ParameterError):
+        Sensitivity(l0=bad, linf=1)
+    with pytest.raises(ParameterError):
+        Sensitivity(l0=1, linf=bad)
+
+
+def test_a_sensitivity_is_within_a_larger_one():
+    anything = Sensitivity(l0=None, linf=1)
+    assert Sensitivity(l0=3, linf=1).within(anything)
+    assert not anything.within(Sensitivity(l0=3, linf=1))
+    assert not Sensitivity(l0=3, linf=2).within(anything)
+
+
+def test_exactly_one_of_rho_and_epsilon_is_wanted():
+    for both in ((None, None), (1.0, 1.0)):
+        with pytest.raises(ParameterError, match="exactly one"):
+            resolve_rho(*both, 1e-6)
+
+
+def test_epsilon_is_the_total_promise():
+    rho, delta = resolve_rho(None, 1.0, 1e-6)
+    assert delta == 5e-7
+    assert Guarantee(rho, delta).epsilon(1e-6) <= 1.0
+    assert Guarantee(rho * (1 + 1e-6), delta).epsilon(1e-6) > 1.0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(5e-324, 1e-6), (1.0, 1e-320), (1.0, 5e-324)])
+def test_tiny_parameters_work_or_are_refused(epsilon, delta):
+    try:
+        rho, own = resolve_rho(None, epsilon, delta)
+    except ParameterError:
+        return
+    assert rho > 0
+    assert 0 < own < delta
