@@ -388,9 +388,7 @@ impl Counts {
             match (&mut interner, labels) {
                 (Some(known), Some(labels)) => {
                     let codes = known.absorb(&labels)?;
-                    blocks.drain(&mut rows, |row| {
-                        row.with_item(codes[row.item() as usize].into())
-                    });
+                    blocks.drain(&mut rows, |row| row.with_item(codes[row.item() as usize].into()));
                 }
                 (slot, labels) => {
                     *slot = labels;

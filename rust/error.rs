@@ -22,9 +22,9 @@ impl fmt::Display for Error {
         match self {
             Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
             Self::Schema(text) => f.write_str(text),
-            Self::Entropy => f.write_str(
-                "the operating system refused to give randomness; nothing was released",
-            ),
+            Self::Entropy => {
+                f.write_str("the operating system refused to give randomness; nothing was released")
+            }
         }
     }
 }

@@ -33,10 +33,7 @@ impl HashKeys {
             *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
         }
         let state = |s: &[u64]| RandomState::with_seeds(s[0], s[1], s[2], s[3]);
-        Ok(Self {
-            items: state(&seeds[..4]),
-            users: [state(&seeds[4..8]), state(&seeds[8..])],
-        })
+        Ok(Self { items: state(&seeds[..4]), users: [state(&seeds[4..8]), state(&seeds[8..])] })
     }
 
     fn item(&self, bytes: &[u8]) -> u64 {
@@ -258,7 +255,8 @@ impl Interner {
 
     fn insert(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
         let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
-        let code = code.ok_or(Error::Resource("there are more than 2^32 items in one partition"))?;
+        let code =
+            code.ok_or(Error::Resource("there are more than 2^32 items in one partition"))?;
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
         }

@@ -111,7 +111,7 @@ def cdp_epsilon(rho: float, delta: float) -> float:
 
     Inverts `cdp_delta` by bisection and returns an epsilon at which the inequality was seen to hold.
     """
-    if rho == 0:
+    if cdp_delta(rho, 0.0) <= delta:
         return 0.0
     low, high = 0.0, bun_steinke_epsilon(rho, delta)
     while cdp_delta(rho, high) > delta:  # never seen; rounding alone could cause it

@@ -152,6 +152,10 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     epsilon = require_number("epsilon", epsilon, 0, 1000)
     own = delta / 2
     rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
-    if rho <= 0:
+    for _ in range(8):
+        # The two bisections may end a rounding apart; the promise is checked as it will be read.
+        if rho > 0 and Guarantee(rho, own).epsilon(delta) > epsilon:
+            rho = round_down(rho, 64)
+    if rho <= 0 or Guarantee(rho, own).epsilon(delta) > epsilon:
         raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
     return rho, own

@@ -75,8 +75,7 @@ impl PyRng {
     ) -> Result<Bound<'py, PyArray1<i64>>> {
         let noise = DiscreteGaussian::new(sigma)?;
         let stream = self.stream()?;
-        let draws: Vec<i64> =
-            py.detach(|| (0..size).map(|_| noise.sample(stream)).collect());
+        let draws: Vec<i64> = py.detach(|| (0..size).map(|_| noise.sample(stream)).collect());
         Ok(draws.into_pyarray(py))
     }
 

@@ -87,7 +87,9 @@ impl PairStream {
             let mut found =
                 schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
             match (found.next(), found.next()) {
-                (Some((index, field)), None) => Ok((index, LabelType::of(field.data_type(), name)?)),
+                (Some((index, field)), None) => {
+                    Ok((index, LabelType::of(field.data_type(), name)?))
+                }
                 (None, _) => Err(Error::Schema(format!("there is no column {name:?}"))),
                 _ => Err(Error::Schema(format!("there is more than one column {name:?}"))),
             }

@@ -36,7 +36,8 @@ fn arrow_stream<'py>(
 }
 
 fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
-    let values = if values.hasattr("tolist")? { values.call_method0("tolist")? } else { values.clone() };
+    let values =
+        if values.hasattr("tolist")? { values.call_method0("tolist")? } else { values.clone() };
     Ok(match type_name {
         "int64" => Arc::new(Int64Array::from(values.extract::<Vec<i64>>()?)),
         "uint64" => Arc::new(UInt64Array::from(values.extract::<Vec<u64>>()?)),

@@ -81,7 +81,8 @@ impl Cells {
         let whole = |cell: &Bound<'_, PyAny>| -> Result<Option<i128>> {
             let is_bool = cell.is_instance_of::<PyBool>();
             let is_whole = cell.is_instance_of::<PyInt>()
-                || cell.hasattr("__index__").unwrap_or(false) && !cell.hasattr("__len__").unwrap_or(true);
+                || cell.hasattr("__index__").unwrap_or(false)
+                    && !cell.hasattr("__len__").unwrap_or(true);
             if is_bool || !is_whole {
                 return Err(refused());
             }
@@ -96,7 +97,10 @@ impl Cells {
     /// Signed where all fit, else unsigned where all fit.
     fn of_whole(cells: &[Option<i128>]) -> PyResult<Self> {
         fn all<T: TryFrom<i128>>(cells: &[Option<i128>]) -> Option<Vec<Option<T>>> {
-            cells.iter().map(|cell| cell.map(|v| T::try_from(v).ok()).map_or(Some(None), |v| v.map(Some))).collect()
+            cells
+                .iter()
+                .map(|cell| cell.map(|v| T::try_from(v).ok()).map_or(Some(None), |v| v.map(Some)))
+                .collect()
         }
         if let Some(cells) = all::<i64>(cells) {
             return Ok(Self::Signed(cells));
@@ -150,7 +154,9 @@ impl PyLabels {
             Cells::Signed(cells) => {
                 cells.into_iter().flatten().for_each(|v| labels.push_integer(v.cast_unsigned()));
             }
-            Cells::Unsigned(cells) => cells.into_iter().flatten().for_each(|v| labels.push_integer(v)),
+            Cells::Unsigned(cells) => {
+                cells.into_iter().flatten().for_each(|v| labels.push_integer(v))
+            }
             Cells::Text(cells) => {
                 cells.iter().flatten().for_each(|v| labels.push_bytes(v.as_bytes()));
             }
@@ -171,7 +177,8 @@ impl PyLabels {
             Labels::Unsigned(values) => PyList::new(py, values),
             Labels::Text(strings) => PyList::new(
                 py,
-                (0..strings.len()).map(|row| String::from_utf8_lossy(strings.get(row)).into_owned()),
+                (0..strings.len())
+                    .map(|row| String::from_utf8_lossy(strings.get(row)).into_owned()),
             ),
             Labels::Binary(strings) => {
                 PyList::new(py, (0..strings.len()).map(|row| PyBytes::new(py, strings.get(row))))

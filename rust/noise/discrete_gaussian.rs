@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn the_variance_is_that_of_the_discrete_law() {
         // Variances summed from the definition with forty digits.
-        let table = [(0.5, 0.215_012_675_088_14), (1.0, 0.999_999_788_768_77), (3.0, 9.0), (1e6, 1e12)];
+        let table =
+            [(0.5, 0.215_012_675_088_14), (1.0, 0.999_999_788_768_77), (3.0, 9.0), (1e6, 1e12)];
         for (sigma, variance) in table {
             let (mean, second) = moments(sigma, 200_000);
             assert!(mean.abs() < 5.0 * sigma / 200_000_f64.sqrt());

@@ -99,7 +99,7 @@ def _first_record(escaped: str, delimiter: str) -> list[str]:
 
 def require_columns(names: Iterable[str], wanted: list[str]) -> None:
     """Raises SchemaError, with the near miss, unless each wanted name is there exactly once."""
-    known = Counter(names)
+    known = Counter(list(names))
     for name in wanted:
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Sets discreet up from a fresh clone and runs it: `python3 dev.py demo`, `python3 dev.py test`.
+
+Needs Python 3.11 or newer, a Rust toolchain and a C compiler, and nothing else. Everything is installed
+into `.venv` beside this file, whatever environment is active; the extension is built in release mode,
+and built again only when its sources have changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+SILENCE = 10.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    texts = {
+        "demo": "build, then run `discreet demo` (further arguments are passed on)",
+        "test": "build, then run the tests of Rust and Python (further arguments go to pytest)",
+        "lint": "formatting, lints, types and stubs",
+        "bench": "the benchmarks beside their peers (further arguments go to pytest)",
+        "build": "build and install into .venv",
+    }
+    for name, text in texts.items():
+        commands.add_parser(name, help=text, add_help=False)
+    options, rest = parser.parse_known_args()
+    if sys.version_info < (3, 11):
+        return fail("discreet needs Python 3.11 or newer")
+    return COMMANDS[options.command](rest)
+
+
+def demo(rest: list[str]) -> int:
+    build()
+    return subprocess.call([BIN / "discreet", "demo", *rest])
+
+
+def test(rest: list[str]) -> int:
+    build("test")
+    run("cargo test", [cargo(), "test", "--quiet"], cwd=ROOT)
+    return subprocess.call([PYTHON, "-m", "pytest", *rest], cwd=ROOT)
+
+
+def lint(rest: list[str]) -> int:
+    build("test", "frames", "lint")
+    checks = [
+        [BIN / "ruff", "check", "."],
+        [BIN / "ruff", "format", "--check", "."],
+        [BIN / "mypy"],
+        [PYTHON, "-m", "mypy.stubtest", "discreet._core", "--allowlist", "tests/stubtest.txt"],
+        [cargo(), "fmt", "--check"],
+        [cargo(), "clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
+        [cargo(), "clippy", "--quiet", "--features", "python", "--", "-D", "warnings"],
+    ]
+    failed = 0
+    for check in checks:
+        print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
+        failed += subprocess.call(check, cwd=ROOT) != 0
+    return 1 if failed else 0
+
+
+def bench(rest: list[str]) -> int:
+    build("test", "frames")
+    return subprocess.call([PYTHON, "-m", "pytest", "benches", "--benchmark-only", *rest], cwd=ROOT)
+
+
+def build(*groups: str) -> None:
+    """Makes .venv, installs what `groups` of pyproject.toml ask for, and builds, each where it is needed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    if stamp("python") != identity() or not PYTHON.exists():
+        make_venv()
+    wanted = ["maturin>=1.8,<2", *project["project"]["dependencies"]]
+    for group in groups:
+        wanted += project["dependency-groups"][group]
+    known = stamp("packages").splitlines()
+    if missing := [requirement for requirement in wanted if requirement not in known]:
+        run("installing packages", [PYTHON, "-m", "pip", "install", "--quiet", *missing])
+        set_stamp("packages", "\n".join(known + missing))
+    if stamp("sources") != sources():
+        cargo()
+        # The environment is named outright: maturin would otherwise follow whichever one is active.
+        environment = {k: v for k, v in os.environ.items() if k not in ("CONDA_PREFIX", "PYTHONHOME")}
+        environment["VIRTUAL_ENV"] = str(VENV)
+        command = [PYTHON, "-m", "maturin", "develop", "--release", "--quiet"]
+        digest = sources()
+        run("building in release mode", command, cwd=ROOT, env=environment)
+        set_stamp("sources", digest)
+
+
+def make_venv() -> None:
+    shutil.rmtree(VENV, ignore_errors=True)
+    process = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        print(process.stdout, process.stderr, file=sys.stderr)
+        hint = "; on Debian and Ubuntu: apt install python3-venv" if sys.platform == "linux" else ""
+        raise SystemExit(fail(f"this Python cannot make a virtual environment{hint}"))
+    set_stamp("python", identity())
+
+
+def identity() -> str:
+    return f"{sys.executable} {sys.version} {ROOT}"
+
+
+def sources() -> str:
+    """A digest of all that the extension is built from; Python sources are used where they stand."""
+    digest = hashlib.sha256()
+    files = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml")]
+    for path in sorted([*files, *(ROOT / "rust").rglob("*.rs")]):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def stamp(name: str) -> str:
+    try:
+        return (VENV / f"stamp-{name}").read_text("utf-8")
+    except OSError:
+        return ""
+
+
+def set_stamp(name: str, value: str) -> None:
+    (VENV / f"stamp-{name}").write_text(value, "utf-8")
+
+
+def cargo() -> str:
+    found = shutil.which("cargo")
+    if found is None:
+        raise SystemExit(fail("cargo is not on the PATH; install a Rust toolchain (1.88 or newer) with rustup"))
+    return found
+
+
+def run(title: str, command: list[object], **options: object) -> None:
+    """Runs a command, with a line at least every few seconds while it is silent; exits where it fails."""
+    started = last = time.monotonic()
+    print(f"{title} ...", flush=True)
+    process = subprocess.Popen(
+        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
+    lock = threading.Lock()
+
+    def tell() -> None:
+        nonlocal last
+        while process.poll() is None:
+            time.sleep(0.2)
+            with lock:
+                if time.monotonic() - last > SILENCE:
+                    last = time.monotonic()
+                    print(f"... still {title}, {last - started:.0f} s", flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
+    assert process.stdout is not None
+    for line in process.stdout:
+        with lock:
+            last = time.monotonic()
+            print(f"    {line}", end="", flush=True)
+    if process.wait() != 0:
+        raise SystemExit(fail(f"{title} failed (exit code {process.returncode})"))
+
+
+def fail(text: str) -> int:
+    print(f"dev.py: {text}", file=sys.stderr)
+    return 1
+
+
+COMMANDS = {
+    "demo": demo,
+    "test": test,
+    "lint": lint,
+    "bench": bench,
+    "build": lambda rest: build() or 0,
+}
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

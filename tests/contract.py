@@ -1,0 +1,115 @@
+"""What every mechanism must do. A test class inherits this and says which mechanism it is about."""
+
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+
+from discreet import Guarantee, Histogram, ParameterError, Release, SensitivityError
+from discreet.testing import seeded_rng
+
+
+class MechanismContract:
+    """Subclasses give `mechanism()`, a small mechanism, and `plain()`, a histogram from which it releases."""
+
+    def mechanism(self):
+        raise AssertionError("a test class names its mechanism")
+
+    def plain(self):
+        items = [f"item-{n:02d}" for n in range(12)]
+        counts = [40_000 - 3_000 * n for n in range(12)]
+        return Histogram.from_counts(items, counts, l0=None, linf=1, complete=True)
+
+    def test_the_guarantee_needs_no_data(self):
+        assert isinstance(self.mechanism().guarantee, Guarantee)
+
+    def test_parameters_are_frozen_and_by_keyword(self):
+        mechanism = self.mechanism()
+        name = dataclasses.fields(mechanism)[0].name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(mechanism, name, 1)
+        with pytest.raises(TypeError):
+            type(mechanism)(1, 2)
+
+    @pytest.mark.parametrize("word", ["seed", "random_state"])
+    def test_there_is_no_seed(self, word):
+        with pytest.raises(TypeError):
+            dataclasses.replace(self.mechanism(), **{word: 1})
+        with pytest.raises(TypeError):
+            self.mechanism().release(self.plain(), **{word: 1})
+
+    def test_equal_parameters_are_equal_mechanisms(self):
+        assert self.mechanism() == self.mechanism()
+        assert hash(self.mechanism()) == hash(self.mechanism())
+
+    def test_a_release_carries_the_guarantee_and_its_maker(self):
+        release = self.mechanism().release(self.plain())
+        assert isinstance(release, Release)
+        assert release.guarantee == self.mechanism().guarantee
+        assert type(self.mechanism()).__name__ in release.made_by
+        assert release.private
+
+    def test_released_items_are_items_of_the_histogram(self):
+        release = self.mechanism().release(self.plain())
+        assert set(release.items) <= {f"item-{n:02d}" for n in range(12)}
+        assert len(set(release.items)) == len(release.items) > 0
+
+    def test_the_order_of_rows_is_that_of_what_is_published(self):
+        release = self.mechanism().release(self.plain())
+        rows = list(zip((-release.counts).tolist(), release.items, strict=True))
+        assert rows == sorted(rows)
+
+    def test_the_order_of_the_input_changes_nothing(self):
+        items = [f"item-{n:02d}" for n in range(12)]
+        counts = np.array([900] * 6 + [5] * 6)
+        results = []
+        for order in (np.arange(12), np.arange(12)[::-1], np.random.default_rng(1).permutation(12)):
+            histogram = Histogram.from_counts(
+                [items[i] for i in order], counts[order], l0=None, linf=1, complete=True
+            )
+            release = self.mechanism().release(histogram, seeded_rng(8))
+            results.append((release.items, release.counts.tolist()))
+        assert results[0] == results[1] == results[2]
+
+    def test_two_releases_differ_and_seeded_ones_repeat_and_say_so(self):
+        first, second = (self.mechanism().release(self.plain()).counts.tolist() for _ in range(2))
+        assert first != second
+        seeded = [self.mechanism().release(self.plain(), seeded_rng(3)) for _ in range(2)]
+        assert seeded[0].counts.tolist() == seeded[1].counts.tolist()
+        assert not seeded[0].private
+        assert "no privacy" in repr(seeded[0])
+        assert "no privacy" in seeded[0].promise
+
+    def test_an_empty_histogram_is_released_with_the_same_schema(self):
+        empty = Histogram.from_counts([], [], l0=None, linf=1, complete=True)
+        release = self.mechanism().release(empty)
+        full = self.mechanism().release(self.plain())
+        assert len(release) == 0
+        assert [(name, kind) for name, _, kind in release.columns] == [(n, k) for n, _, k in full.columns]
+        assert release.guarantee == full.guarantee
+
+    def test_counts_of_zero_are_never_released(self):
+        zeros = Histogram.from_counts(["a", "b"], [0, 0], l0=None, linf=1, complete=True)
+        for _ in range(5):
+            assert len(self.mechanism().release(zeros)) == 0
+
+    def test_a_larger_sensitivity_is_refused_with_the_remedy(self):
+        protected = self.mechanism().protects
+        larger = Histogram.from_counts(["a"], [9], l0=None, linf=protected.linf + 1, complete=True)
+        with pytest.raises(SensitivityError, match="linf"):
+            self.mechanism().release(larger)
+
+    @pytest.mark.parametrize("other", [None, {"a": 1}, [("a", 1)], "a.parquet"])
+    def test_anything_but_a_histogram_is_refused(self, other):
+        with pytest.raises(ParameterError, match="Histogram"):
+            self.mechanism().release(other)
+
+    def test_numpy_generators_are_refused(self):
+        with pytest.raises(ParameterError, match="seeded_rng"):
+            self.mechanism().release(self.plain(), np.random.default_rng(1))
+
+    def test_every_public_member_is_documented(self):
+        for name, member in inspect.getmembers(type(self.mechanism())):
+            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+                assert inspect.getdoc(member), name

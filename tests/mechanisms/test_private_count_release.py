@@ -1,0 +1,355 @@
+"""Private Count Release: the contract, its twin bit for bit, and its law by exact enumeration."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from contract import MechanismContract
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Guarantee, Histogram, ParameterError, PrivateCountRelease, _core
+from discreet.reference.insecure import NumpyRng
+from discreet.reference.price_list import price_list
+from discreet.testing import seeded_rng
+from discreet.theorems import rogers2024
+from discreet.theorems.rogers2024 import UNIT
+
+
+class TestPrivateCountRelease(MechanismContract):
+    def mechanism(self):
+        return PrivateCountRelease(rho=0.5, delta=1e-6, epsilon_star=0.01, k_bar=50)
+
+
+def histogram(counts, complete=True):
+    return Histogram.from_counts(list(range(len(counts))), counts, l0=None, linf=1, complete=complete)
+
+
+# --- its twin -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 3000), max_size=25),
+    complete=st.booleans(),
+    epsilon_star=st.floats(0.005, 1.0),
+    k_bar=st.integers(1, 12),
+    delta_star=st.sampled_from([1e-3, 1e-8]),
+    spend=st.booleans(),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_rust_and_python_release_the_same_rows(counts, complete, epsilon_star, k_bar, delta_star, spend, seed):
+    counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
+    levels = rogers2024.price_list(
+        2.0, epsilon_star=epsilon_star, delta_star=delta_star, k_bar=k_bar, relative_error=0.1, spend=spend
+    )
+    arguments = (counts, complete, levels, 2 * UNIT, 40, k_bar)
+    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    rust, python = _core.price_list(*arguments, ours), price_list(*arguments, twins)
+    assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
+    assert ours.bits64() == twins.bits64()
+
+
+# --- its law: one call on small neighbouring histograms, by enumeration --------------------------------
+
+
+class Shown(Exception):
+    """What the code itself hands to a selection."""
+
+
+class Recorder:
+    """Stands in for the randomness and reports the first selection instead of making it."""
+
+    def select(self, counts, reference, gamma, bottom, offset):
+        raise Shown(counts.tolist(), gamma, bottom, offset)
+
+
+def call_law(table, level, k_bar, rows=None):
+    """The exact law of one call on {label: count}: labels and None for the stop element.
+
+    `rows` truncates the sorted table first, as memory bounds would.
+    """
+    ranked = sorted((item for item in table.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
+    complete = rows is None or len(ranked) <= rows
+    ranked = ranked[:rows]
+    counts = np.array([count for _, count in ranked], dtype=np.int64)
+    with pytest.raises(Shown) as caught:
+        price_list(counts, complete, [level], 100 * UNIT, 1, k_bar, Recorder())
+    shown, gamma, bottom, offset = caught.value.args
+    assert shown == counts[:k_bar].tolist()
+    top = max([*shown, bottom])
+    weights = {label: math.exp(gamma * (c - top)) for (label, _), c in zip(ranked, shown, strict=False)}
+    weights[None] = math.exp(gamma * (bottom - top) + offset)
+    total = math.fsum(weights.values())
+    return {label: weight / total for label, weight in weights.items()}
+
+
+def hockey_stick(p, q, epsilon):
+    return math.fsum(max(0.0, p[y] - math.exp(epsilon) * q.get(y, 0.0)) for y in p)
+
+
+def neighbours(number, seed):
+    """Small tables and the same with one user more, who may have any of the items, new ones included."""
+    random = np.random.default_rng(seed)
+    for _ in range(number):
+        labels = "abcdef"[: random.integers(1, 7)]
+        table = {label: int(c) for label, c in zip(labels, random.integers(0, 5, len(labels)), strict=True)}
+        user = [label for label in "abcdefg" if random.random() < 0.6]
+        yield table, {label: table.get(label, 0) + (label in user) for label in {*table, *user}}
+
+
+def one_level(epsilon, delta, k_bar):
+    return rogers2024.price_list(
+        100.0, epsilon_star=epsilon, delta_star=delta, k_bar=k_bar, relative_error=0.1
+    )[0]
+
+
+CASES = list(itertools.product([0.3, 1.0, 2.0], [0.2, 0.01, 1e-6], [1, 2, 4]))
+
+
+def worst_delta(epsilon, delta, k_bar, *, number, change=lambda level: level, rows=None):
+    """The largest hockey-stick divergence of one call over random neighbours, in units of delta."""
+    level = change(one_level(epsilon, delta, k_bar))
+    worst = 0.0
+    for table, more in neighbours(number, seed=1):
+        p, q = call_law(table, level, k_bar, rows), call_law(more, level, k_bar, rows)
+        worst = max(worst, hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+    return worst / delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "k_bar"), CASES)
+def test_one_call_is_epsilon_delta_private(epsilon, delta, k_bar):
+    assert worst_delta(epsilon, delta, k_bar, number=400) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "k_bar"), CASES)
+def test_one_call_on_a_truncated_table_is_as_private(epsilon, delta, k_bar):
+    assert worst_delta(epsilon, delta, k_bar, number=400, rows=k_bar + 1) <= 1 + 1e-9
+
+
+def test_the_bound_is_attained_and_a_lower_threshold_breaks_it():
+    assert worst_delta(1.0, 0.2, 2, number=400) > 0.5
+    lowered = worst_delta(1.0, 0.01, 2, number=400, change=lambda level: level._replace(offset=level.offset - 1))
+    assert lowered > 1.5
+
+
+def test_reading_a_missing_count_as_zero_would_break_it():
+    """Why a truncated table stops when its rows run out: rank k_bar + 1 is then unknown, not zero."""
+    epsilon, delta, k_bar = 1.0, 1e-6, 2
+    level = one_level(epsilon, delta, k_bar)
+
+    def careless(table):
+        ranked = dict(sorted(table.items(), key=lambda item: (-item[1], item[0]))[:k_bar])
+        return call_law(ranked, level, k_bar)
+
+    p, q = careless({"a": 40, "b": 30, "c": 30}), careless({"a": 40, "b": 30, "c": 31})
+    assert hockey_stick(q, p, epsilon) > 1000 * delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "k_bar"), CASES)
+def test_one_call_is_dominated_by_a_bounded_range_mechanism(epsilon, delta, k_bar):
+    """The proof of the guarantee, outcome by outcome: (1 - delta) P~ <= P, and P~, Q~ of range epsilon."""
+    level = one_level(epsilon, delta, k_bar)
+    for table, more in neighbours(300, seed=2):
+        p, q = call_law(table, level, k_bar), call_law(more, level, k_bar)
+        common = [y for y in p if y in q]
+        raised = {y: 1 / (1 - delta) if y is None else 1.0 for y in common}
+        ideals = []
+        for law in (p, q):
+            total = math.fsum(law[y] * raised[y] for y in common)
+            ideal = {y: law[y] * raised[y] / total for y in common}
+            assert all((1 - delta) * ideal[y] <= law[y] * (1 + 1e-12) for y in common)
+            ideals.append(ideal)
+        losses = [math.log(ideals[0][y] / ideals[1][y]) for y in common]
+        assert max(losses) - min(losses) <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1.01, 1.5, 2, 8, 64])
+def test_the_dominated_laws_keep_the_renyi_bound_of_a_call(alpha):
+    epsilon, delta, k_bar = 1.0, 0.01, 3
+    level = one_level(epsilon, delta, k_bar)
+    for table, more in neighbours(300, seed=3):
+        p, q = call_law(table, level, k_bar), call_law(more, level, k_bar)
+        common = [y for y in p if y in q]
+        ideals = []
+        for law in (p, q):
+            weights = {y: law[y] / (1 - delta) if y is None else law[y] for y in common}
+            ideals.append({y: w / math.fsum(weights.values()) for y, w in weights.items()})
+        for a, b in (ideals, ideals[::-1]):
+            moment = math.fsum(a[y] ** alpha * b[y] ** (1 - alpha) for y in common)
+            assert math.log(moment) / (alpha - 1) <= alpha * epsilon**2 / 8 + 1e-12
+
+
+def test_a_call_in_rust_has_the_enumerated_law():
+    table = {"a": 6, "b": 4, "c": 4, "d": 1}
+    level = one_level(1.0, 0.1, 2)
+    law = call_law(table, level, 2)
+    counts = np.array(sorted(table.values(), reverse=True))
+    rng, seen = seeded_rng(11), {"a": 0, "b": 0, None: 0}
+    for _ in range(60_000):
+        rows = _core.price_list(counts, True, [level], 100 * UNIT, 1, 2, rng)[0]
+        seen["ab"[rows[0]] if len(rows) else None] += 1
+    for label, p in law.items():
+        assert abs(seen[label] - 60_000 * p) < 5 * math.sqrt(60_000 * p * (1 - p))
+
+
+def test_the_paper_vector_of_one_call():
+    counts = [100_000, 50_000, 20_000]
+    level = rogers2024.price_list(
+        1.0, epsilon_star=0.0005, delta_star=1e-8, k_bar=2, relative_error=0.1
+    )[0]
+    law = call_law(dict(enumerate(counts)), level, 2)
+    assert law[0] == pytest.approx(0.999999999136, rel=1e-12)
+    assert law[1] == pytest.approx(1.3887943853e-11, rel=1e-9)
+    assert law[None] == pytest.approx(8.50095791976e-10, rel=1e-9)
+
+
+# --- what it costs ------------------------------------------------------------------------------------
+
+
+def zipf(items=3000, users=60_000, seed=1):
+    return np.sort(np.random.default_rng(seed).poisson(users / np.arange(1, items + 1)))[::-1]
+
+
+def independent_cost(release, mechanism):
+    """The sum of epsilon^2/8 over calls and 1/(2 sigma^2) over counts, from the published sigmas alone."""
+    levels = [mechanism.epsilon_star * math.sqrt(2) ** j for j in range(len(mechanism.levels))]
+    tail = math.log(mechanism.k_bar / mechanism.delta_star)
+    r = mechanism.relative_error
+    sigmas = [max(r / 1.5 * (1 + tail / e), 2 / e) for e in levels]
+    used = [int(np.argmin(np.abs(np.array(sigmas) - s))) for s in release.sigmas]
+    empty_calls = release.calls - len(release)
+    selections = sum(levels[j] ** 2 / 8 for j in used) + sum(levels[j] ** 2 / 8 for j in range(empty_calls))
+    return selections + float((1 / (2 * release.sigmas**2)).sum())
+
+
+@pytest.mark.parametrize("rho", [0.05, 1.0, 4.0])
+def test_the_claim_is_the_sum_over_released_sigmas_and_calls(rho):
+    mechanism = PrivateCountRelease(rho=rho, delta=1e-6)
+    release = mechanism.release(histogram(zipf()))
+    assert release.spent.rho == pytest.approx(independent_cost(release, mechanism), rel=1e-9)
+    assert release.spent.rho <= rho
+    exact = 1 - (1 - Fraction(1e-11)) ** release.calls
+    assert exact <= Fraction(release.spent.delta) <= Fraction(1e-6)
+    assert release.guarantee == Guarantee(rho, 1e-6)
+
+
+def test_it_stops_when_nothing_more_can_be_paid():
+    mechanism = PrivateCountRelease(rho=0.3, delta=1e-6)
+    release = mechanism.release(histogram(zipf()))
+    last = mechanism.levels[min(release.calls - len(release), len(mechanism.levels) - 1)]
+    assert release.spent.rho + last.dearest / UNIT > 0.3 or release.calls - len(release) == len(mechanism.levels)
+
+
+def test_delta_limits_the_number_of_calls():
+    mechanism = PrivateCountRelease(rho=1.0, delta=7e-11)
+    release = mechanism.release(histogram(zipf()))
+    assert release.calls == 7
+    assert release.spent.delta <= 7e-11
+
+
+def test_a_truncated_histogram_stops_early_and_says_so():
+    mechanism = PrivateCountRelease(rho=1.0, delta=1e-6, epsilon_star=0.05, k_bar=10)
+    counts = [50_000 - n for n in range(30)]
+    assert not mechanism.release(histogram(counts)).stopped_early
+    release = mechanism.release(histogram(counts[:15], complete=False))
+    assert release.stopped_early
+    assert len(release) <= 5
+
+
+def test_enough_rows_never_run_out():
+    mechanism = PrivateCountRelease(rho=0.001, delta=20e-11, epsilon_star=0.01, k_bar=10)
+    counts = [50_000 - n for n in range(200)]
+    rows = mechanism.rows_needed
+    assert rows == 10 + 1 + 20
+    truncated = mechanism.release(histogram(counts[:rows], complete=False), seeded_rng(1))
+    whole = mechanism.release(histogram(counts), seeded_rng(1))
+    assert not truncated.stopped_early
+    assert truncated.items == whole.items
+
+
+# --- parameters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("rho", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None]),
+        ("delta", [0, 1, -1, math.nan, 2, True, None]),
+        ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None]),
+        ("delta_star", [0, 1e-3, -1, math.nan, None]),
+        ("k_bar", [0, -1, 1.5, None, True, 10**400]),
+        ("relative_error", [0, -1, math.nan, math.inf, None]),
+        ("spend", [1, None, "yes"]),
+    ],
+)
+def test_parameters_out_of_range_are_refused(name, values):
+    for value in values:
+        with pytest.raises(ParameterError):
+            PrivateCountRelease(**{"rho": 1.0, "delta": 1e-6, name: value})
+
+
+def test_a_budget_below_one_call_is_refused_with_the_remedy():
+    with pytest.raises(ParameterError, match="epsilon_star"):
+        PrivateCountRelease(rho=1e-9, delta=1e-6)
+    with pytest.raises(ParameterError, match="delta_star"):
+        PrivateCountRelease(rho=1.0, delta=1e-12)
+
+
+@pytest.mark.parametrize("delta", [1e-320, 5e-324])
+def test_subnormal_deltas_are_refused_at_once(delta):
+    with pytest.raises(ParameterError):
+        PrivateCountRelease(rho=1.0, delta=delta)
+
+
+def test_epsilon_is_the_total_promise():
+    mechanism = PrivateCountRelease.from_epsilon(epsilon=3.0, delta=1e-6)
+    assert mechanism.guarantee.delta == 5e-7
+    assert 2.999 < mechanism.guarantee.epsilon(1e-6) <= 3.0
+    assert PrivateCountRelease.from_rho(rho=1.0, delta=1e-6) == PrivateCountRelease(rho=1.0, delta=1e-6)
+
+
+def test_a_missed_error_target_is_noted():
+    assert PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram([9])).notes == ()
+    tight = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=100, delta_star=1e-8, relative_error=0.05)
+    assert "relative error" in tight.release(histogram([9])).notes[0]
+
+
+# --- how good it is -----------------------------------------------------------------------------------
+
+
+def naive_release(counts, mechanism, seed):
+    """The law again, by numpy: Gumbel noise and an argmax over all candidates for each call."""
+    calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
+    budget = rogers2024.budget_units(mechanism.rho)
+    arguments = (counts, True, mechanism.levels, budget, calls, mechanism.k_bar)
+    return len(price_list(*arguments, NumpyRng(seed))[0])
+
+
+def compare_with_numpy(runs):
+    mechanism = PrivateCountRelease(rho=0.2, delta=1e-6, epsilon_star=0.002, k_bar=300)
+    counts = zipf(1000, 30_000)
+    ours = np.array([len(mechanism.release(histogram(counts))) for _ in range(runs)])
+    numpys = np.array([naive_release(counts, mechanism, seed) for seed in range(runs)])
+    error = math.sqrt((ours.var() + numpys.var()) / runs)
+    assert abs(ours.mean() - numpys.mean()) < 5 * error
+    assert ours.var() > 0
+
+
+def test_as_many_items_are_released_as_by_numpy():
+    compare_with_numpy(60)
+
+
+@pytest.mark.statistical
+def test_as_many_items_are_released_as_by_numpy_at_full_size():
+    compare_with_numpy(3000)
+
+
+def test_most_counts_are_within_the_relative_error():
+    counts = zipf()
+    release = PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram(counts))
+    truth = counts[np.array(release.items)]
+    assert len(release) > 50
+    assert np.mean(np.abs(release.counts - truth) > 0.1 * truth) < 0.1

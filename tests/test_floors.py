@@ -1,0 +1,151 @@
+"""The floors of the house: imports point down, in Python and in Rust."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "discreet"
+RUST = ROOT / "rust"
+
+# Top to bottom. A module may import from the floors below its own; a package's modules from each other.
+FLOORS = [
+    {"__main__"},
+    {"cli"},
+    {"__init__"},
+    {"api", "demo", "report"},
+    {"testing", "mechanisms"},
+    {"histogram", "release"},
+    {"plot"},
+    {"export"},
+    {"engines"},
+    {"theorems", "reference", "_core"},
+    {"privacy"},
+    {"conversion"},
+    {"errors"},
+]
+LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
+HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
+TERMINAL = {"click", "rich"}
+
+
+def room(path, package):
+    """The name of a module's floor: its own at the top, its package's below."""
+    return path.relative_to(package).parts[0].removesuffix(".py")
+
+
+def imported(tree):
+    """The full names that a module imports, function bodies and type-checking blocks included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def upward_imports(package):
+    """Imports that do not point down, as sentences."""
+    for path in sorted(package.rglob("*.py")):
+        here = room(path, package)
+        if here not in LEVEL:
+            yield f"{here} has no floor"
+            continue
+        for name in imported(ast.parse(path.read_text("utf-8"))):
+            parts = name.split(".")
+            if parts[0] != "discreet":
+                continue
+            there = parts[1] if len(parts) > 1 and parts[1] in LEVEL else "__init__"
+            inside = here == there and (package / here).is_dir()
+            if not inside and LEVEL[there] <= LEVEL[here]:
+                yield f"{path.relative_to(package)} imports {there}"
+
+
+def eager_imports(package):
+    """Libraries that are imported with the package although only some uses need them."""
+    for path in sorted(package.rglob("*.py")):
+        allowed = TERMINAL if room(path, package) in ("cli", "report") else set()
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {name.split(".")[0] for name in imported(ast.Module([node], []))}
+                for name in sorted(names & (HEAVY | TERMINAL) - allowed):
+                    yield f"{path.relative_to(package)} imports {name} at the top"
+
+
+def rust_violations(root):
+    """Modules of the engine that name what lies above them."""
+    kernels = {path.stem for path in root.glob("*.rs")} - {"lib", "error", "rng"}
+    for path in sorted(root.rglob("*.rs")):
+        code = re.sub(r"//.*", "", path.read_text("utf-8"))
+        place = path.relative_to(root)
+        used = set(re.findall(r"crate::(\w+)", code))
+        if place.parts[0] == "bindings":
+            continue
+        for library in ("pyo3", "numpy"):
+            if re.search(rf"\b{library}::", code):
+                yield f"{place} names {library}"
+        if "bindings" in used:
+            yield f"{place} uses bindings"
+        if place.parts[0] == "noise" and used & kernels:
+            yield f"{place} uses {', '.join(sorted(used & kernels))}"
+        if place.name == "error.rs" and used:
+            yield f"{place} uses {', '.join(sorted(used))}"
+        if place.name == "rng.rs" and used - {"error"}:
+            yield f"{place} uses {', '.join(sorted(used - {'error'}))}"
+
+
+def test_python_imports_point_down():
+    assert list(upward_imports(PACKAGE)) == []
+
+
+def test_only_what_is_used_is_imported():
+    assert list(eager_imports(PACKAGE)) == []
+
+
+def test_rust_modules_use_what_lies_below_them():
+    assert list(rust_violations(RUST)) == []
+
+
+def test_the_package_only_lists_names():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
+    kinds = {type(node) for node in tree.body}
+    assert kinds == {ast.Expr, ast.ImportFrom, ast.Assign}
+    names = next(ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign))
+    assert names == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("privacy.py", "from discreet.api import count"),
+        ("histogram.py", "import discreet.release"),
+        ("release.py", "def f():\n    from discreet import histogram"),
+        ("errors.py", "import discreet"),
+        ("theorems/paper.py", "from discreet import _core"),
+        ("unknown.py", ""),
+    ],
+)
+def test_an_import_that_points_up_is_noticed(tmp_path, module, text):
+    (tmp_path / module).parent.mkdir(exist_ok=True)
+    (tmp_path / module).write_text(text)
+    assert len(list(upward_imports(tmp_path))) == 1
+
+
+def test_an_eager_import_is_noticed(tmp_path):
+    (tmp_path / "api.py").write_text("import numpy\nimport duckdb\ndef f():\n    import polars")
+    (tmp_path / "cli.py").write_text("import click")
+    assert list(eager_imports(tmp_path)) == ["api.py imports duckdb at the top"]
+
+
+def test_a_rust_module_that_looks_up_is_noticed(tmp_path):
+    for name, text in {
+        "error.rs": "use crate::rng::X;",
+        "rng.rs": "use crate::count::X; // crate::top",
+        "count.rs": "use pyo3::prelude::*; use crate::bindings::X;",
+        "noise/a.rs": "use crate::count::X;",
+        "bindings/mod.rs": "use pyo3::prelude::*;",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert len(list(rust_violations(tmp_path))) == 5
