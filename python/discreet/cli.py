@@ -108,7 +108,7 @@ def count(
         raise click.UsageError("give exactly one of FILE and --sql")
     if output is None and form == "parquet":
         raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
-    if output is not None and (form or "") not in ("", Path(output).suffix.lower().removeprefix(".")):
+    if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
     with _source(file, sql) as data, report.progress(quiet) as progress:
         release = discreet.count(data, progress=progress, **parameters)
@@ -151,6 +151,8 @@ def _source(file: str | None, sql: str | None) -> Iterator[Any]:
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
 def demo(rho: float, delta: float, write: str | None) -> None:
     """Makes a synthetic log, counts it with differential privacy and shows the result."""
+    if write is not None:
+        export.form_of(write)
     log = demonstration.synthetic_log()
     table = log.table
     click.echo(f"A synthetic log: {len(log.users):,} visits by 20,000 users to 50,000 pages.", err=True)

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from discreet.engines import local
 from discreet.errors import InputError, ParameterError
 
-__all__ = ["FORMATS", "plain_text", "text", "write"]
+__all__ = ["FORMATS", "form_of", "plain_text", "text", "write"]
 
 Column = tuple[str, Any, str]
 
@@ -37,12 +37,20 @@ def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
     return out.getvalue()
 
 
-def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
-    """Writes the columns in the format that the suffix names, whole or not at all."""
+def form_of(path: str | os.PathLike[str]) -> str:
+    """The format that a file's suffix names; ParameterError or InputError where nothing can be written there."""
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}")
+    return form
+
+
+def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
+    """Writes the columns in the format that the suffix names, whole or not at all."""
+    form, target = form_of(path), Path(path)
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
             draft = Path(folder) / "draft"

@@ -144,7 +144,7 @@ def test_reading_a_missing_count_as_zero_would_break_it():
         ranked = dict(sorted(table.items(), key=lambda item: (-item[1], item[0]))[:k_bar])
         return call_law(ranked, level, k_bar)
 
-    p, q = careless({"a": 40, "b": 30, "c": 30}), careless({"a": 40, "b": 30, "c": 31})
+    p, q = careless({"a": 41, "b": 40, "c": 40}), careless({"a": 41, "b": 40, "c": 41})
     assert hockey_stick(q, p, epsilon) > 1000 * delta
 
 
@@ -252,11 +252,11 @@ def test_delta_limits_the_number_of_calls():
 
 def test_a_truncated_histogram_stops_early_and_says_so():
     mechanism = PrivateCountRelease(rho=1.0, delta=1e-6, epsilon_star=0.05, k_bar=10)
-    counts = [50_000 - n for n in range(30)]
+    counts = [50_000 - 1_000 * n for n in range(30)]
     assert not mechanism.release(histogram(counts)).stopped_early
     release = mechanism.release(histogram(counts[:15], complete=False))
     assert release.stopped_early
-    assert len(release) <= 5
+    assert 0 < len(release) <= 5
 
 
 def test_enough_rows_never_run_out():
@@ -348,8 +348,13 @@ def test_as_many_items_are_released_as_by_numpy_at_full_size():
 
 
 def test_most_counts_are_within_the_relative_error():
+    """sigma is two thirds of the error at the least count released: at most 13.4 % lie further off."""
     counts = zipf()
-    release = PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram(counts))
-    truth = counts[np.array(release.items)]
-    assert len(release) > 50
-    assert np.mean(np.abs(release.counts - truth) > 0.1 * truth) < 0.1
+    far, total = 0, 0
+    for _ in range(20):
+        release = PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram(counts))
+        truth = counts[np.array(release.items)]
+        far += np.count_nonzero(np.abs(release.counts - truth) > 0.1 * truth)
+        total += len(release)
+    assert total > 20 * 250
+    assert far < 0.134 * total

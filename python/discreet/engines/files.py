@@ -15,7 +15,7 @@ from pathlib import Path
 
 from discreet.errors import InputError, SchemaError
 
-__all__ = ["Source", "csv_header", "find", "require_columns"]
+__all__ = ["Source", "csv_header", "find", "require_columns", "shown"]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 
@@ -39,22 +39,25 @@ def find(path: str | os.PathLike[str]) -> Source:
     Raises InputError, which names the path, where there are none or one is not a regular file, and for
     the address of something elsewhere.
     """
-    shown = os.fspath(path)
-    if not isinstance(shown, str):
-        shown = os.fsdecode(shown)
-    if "://" in shown:
-        raise InputError(f"cannot read {shown}: only files of this machine are read; download it first")
-    literal = os.path.exists(shown) or "\0" in shown  # noqa: PTH110 - a path is text here, and may hold a glob
-    found = [shown] if literal else sorted(glob.glob(shown, recursive=True))
+    given = shown(path)
+    if "://" in given:
+        raise InputError(f"cannot read {given}: only files of this machine are read; download it first")
+    literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
+    found = [given] if literal else sorted(glob.glob(given, recursive=True))
     if not found:
-        raise InputError(f"cannot read {shown}: no such file")
+        raise InputError(f"cannot read {given}: no such file")
     forms = {_form(name) for name in found}
     if len(forms) > 1:
-        raise InputError(f"cannot read {shown}: it matches files of different forms")
+        raise InputError(f"cannot read {given}: it matches files of different forms")
     for name in found:
         _require_readable(name)
     form, delimiter = forms.pop()
-    return Source(shown=shown, paths=[glob.escape(name) for name in found], form=form, delimiter=delimiter)
+    return Source(shown=given, paths=[glob.escape(name) for name in found], form=form, delimiter=delimiter)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path or glob as text."""
+    return os.fsdecode(os.fspath(path))
 
 
 def _form(name: str) -> tuple[str, str]:

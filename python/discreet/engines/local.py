@@ -38,44 +38,51 @@ def count(data: Any, *, user: str, item: str, progress: Progress | None = None) 
             raise ParameterError(f"{name} must be the name of a column")
     if user == item:
         raise ParameterError("user and item must be two different columns")
-    if isinstance(data, str | os.PathLike):
-        data = scan(data, [user, item])
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
         return _core.count_pairs(data[user], data[item])
-    return _count_frame(data, user, item, progress)
+    try:
+        if isinstance(data, str | os.PathLike):
+            relation = scan(data, [user, item])
+            return _core.count_distinct(relation, user, item, progress=progress)
+        return _count_frame(data, user, item, progress)
+    except Exception as error:
+        # What a library says of its own data is never passed on: it may quote cells.
+        foreign = _library(error) in ("duckdb", "polars", "pyarrow", "pandas")
+        if foreign or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
+            shown = files.shown(data) if isinstance(data, str | os.PathLike) else f"the {_library(data)} table"
+            raise InputError(f"cannot read {shown}; check it and its source") from None
+        raise
 
 
 def _count_frame(data: Any, user: str, item: str, progress: Progress | None) -> Counts:
-    library = type(data).__module__.partition(".")[0].lstrip("_")
+    library = _library(data)
     if library == "polars" and hasattr(data, "collect"):
         files.require_columns(data.collect_schema().names(), [user, item])
         data = data.select([user, item]).collect()
-    names = _names(data)
-    if names is not None:
+    if (names := _names(data)) is not None:
         files.require_columns(names, [user, item])
-    try:
-        if library == "polars":
-            data = data.select([user, item])
-        elif library == "duckdb":
-            data = data.project(f"{_quoted(user)}, {_quoted(item)}")
-        elif library == "pandas":
-            data = data[[user, item]]
-        if hasattr(data, "__arrow_c_stream__"):
+    if library == "polars":
+        data = data.select([user, item])
+    elif library == "duckdb":
+        data = data.project(f"{_quoted(user)}, {_quoted(item)}")
+    elif library == "pandas":
+        data = data[[user, item]]
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
             stream = data.__arrow_c_stream__()
-            return _core.count_distinct(stream, user, item, progress=progress)
-    except ImportError:
-        pass  # pandas needs pyarrow for its stream; without it the columns are read one by one
-    except Exception as error:
-        if type(error).__module__.partition(".")[0].lstrip("_") in ("duckdb", "polars", "pyarrow", "pandas"):
-            raise InputError(f"the {library} table could not be read; check its connection and query") from None
-        raise
-    if library == "pandas":
-        return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy())
+        except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
+            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy())
+        return _core.count_distinct(stream, user, item, progress=progress)
     raise ParameterError(
         "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
         f"not {type(data).__name__}"
     )
+
+
+def _library(value: object) -> str:
+    """The library that an object comes from."""
+    return type(value).__module__.partition(".")[0].lstrip("_")
 
 
 def _names(data: Any) -> list[str] | None:
@@ -130,15 +137,16 @@ def query(sql: str) -> DuckDBPyRelation:
     """
     import duckdb
 
+    connection = connect()
     try:
-        relation = connect().sql(sql)
+        kinds = [statement.type for statement in connection.extract_statements(sql)]
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise SchemaError("the query must be one SELECT")
+        return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         raise SchemaError(f"the query is not valid: {str(error).splitlines()[0]}") from None
     except duckdb.Error:
         raise InputError("the query could not be run; check that its files exist and can be read") from None
-    if relation is None:
-        raise SchemaError("the query must be a SELECT")
-    return relation
 
 
 def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:

@@ -1,0 +1,27 @@
+"""Runs the Python examples of the README and the docs as tests, in a folder of their own."""
+
+import os
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+
+def enter(namespace):
+    import tempfile
+
+    namespace["_folder"] = tempfile.TemporaryDirectory()
+    namespace["_before"] = os.getcwd()  # noqa: PTH109
+    os.chdir(namespace["_folder"].name)
+
+
+def leave(namespace):
+    os.chdir(namespace["_before"])
+    namespace["_folder"].cleanup()
+
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser()],
+    patterns=["README.md", "docs/*.md"],
+    setup=enter,
+    teardown=leave,
+).pytest()

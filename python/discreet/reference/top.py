@@ -1,0 +1,18 @@
+"""The largest counts by a full sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["top"]
+
+
+def top(labels: Sequence[Any], counts: Sequence[int], n: int) -> list[int]:
+    """The row numbers of the `n` largest counts: by count descending, then by label, text by its UTF-8 bytes."""
+
+    def key(row: int) -> tuple[int, Any]:
+        label = labels[row]
+        return -counts[row], label.encode() if isinstance(label, str) else label
+
+    return sorted(range(len(counts)), key=key)[:n]

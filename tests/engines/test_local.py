@@ -1,0 +1,253 @@
+"""The local engine: files, frames and queries, and how bad ones are refused."""
+
+import gzip
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import InputError, ParameterError, SchemaError
+from discreet.engines import local
+
+
+def counted(data, user="user", item="item"):
+    labels, counts = local.count(data, user=user, item=item)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+ROWS = "SELECT * FROM (VALUES (1,'a'), (1,'a'), (2,'a'), (2,'b'), (NULL,'b'), (3,NULL)) t(\"user\", item)"
+COUNTS = {"a": 2, "b": 1}
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    path = tmp_path / "log.parquet"
+    local.connect().execute(f"COPY ({ROWS}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def csv(tmp_path, content, name="log.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_parquet_is_read_by_path_and_by_glob(parquet, tmp_path):
+    assert counted(parquet) == counted(str(parquet)) == COUNTS
+    local.connect().execute(f"COPY (SELECT 9 AS \"user\", 'b' AS item) TO '{tmp_path}/more.parquet' (FORMAT parquet)")
+    assert counted(str(tmp_path / "*.parquet")) == {"a": 2, "b": 2}
+    assert counted(str(tmp_path / "**" / "*.parquet")) == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize("name", ["a[1].parquet", "it's.parquet", "what?.parquet", "star*.parquet", "ü $1.parquet"])
+def test_odd_file_names_are_read_as_they_are(parquet, tmp_path, name):
+    parquet.rename(tmp_path / name)
+    assert counted(tmp_path / name) == COUNTS
+
+
+@pytest.mark.parametrize("name", ['a"b', "a;b", "a\nb", "ä b", "select", "a'b"])
+def test_odd_column_names_are_taken_literally(tmp_path, name):
+    quoted = '"' + name.replace('"', '""') + '"'
+    path = tmp_path / "odd.parquet"
+    local.connect().execute(f"COPY (SELECT 1 AS {quoted}, 'x' AS item) TO '{path}' (FORMAT parquet)")
+    assert counted(path, user=name) == {"x": 1}
+    assert counted({name: [1], "item": ["x"]}, user=name) == {"x": 1}
+
+
+def test_csv_columns_are_text_and_empty_cells_are_left_out(tmp_path):
+    path = csv(tmp_path, 'user,item,x\n1,007,a\n01,007,a\n1,7,a\n2,"",a\n,7,a\n3,,a\n4,"a ""b"", c",a\n')
+    assert counted(path) == {"007": 2, "7": 1, "": 1, 'a "b", c': 1}
+
+
+def test_words_that_look_like_nothing_are_words(tmp_path):
+    words = ["NULL", "nan", "None", " ", "NA", "null", "\\N"]
+    path = csv(tmp_path, "user,item\n" + "".join(f"1,{word}\n" for word in words))
+    assert counted(path) == dict.fromkeys(words, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
+        ("user,item\r1,a\r2,a\r", {"a": 2}),
+        ("user,item\n1,a\n2\n3,a\n", {"a": 2}),
+        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 2}),
+        ('user,item\n1,"a\nb"\n', {"a\nb": 1}),
+        ('user,item\n1,a\n2,"b\n', {"a": 1}),
+        (b"user,item\n1,a\n2,\xff\xfe\n3,a\n", {"a": 2}),
+        (b"user,item\n1,a\x00b\n", {"a\x00b": 1}),
+        ("user,item\n1,e\u0301\n1,\u00e9\n1,a\u200b\n1,a\n", {"e\u0301": 1, "\u00e9": 1, "a\u200b": 1, "a": 1}),
+        ("user,item\n", {}),
+        (b"user,item\n1,a\n2," + b"b" * 10_000_000 + b"\n3,a\n", {"a": 2}),
+    ],
+)
+def test_bad_csv_rows_are_dropped_in_silence(tmp_path, capfd, content, expected):
+    assert counted(csv(tmp_path, content)) == expected
+    assert capfd.readouterr() == ("", "")
+
+
+def test_tab_separated_and_compressed_files_are_read(tmp_path):
+    assert counted(csv(tmp_path, "user\titem\n1\ta,b\n", "log.tsv")) == {"a,b": 1}
+    assert counted(csv(tmp_path, gzip.compress(b"user,item\n1,a\n"), "log.csv.gz")) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("a,b\n1,2\n", "no column 'user'"), ("user,item,item\n1,2,3\n", "duplicate"), ("User,item\n1,2\n", "'User'"), ("user\n1\n", "no column 'item'")],
+)
+def test_a_bad_csv_header_is_a_schema_error(tmp_path, content, message):
+    with pytest.raises(SchemaError, match=message):
+        counted(csv(tmp_path, content))
+
+
+def test_csv_files_with_unlike_headers_are_a_schema_error(tmp_path):
+    csv(tmp_path, "user,item\n1,a\n", "1.csv")
+    csv(tmp_path, "item,user\n1,a\n", "2.csv")
+    with pytest.raises(SchemaError, match="same header"):
+        counted(str(tmp_path / "*.csv"))
+
+
+def bad_files(tmp_path):
+    (tmp_path / "folder.parquet").mkdir()
+    for name, content in {
+        "empty.parquet": b"", "random.parquet": bytes(range(256)) * 40, "cut.parquet": b"PAR1" + b"x" * 90,
+        "empty.csv": b"", "log.xlsx": b"x", "log.parquet.gz": b"x", "cut.csv.gz": gzip.compress(b"user,item\n1,a\n")[:-9],
+    }.items():  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.csv")
+    return [*sorted(p.name for p in tmp_path.iterdir()), "missing.parquet", "missing*.csv", "nul\0byte.csv"]
+
+
+def test_bad_files_are_input_errors_that_name_the_path_alone(tmp_path):
+    for name in bad_files(tmp_path):
+        with pytest.raises(InputError) as caught:
+            counted(str(tmp_path / name))
+        assert name in str(caught.value), name
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None, name
+
+
+@pytest.mark.parametrize("address", ["https://example.org/x.parquet", "s3://bucket/x.parquet", "file:///x.csv"])
+def test_addresses_are_refused_at_once(address):
+    with pytest.raises(InputError, match="download"):
+        counted(address)
+
+
+def test_a_truncated_parquet_file_is_an_input_error_without_cells(parquet):
+    content = parquet.read_bytes()
+    parquet.write_bytes(content[:40] + b"\0" * 20 + content[60:])
+    try:
+        counted(parquet)
+    except InputError as error:
+        assert "log.parquet" in str(error)
+
+
+def test_a_misspelt_column_gets_the_near_miss(parquet):
+    with pytest.raises(SchemaError, match="did you mean 'user'"):
+        counted(parquet, user="usr")
+    with pytest.raises(SchemaError, match="did you mean 'item'"):
+        counted({"user": [1], "item": [1]}, item="Item")
+
+
+@pytest.mark.parametrize(("user", "item"), [("user", "user"), (1, "item"), ("user", None)])
+def test_columns_are_two_names(parquet, user, item):
+    with pytest.raises(ParameterError):
+        counted(parquet, user=user, item=item)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "DECIMAL(9,2)", "INTEGER[]"])
+def test_types_that_cannot_be_items_are_refused_before_reading(tmp_path, kind):
+    path = tmp_path / "typed.parquet"
+    local.connect().execute(f"COPY (SELECT 1 AS \"user\", NULL::{kind} AS item) TO '{path}' (FORMAT parquet)")
+    with pytest.raises(SchemaError, match="'item'|\"item\""):
+        counted(path)
+
+
+def test_queries_are_counted():
+    assert counted(local.query(ROWS)) == COUNTS
+
+
+@pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM nowhere", "SELECT x", "CREATE TABLE t(i int)", ""])
+def test_a_query_that_is_wrong_is_a_schema_error(sql):
+    with pytest.raises(SchemaError):
+        local.query(sql)
+
+
+def test_a_query_that_fails_on_a_cell_does_not_show_it():
+    with pytest.raises(InputError) as caught:
+        counted(local.query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))
+    assert "secret" not in str(caught.value)
+
+
+def test_frames_of_every_library_are_counted():
+    import duckdb
+
+    data = {"user": [1, 1, 2, 2, None, 3], "item": ["a", "a", "a", "b", "b", None]}
+    assert counted(data) == COUNTS
+    assert counted(duckdb.connect().sql(ROWS)) == COUNTS
+    polars = pytest.importorskip("polars")
+    assert counted(polars.DataFrame(data)) == counted(polars.DataFrame(data).lazy()) == COUNTS
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({**data, "user": pandas.array(data["user"], "Int64")})
+    assert counted(frame) == counted(frame.convert_dtypes()) == COUNTS
+    pyarrow = pytest.importorskip("pyarrow")
+    assert counted(pyarrow.table(data)) == COUNTS
+    with pytest.raises(SchemaError, match="did you mean"):
+        counted(frame, user="users")
+    with pytest.raises(SchemaError, match="did you mean"):
+        counted(polars.DataFrame(data).lazy(), user="users")
+
+
+def test_pandas_is_counted_without_pyarrow(monkeypatch):
+    pandas = pytest.importorskip("pandas")
+
+    def missing(self, requested_schema=None):
+        raise ImportError
+
+    monkeypatch.setattr(pandas.DataFrame, "__arrow_c_stream__", missing)
+    frame = pandas.DataFrame({"user": [1, 1, 2, 2], "item": ["a", "a", "a", None]})
+    assert counted(frame) == {"a": 2}
+
+
+def test_a_float_column_is_refused():
+    for users in ([1.0, 2.0], np.array([1.0, 2.0])):
+        with pytest.raises(SchemaError):
+            counted({"user": users, "item": ["a", "b"]})
+
+
+def test_a_closed_connection_is_an_input_error():
+    import duckdb
+
+    connection = duckdb.connect()
+    relation = connection.sql(ROWS)
+    connection.close()
+    with pytest.raises(InputError):
+        counted(relation)
+
+
+@pytest.mark.parametrize("data", [None, 1, [(1, "a")], object(), b"x.parquet"])
+def test_anything_else_is_a_parameter_error(data):
+    with pytest.raises((ParameterError, InputError)):
+        counted(data)
+
+
+def test_importing_the_package_is_light():
+    code = (
+        "import sys, discreet; "
+        "print([m for m in ('duckdb','pandas','polars','pyarrow','matplotlib','click','rich') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_verb_counts_a_file(parquet):
+    release = dp.count(parquet, user="user", item="item", rho=1.0, delta=1e-6)
+    assert release.guarantee == dp.Guarantee(1.0, 1e-6)
+    assert dp.count(parquet, user="user", item="item", epsilon=1.0, delta=1e-6).guarantee.epsilon(1e-6) <= 1
+    with pytest.raises(ParameterError, match="exactly one"):
+        dp.count(parquet, user="user", item="item", delta=1e-6)
+    with pytest.raises(TypeError):
+        dp.count(parquet, user="user", item="item", rho=1.0, delta=1e-6, seed=1)

@@ -1,0 +1,318 @@
+"""Exact distinct users per item: Rust against its twins, and against arrays that lie."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import InputError, ParameterError, SchemaError, _core
+from discreet.reference.count import count_distinct, count_pairs
+from discreet.reference.top import top
+
+
+def as_dict(counted):
+    labels, counts = counted
+    names = labels.take(np.arange(len(counts)))
+    assert len(set(names)) == len(names)
+    return dict(zip(names, counts.tolist(), strict=True))
+
+
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+SMALL = st.integers(0, 5)
+WORDS = st.sampled_from(["", " ", "a", "b", "NULL", "nan", "None", "é", "e\u0301", "\u200b", "x" * 40, "x" * 41, "\0"])
+KINDS = [SMALL, INTEGERS, st.integers(2**63, 2**64 - 1), WORDS, st.text(max_size=14), st.binary(max_size=14)]
+
+
+@st.composite
+def columns(draw):
+    rows = draw(st.integers(0, 60))
+    made = []
+    for _ in range(2):
+        kind = draw(st.sampled_from(KINDS))
+        made.append(draw(st.lists(st.one_of(st.none(), kind), min_size=rows, max_size=rows)))
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(columns(), st.integers(1, 3))
+def test_pairs_are_counted_as_by_the_twin(pairs, threads):
+    assert as_dict(_core.count_pairs(*pairs, threads=threads)) == count_pairs(*pairs)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("repeats", [1, 6])
+def test_many_rows_are_counted_as_by_numpy(threads, strings, repeats):
+    random = np.random.default_rng(1)
+    users = np.tile(random.integers(0, 3000, 300_000), repeats) * 7_919_003
+    items = np.tile(random.zipf(1.3, 300_000) % 40_000, repeats)
+    if strings:
+        users, items = users.astype("U16"), items.astype("U16")
+    labels, counts = count_distinct(users, items)
+    assert as_dict(_core.count_pairs(users, items, threads=threads)) == dict(
+        zip(labels.tolist(), counts.tolist(), strict=True)
+    )
+
+
+def test_duplicates_beyond_the_compaction_size_are_counted_once():
+    users = np.tile(np.arange(1000), 9000)
+    items = np.repeat(np.arange(9), 1_000_000)
+    assert as_dict(_core.count_pairs(users, items, threads=1)) == dict.fromkeys(range(9), 1000)
+
+
+def test_one_item_of_everyone_is_counted():
+    users = np.arange(1_500_000, dtype=np.int64) * 2**33
+    assert as_dict(_core.count_pairs(users, np.zeros(1_500_000, np.int64))) == {0: 1_500_000}
+
+
+def test_keys_that_grow_on_the_way_are_widened():
+    users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, -np.arange(200_000)])
+    items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
+    labels, counts = count_distinct(users, items)
+    assert as_dict(_core.count_pairs(users, items, threads=2)) == dict(
+        zip(labels.tolist(), counts.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_integers_of_any_width_keep_their_value(dtype):
+    info = np.iinfo(dtype)
+    items = np.array([info.min, info.max, info.max], dtype=dtype)
+    assert as_dict(_core.count_pairs(np.arange(3), items)) == {info.min: 1, info.max: 2}
+
+
+def test_users_beyond_two_to_the_53_stay_distinct_beside_a_null():
+    assert as_dict(_core.count_pairs([2**53, 2**53 + 1, None], ["a", "a", "a"])) == {"a": 2}
+
+
+def test_text_that_no_utf8_can_hold_is_dropped():
+    assert as_dict(_core.count_pairs(["u", "\ud800", "v"], ["a", "a", "\udfff"])) == {"a": 1}
+
+
+def test_a_missing_value_of_pandas_is_null():
+    items = np.array(["a", float("nan"), None, "a"], dtype=object)
+    assert as_dict(_core.count_pairs([1, 2, 3, 4], items)) == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    "bad", [[1.5], [True], ["a", 1], [b"a", "a"], [1, "a"], [2**64], [-1, 2**63], [[1]], "a", 1, np.array([1.0]), np.ones((1, 1), int)]
+)
+def test_other_types_are_a_schema_error(bad):
+    with pytest.raises(SchemaError):
+        _core.count_pairs(bad, [1])
+
+
+def test_unequal_lengths_are_refused():
+    with pytest.raises(ParameterError):
+        _core.count_pairs([1, 2], [1])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([SMALL, WORDS]).flatmap(lambda kind: st.lists(kind, unique=True)), st.data())
+def test_the_largest_are_those_of_the_twin(labels, data):
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=len(labels), max_size=len(labels)))
+    n = data.draw(st.integers(0, len(labels) + 2))
+    ours = _core.top(_core.Labels.from_sequence(labels), np.array(counts, dtype=np.int64), n)
+    assert ours.tolist() == top(labels, counts, n)
+
+
+# --- Arrow --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pa():
+    return pytest.importorskip("pyarrow")
+
+
+def count_arrow(table, **options):
+    return as_dict(_core.count_distinct(table, "u", "i", **options))
+
+
+def arrow_types(pa, cells):
+    """An array in every type that can hold it, dictionaries of every index type included."""
+    if all(isinstance(c, str | None) for c in cells):
+        plain = [pa.string(), pa.large_string(), pa.string_view()]
+    elif all(isinstance(c, bytes | None) for c in cells):
+        plain = [pa.binary(), pa.large_binary(), pa.binary_view()]
+    else:
+        plain = [getattr(pa, name)() for name in ("int8", "int16", "int32", "int64", "uint8", "uint64")]
+    for kind in plain:
+        yield pa.array(cells, kind)
+        if kind not in (pa.string_view(), pa.binary_view()):
+            encoded = pa.array(cells, kind).dictionary_encode()
+            for index in (pa.int8(), pa.uint16(), pa.int64()):
+                yield encoded.cast(pa.dictionary(index, kind))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["a", None, "b", "a", "long enough to leave a view", ""],
+        [b"a", None, b"\xff", b"a", b"long enough to leave a view", b""],
+        [1, None, 2, 1, 100, 0],
+    ],
+)
+def test_every_arrow_type_is_counted_and_sliced(pa, cells):
+    users = [1, 2, 3, None, 5, 6]
+    for items in arrow_types(pa, cells):
+        for start in (0, 2):
+            table = pa.table({"u": users, "i": items, "other": [0.5] * 6}).slice(start)
+            assert count_arrow(table) == count_pairs(users[start:], cells[start:]), items.type
+    for column in arrow_types(pa, cells):
+        table = pa.table({"u": column, "i": ["x"] * 6})
+        assert count_arrow(table) == {"x": len({c for c in cells if c is not None})}, column.type
+
+
+def test_fixed_size_binary_is_counted(pa):
+    table = pa.table({"u": [1, 2, 3], "i": pa.array([b"abc", None, b"abc"], pa.binary(3))}).slice(1)
+    assert count_arrow(table) == {b"abc": 1}
+
+
+def test_chunks_and_empty_chunks_are_counted(pa):
+    items = pa.chunked_array([["a"], [], ["b", "a"], []])
+    table = pa.table({"u": pa.chunked_array([[1, 2], [1], []], pa.int64()), "i": items})
+    assert count_arrow(table) == count_pairs([1, 2, 1], ["a", "b", "a"]) == {"a": 1, "b": 1}
+    assert count_arrow(table.slice(0, 0)) == {}
+
+
+def test_duplicated_unused_and_null_dictionary_values_are_never_shown(pa):
+    values = pa.array(["a", "secret", "a", None, "b"])
+    items = pa.DictionaryArray.from_arrays(pa.array([0, 2, 3, 4, None], pa.int32()), values)
+    table = pa.table({"u": [1, 2, 3, 4, 5], "i": items})
+    assert count_arrow(table) == {"a": 2, "b": 1}
+
+
+def test_dictionaries_that_change_between_batches_are_counted(pa):
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [
+        pa.record_batch({"u": [1, 2], "i": pa.array(labels).dictionary_encode().cast(kind)})
+        for labels in (["a", "b"], ["b", "c"], ["c", "a"])
+    ]
+    assert count_arrow(pa.Table.from_batches(batches)) == {"a": 2, "b": 2, "c": 2}
+
+
+def test_invalid_utf8_is_dropped_without_an_error(pa):
+    offsets, data = np.array([0, 1, 2, 3], np.int32), b"a\xffb"
+    items = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    assert count_arrow(pa.table({"u": [1, 2, 3], "i": items})) == {"a": 1, "b": 1}
+    assert count_arrow(pa.table({"u": items, "i": [1, 1, 1]})) == {1: 3}
+
+
+@pytest.mark.parametrize("offsets", [[0, 2, 1, 3], [0, -1, 2, 3], [2, 1, 0, 0], [0, 1, 2, -5]])
+def test_offsets_that_decrease_are_an_input_error(pa, offsets):
+    for kind, dtype in ((pa.string(), np.int32), (pa.large_string(), np.int64)):
+        for other in ("u", "i"):
+            honest = np.array([0, 1, 2, 3], dtype)
+            column = pa.Array.from_buffers(kind, 3, [None, pa.py_buffer(honest), pa.py_buffer(b"abcdef")])
+            table = pa.table({"u": column, "i": column, other: [1, 2, 3]})
+            honest[:] = offsets  # behind the back of a library that refuses to make such an array
+            with pytest.raises(InputError):
+                count_arrow(table)
+
+
+@pytest.mark.parametrize("index", [3, -1, 127, -128])
+def test_a_dictionary_index_out_of_range_is_an_input_error(pa, index):
+    indices = pa.array([0, index], pa.int8())
+    items = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
+    for columns in ({"u": [1, 2], "i": items}, {"u": items, "i": [1, 2]}):
+        with pytest.raises(InputError):
+            count_arrow(pa.table(columns))
+    assert count_arrow(pa.table({"u": [1, None], "i": items})) == {"a": 1}
+
+
+@pytest.mark.parametrize("kind", ["float64", "bool_", "null", "date32", "decimal", "list", "struct", "timestamp"])
+def test_types_that_are_neither_users_nor_items_are_a_schema_error(pa, kind):
+    types = {
+        "decimal": pa.decimal128(10, 2),
+        "list": pa.list_(pa.int64()),
+        "struct": pa.struct([("a", pa.int64())]),
+        "timestamp": pa.timestamp("us"),
+    }
+    column = pa.nulls(2, types[kind] if kind in types else getattr(pa, kind)())
+    for columns in ({"u": [1, 2], "i": column}, {"u": column, "i": [1, 2]}):
+        with pytest.raises(SchemaError, match="cast it"):
+            count_arrow(pa.table(columns))
+
+
+def test_missing_and_duplicate_columns_are_a_schema_error(pa):
+    with pytest.raises(SchemaError, match="no column"):
+        count_arrow(pa.table({"u": [1], "j": [1]}))
+    with pytest.raises(SchemaError, match="more than one"):
+        count_arrow(pa.Table.from_arrays([pa.array([1])] * 3, names=["u", "i", "i"]))
+
+
+def test_a_stream_is_read_once(pa):
+    capsule = pa.table({"u": [1], "i": ["a"]}).__arrow_c_stream__()
+    assert as_dict(_core.count_distinct(capsule, "u", "i")) == {"a": 1}
+    with pytest.raises(InputError):
+        _core.count_distinct(capsule, "u", "i")
+
+
+def test_a_source_that_fails_is_an_input_error_without_its_text(pa):
+    schema = pa.schema([("u", pa.int64()), ("i", pa.string())])
+
+    def batches():
+        yield pa.record_batch([[1], ["a"]], schema=schema)
+        raise ValueError("secret cell")
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    with pytest.raises(InputError) as caught:
+        count_arrow(reader)
+    assert "secret" not in str(caught.value)
+
+
+def slow_batches(pa, seconds, rows=1000):
+    import time
+
+    schema = pa.schema([("u", pa.int64()), ("i", pa.int64())])
+    end = time.monotonic() + seconds
+    batch = pa.record_batch([np.arange(rows), np.arange(rows)], schema=schema)
+
+    def batches():
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def test_progress_is_told(pa):
+    seen = []
+    assert len(count_arrow(slow_batches(pa, 0.5), progress=seen.append)) == 1000
+    assert seen == sorted(seen)
+    assert 2 <= len(seen) <= 20
+
+
+def test_an_interrupt_stops_the_work_within_a_second():
+    import signal
+    import threading
+    import time
+
+    import duckdb
+
+    if not hasattr(signal, "pthread_kill"):
+        pytest.skip("this system cannot interrupt a thread")
+    endless = duckdb.connect().sql("SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)")
+    main = threading.get_ident()
+    started = time.monotonic()
+    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        count_arrow(endless)
+    assert time.monotonic() - started < 2
+
+
+def test_an_error_of_the_progress_call_stops_the_work(pa):
+    def fail(rows):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        count_arrow(slow_batches(pa, 30), progress=fail)
+
+
+def test_polars_and_duckdb_are_counted():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"u": [1, 2, 2], "i": ["a", "a", "b"]})
+    assert as_dict(_core.count_distinct(frame, "u", "i")) == {"a": 2, "b": 1}
+    categories = frame.with_columns(polars.col("i").cast(polars.Categorical))
+    assert as_dict(_core.count_distinct(categories, "u", "i")) == {"a": 2, "b": 1}

@@ -1,0 +1,194 @@
+"""The command line: what goes where, and how it ends."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from discreet.engines import local
+
+COUNT = ["--user", "user", "--item", "item"]
+BUDGET = ["--rho", "1", "--delta", "1e-6"]
+
+
+def discreet(*arguments, stdin=b"", **options):
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+    command = [sys.executable, "-m", "discreet", *map(str, arguments)]
+    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, **options)
+    assert b"Traceback" not in done.stderr
+    assert b"nanobind" not in done.stderr
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "log.parquet"
+    query = "SELECT u AS \"user\", i AS item FROM range(3000) a(u), (VALUES ('everyone'), ('=all')) b(i) " \
+        "UNION ALL SELECT u, 'secret-' || u FROM range(50) c(u)"  # fmt: skip
+    local.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
+    code, out, err = discreet("count", log, *COUNT, *BUDGET)
+    rows = list(csv.reader(io.StringIO(out)))
+    assert code == 0
+    assert rows[0] == ["item", "count", "sigma"]
+    assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
+    assert all(abs(int(row[1]) - 3000) < 8 * float(row[2]) for row in rows[1:])
+    assert "1e-06-approximate 1-zCDP per user" in err
+    assert re.search(r"Spent: rho 0\.\d+ of 1, delta \S+ of 1e-06 in \d+ selections", err)
+    assert "secret" not in out + err
+
+
+def test_quiet_prints_rows_alone(log):
+    assert discreet("count", log, *COUNT, *BUDGET, "--quiet")[2] == ""
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+def test_the_suffix_picks_the_format(log, tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    code, out, _ = discreet("count", log, *COUNT, *BUDGET, "-o", path)
+    assert (code, out) == (0, "")
+    assert b"everyone" in path.read_bytes()
+    assert b"secret" not in path.read_bytes()
+
+
+def test_formats_are_printed(log):
+    assert len(json.loads(discreet("count", log, *COUNT, *BUDGET, "-f", "json")[1])["rows"]) == 2
+    lines = discreet("count", log, *COUNT, *BUDGET, "-f", "jsonl")[1].splitlines()
+    assert {json.loads(line)["item"] for line in lines} == {"everyone", "=all"}
+    assert "everyone" in discreet("count", log, *COUNT, *BUDGET, "-f", "table")[1]
+
+
+def test_standard_input_is_read_as_csv_or_parquet(log):
+    rows = b"user,item\n" + b"".join(b"%d,x\n" % n for n in range(2000))
+    for content in (rows, log.read_bytes()):
+        code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
+        assert code == 0
+        assert len(out.splitlines()) > 1
+    assert discreet("count", "-", *COUNT, *BUDGET)[0] == 1
+
+
+def test_a_query_is_counted(log):
+    sql = f"SELECT \"user\" AS u, item AS i FROM '{log}'"
+    code, out, _ = discreet("count", "--sql", sql, "--user", "u", "--item", "i", *BUDGET)
+    assert code == 0
+    assert "everyone" in out
+
+
+def test_epsilon_is_the_total_promise(log):
+    _, _, err = discreet("count", log, *COUNT, "--epsilon", "5", "--delta", "1e-6")
+    epsilon, delta = re.search(r"implies \((\S+), (\S+)\)-DP", err).groups()
+    assert float(epsilon) <= 5
+    assert float(delta) == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["LOG", *COUNT, "--rho", "0", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "-1", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "nan", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "1e308", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "x", "--delta", "1e-6"], 2, "not a valid float"),
+        (["LOG", *COUNT, "--rho", "1", "--epsilon", "1", "--delta", "1e-6"], 2, "exactly one"),
+        (["LOG", *COUNT, "--delta", "1e-6"], 2, "exactly one"),
+        (["LOG", *COUNT, "--rho", "1"], 2, "--delta"),
+        (["LOG", *COUNT, "--rho", "1", "--delta", "0"], 2, "delta must be"),
+        (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "delta must be"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
+        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option"),
+        (["LOG", *COUNT, *BUDGET, "--relative-eror", "1"], 2, "--relative-error"),
+        (["LOG", *COUNT, *BUDGET, "-f", "xml"], 2, "xml"),
+        (["LOG", *COUNT, *BUDGET, "-f", "parquet"], 2, "-o"),
+        (["LOG", *COUNT, *BUDGET, "-o", "x.xlsx"], 2, "suffix"),
+        (["LOG", *COUNT, *BUDGET, "--sql", "SELECT 1"], 2, "exactly one of FILE"),
+        ([*COUNT, *BUDGET], 2, "exactly one of FILE"),
+        (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
+        (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
+        (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
+        (["--sql", "SELEC 1", *COUNT, *BUDGET], 1, "query"),
+    ],
+)
+def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, message):
+    arguments = [str(log) if argument == "LOG" else argument for argument in arguments]
+    ended, out, err = discreet("count", *arguments)
+    assert ended == code
+    assert message in err
+    assert out == ""
+
+
+def test_a_wrong_suffix_is_refused_before_anything_is_spent(log, tmp_path):
+    started = time.monotonic()
+    assert discreet("count", log, *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")[0] == 2
+    assert time.monotonic() - started < 30
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_released_is_done_all_the_same(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item\n1,secret\n")
+    code, out, err = discreet("count", path, *COUNT, *BUDGET)
+    assert (code, out) == (0, "item,count,sigma\n")
+    assert "0 items released" in err
+
+
+def test_a_closed_pipe_is_no_traceback(log):
+    command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how):
+    sql = "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)"
+    command = [sys.executable, "-m", "discreet", "count", "--sql", sql, "--user", "u", "--item", "i", *BUDGET]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    time.sleep(2)
+    process.send_signal(how)
+    started = time.monotonic()
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - started < 3
+    assert process.returncode == 130
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_reads_well_and_knows_its_options():
+    code, out, _ = discreet("count", "--help")
+    assert code == 0
+    for option in ("--user", "--item", "--rho", "--epsilon", "--delta", "--sql", "--output", "--quiet"):
+        assert option in out
+    assert "--seed" not in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert discreet("--version")[1].startswith("discreet, version ")
+
+
+def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
+    code, out, err = discreet("demo", "--write", tmp_path / "log.csv")
+    assert code == 0
+    assert "true count" in out
+    assert "zCDP per user" in err
+    assert f"discreet count {tmp_path / 'log.csv'}" in err
+    assert discreet("count", tmp_path / "log.csv", *COUNT, *BUDGET)[0] == 0
+
+
+def test_the_doctor_finds_a_working_installation():
+    code, out, _ = discreet("doctor")
+    assert code == 0
+    assert "FAILED" not in out
+    for line in ("discreet", "duckdb", "numpy", "entropy", "count"):
+        assert re.search(rf"^ok +{line}", out, re.MULTILINE)

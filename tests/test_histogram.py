@@ -1,0 +1,122 @@
+"""Histogram: how it is made, what it refuses, and that it shows nothing."""
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from discreet import Histogram, ParameterError, SchemaError, Sensitivity
+
+
+def counted(histogram):
+    """What a histogram holds, read behind its back."""
+    rows = np.arange(len(histogram._counts))
+    return dict(zip(histogram._labels.take(rows), histogram._counts.tolist(), strict=True))
+
+
+def test_pairs_are_counted_once_per_user():
+    histogram = Histogram.from_pairs([1, 1, 2, 2, 3], ["a", "a", "a", "b", "b"])
+    assert counted(histogram) == {"a": 2, "b": 2}
+    assert histogram.sensitivity == Sensitivity(l0=None, linf=1)
+
+
+def test_rows_are_sorted_by_count_and_then_by_label():
+    histogram = Histogram.from_counts(["b", "c", "a", "é", "Z"], [5, 9, 5, 5, 5], l0=1, linf=1, complete=True)
+    assert list(counted(histogram)) == ["c", "Z", "a", "b", "é"]
+
+
+def test_a_limit_keeps_the_largest_and_marks_the_rest():
+    table = {"user": [1, 2, 3, 1, 2, 1], "item": ["a", "a", "a", "b", "b", "c"]}
+    whole = Histogram.from_table(table, user="user", item="item", k_bar=2)
+    cut = Histogram.from_table(table, user="user", item="item", k_bar=1)
+    assert counted(whole) == {"a": 3, "b": 2, "c": 1}
+    assert counted(cut) == {"a": 3, "b": 2}
+    assert whole._complete
+    assert not cut._complete
+
+
+@pytest.mark.parametrize(
+    ("items", "counts"),
+    [
+        (["a"], [-1]),
+        (["a"], [1.5]),
+        (["a"], [1.0]),
+        (["a"], [float("nan")]),
+        (["a"], [2**35 + 1]),
+        (["a"], [10**400]),
+        (["a"], ["1"]),
+        (["a"], [True]),
+        (["a"], [[1]]),
+        (["a"], 1),
+        (["a", "b"], [1]),
+        (["a", "a"], [1, 2]),
+        ([1, 1], [1, 2]),
+        (["a", None], [1, 2]),
+        ([float("nan"), 1], [1, 2]),
+    ],
+)
+def test_bad_counts_are_refused_without_a_value(items, counts):
+    with pytest.raises(ParameterError) as caught:
+        Histogram.from_counts(items, counts, l0=1, linf=1, complete=True)
+    assert not any(character.isdigit() for character in str(caught.value).replace("2^35", "").replace("0 to", ""))
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("items", [[1.5], [True], ["a", 1], [b"a", "b"], "ab", [["a"]], [2**70], [object()]])
+def test_items_of_other_or_mixed_types_are_refused(items):
+    with pytest.raises(SchemaError):
+        Histogram.from_counts(items, list(range(len(items))), l0=1, linf=1, complete=True)
+
+
+@pytest.mark.parametrize("bad", [{"l0": 0}, {"linf": 0}, {"linf": None}, {"l0": 1.5}, {"complete": 1}])
+def test_bad_sensitivities_are_refused(bad):
+    with pytest.raises(ParameterError):
+        Histogram.from_counts(["a"], [1], **{"l0": 1, "linf": 1, "complete": True, **bad})
+
+
+@pytest.mark.parametrize("k_bar", [0, -1, 1.5, True, "1"])
+def test_a_bad_k_bar_is_refused(k_bar):
+    with pytest.raises(ParameterError):
+        Histogram.from_table({"u": [1], "i": [1]}, user="u", item="i", k_bar=k_bar)
+
+
+def histograms():
+    return (
+        Histogram.from_counts(["secret"], [31337], l0=1, linf=1, complete=True),
+        Histogram.from_counts(list(range(9999)), [7] * 9999, l0=1, linf=1, complete=True),
+    )
+
+
+def test_a_histogram_shows_nothing_of_its_data():
+    one, many = histograms()
+    assert repr(one) == repr(many) == str(one)
+    assert "SENSITIVE" in repr(one)
+    assert sys.getsizeof(one) == sys.getsizeof(many)
+    assert one != many
+    assert bool(one) is bool(many) is True
+    for text in (repr(one), repr(one._labels), f"{one}"):
+        assert "secret" not in text
+        assert "31337" not in text
+
+
+@pytest.mark.parametrize("look", [len, iter, list, pickle.dumps, copy.copy, copy.deepcopy, vars, int])
+def test_a_histogram_is_neither_read_nor_copied(look):
+    for histogram in histograms():
+        with pytest.raises(TypeError):
+            look(histogram)
+
+
+def test_labels_are_neither_read_nor_copied():
+    labels = histograms()[0]._labels
+    for look in (len, iter, pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            look(labels)
+
+
+def test_a_histogram_is_not_made_by_hand():
+    with pytest.raises(TypeError, match="from_table"):
+        Histogram()
+    with pytest.raises(AttributeError):
+        histograms()[0].note = 1

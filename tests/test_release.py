@@ -1,0 +1,167 @@
+"""Release: what is published, in every form, and nothing besides."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from discreet import Guarantee, Histogram, InputError, ParameterError, PrivateCountRelease, Release
+from discreet.testing import seeded_rng
+
+ITEMS = ["apple", "=cmd()", "+1", "-2", "@x", "\tt", "a,b", 'q"q', "new\nline", "<b>", "é\u202e", "1"]
+
+
+def release(items=ITEMS, item_type="string", **changes):
+    n = len(items)
+    values = {
+        "items": list(items),
+        "counts": np.arange(n, 0, -1, dtype=np.int64) * 10,
+        "sigmas": np.full(n, 1.5),
+        "guarantee": Guarantee(1.0, 1e-6),
+        "spent": Guarantee(0.5, 1e-7),
+        "calls": n + 2,
+        "made_by": "Example()",
+        "item_type": item_type,
+    }
+    return Release(**{**values, **changes})
+
+
+def real_release(count=900_000):
+    histogram = Histogram.from_counts(["kept", "hidden-word"], [count, 1], l0=None, linf=1, complete=True)
+    return PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram, seeded_rng(1))
+
+
+def test_rows_iterate_as_pairs():
+    assert list(release(["b", "a"])) == [("b", 20), ("a", 10)]
+    assert len(release()) == len(ITEMS)
+
+
+def test_the_repr_shows_the_guarantee_and_some_rows():
+    text = repr(release([f"item-{n}" for n in range(50)]))
+    assert "1e-06-approximate 1-zCDP per user" in text
+    assert "(7.766, 2e-06)-DP" in text
+    assert "item-0" in text
+    assert "item-49" not in text
+
+
+def test_control_characters_never_reach_the_terminal():
+    assert "\x1b" not in repr(release(["\x1b[31mred"]))
+    assert "\u202e" not in repr(release(["\u202etfel"]))
+    assert "\n" not in repr(release(["a\nb"])).splitlines()[-1]
+
+
+def test_html_is_escaped():
+    page = release(["<script>x</script>"])._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_csv_escapes_formulas_and_quotes_the_rest(tmp_path):
+    release().write(tmp_path / "out.csv")
+    rows = list(csv.reader(io.StringIO((tmp_path / "out.csv").read_text("utf-8"), newline="")))
+    assert rows[0] == ["item", "count", "sigma"]
+    cells = [row[0] for row in rows[1:]]
+    assert cells == [f"'{item}" if item[0] in "=+-@\t" else item for item in ITEMS]
+    assert rows[1][1:] == ["120", "1.5"]
+
+
+def test_json_tells_the_guarantee(tmp_path):
+    release().write(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert [row["item"] for row in content["rows"]] == ITEMS
+    assert (content["rho"], content["delta"], content["unit"], content["private"]) == (1.0, 1e-6, "user", True)
+
+
+def test_json_lines_are_rows(tmp_path):
+    release().write(tmp_path / "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(lines[0]) == {"item": "apple", "count": 120, "sigma": 1.5}
+
+
+def test_parquet_is_read_back_by_duckdb(tmp_path):
+    import duckdb
+
+    release().write(tmp_path / "it's.parquet")
+    rows = duckdb.connect().execute("SELECT * FROM read_parquet(?)", [str(tmp_path / "it's.parquet")]).fetchall()
+    assert [row[0] for row in rows] == ITEMS
+    assert rows[0] == ("apple", 120, 1.5)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
+def test_files_hold_nothing_that_was_not_released(tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    real_release().write(path)
+    assert b"kept" in path.read_bytes()
+    assert b"hidden-word" not in path.read_bytes()
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_arrow_stream_has_plain_buffers_and_one_schema():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = real_release().to_arrow()
+    assert table.schema.names == ["item", "count", "sigma"]
+    assert table.schema.types == [pyarrow.string(), pyarrow.int64(), pyarrow.float64()]
+    buffers = [b for column in table.columns for chunk in column.chunks for b in chunk.buffers() if b is not None]
+    assert not any(b"hidden-word" in b.to_pybytes() for b in buffers)
+    empty = release([]).to_arrow()
+    assert empty.schema == table.schema
+    assert empty.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("items", "kind"),
+    [(["a"], "string"), ([b"\xff"], "binary"), ([-1], "int64"), ([2**64 - 1], "uint64")],
+)
+def test_every_type_of_label_is_published_as_it_is(tmp_path, items, kind):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = release(items, kind).to_arrow()
+    assert table["item"].to_pylist() == items
+    assert table.schema.field("item").type == getattr(pyarrow, kind)()
+    for suffix in ("csv", "json", "jsonl", "parquet"):
+        release(items, kind).write(tmp_path / f"out.{suffix}")
+    assert json.loads((tmp_path / "out.jsonl").read_text("utf-8"))["count"] == 10
+
+
+def test_frames_hold_the_rows():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    assert release().to_polars()["item"].to_list() == ITEMS
+    frame = release().to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["count"].tolist() == release().counts.tolist()
+    assert isinstance(release([]).to_polars(), polars.DataFrame)
+
+
+def test_reading_twice_gives_the_same_numbers():
+    pytest.importorskip("polars")
+    one = real_release()
+    assert one.to_polars().equals(one.to_polars())
+
+
+def test_a_picture_is_drawn():
+    pytest.importorskip("matplotlib")
+    axes = release().plot(top=5)
+    assert len(axes.patches) == 5
+    axes.figure.savefig(io.BytesIO(), format="png")
+
+
+@pytest.mark.parametrize("name", ["out", "out.txt", "out.xlsx"])
+def test_another_suffix_is_refused(tmp_path, name):
+    with pytest.raises(ParameterError, match=r"\.csv"):
+        release().write(tmp_path / name)
+
+
+def test_a_folder_that_is_not_there_is_an_input_error(tmp_path):
+    for suffix in ("csv", "parquet"):
+        with pytest.raises(InputError, match="cannot write"):
+            release().write(tmp_path / "missing" / f"out.{suffix}")
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    path = tmp_path / "out.csv"
+    path.mkdir()
+    with pytest.raises(InputError):
+        release().write(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
