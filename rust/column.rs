@@ -206,15 +206,15 @@ impl Column {
         }
     }
 
-    /// Calls `visit` with every row of `rows` and its bytes, those of NULL cells being empty.
+    /// Calls `visit` with the bytes of every row of `rows`, those of NULL cells being empty.
     ///
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there; whatever `visit` returns.
-    pub fn bytes(
-        &self,
+    pub fn bytes<'a>(
+        &'a self,
         rows: Range<usize>,
         null: &[bool],
-        mut visit: impl FnMut(usize, &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&'a [u8]) -> Result<()>,
     ) -> Result<()> {
         let start = rows.start;
         let is_null = |row: usize| null[row - start];
@@ -226,7 +226,7 @@ impl Column {
                     } else {
                         bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
                     };
-                    visit(row, cell.ok_or(BROKEN)?)?;
+                    visit(cell.ok_or(BROKEN)?)?;
                 }
             }
             Cells::Strings { offsets: Integers::I64(offsets), bytes } => {
@@ -236,7 +236,7 @@ impl Column {
                     } else {
                         bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
                     };
-                    visit(row, cell.ok_or(BROKEN)?)?;
+                    visit(cell.ok_or(BROKEN)?)?;
                 }
             }
             Cells::Views { views, inline, blocks } => {
@@ -246,12 +246,12 @@ impl Column {
                     } else {
                         viewed(views[row], &inline[16 * row..16 * row + 16], blocks)
                     };
-                    visit(row, cell.ok_or(BROKEN)?)?;
+                    visit(cell.ok_or(BROKEN)?)?;
                 }
             }
             Cells::Fixed { width, bytes } => {
                 for row in rows {
-                    visit(row, bytes.get(row * width..(row + 1) * width).ok_or(BROKEN)?)?;
+                    visit(bytes.get(row * width..(row + 1) * width).ok_or(BROKEN)?)?;
                 }
             }
             _ => return Err(BROKEN),

@@ -209,7 +209,7 @@ impl Worker {
             self.users.extend(self.integers.iter().map(|&key| u128::from(key)));
         } else {
             let (users, keys) = (&mut self.users, &self.keys);
-            column.bytes(rows, &self.null, |_, bytes| {
+            column.bytes(rows, &self.null, |bytes| {
                 users.push(keys.user(bytes));
                 Ok(())
             })?;
@@ -248,7 +248,7 @@ fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<u128> {
         return Ok(cell[0].into());
     }
     let mut key = 0;
-    values.bytes(index..index + 1, &[false], |_, bytes| {
+    values.bytes(index..index + 1, &[false], |bytes| {
         key = keys.user(bytes);
         Ok(())
     })?;

@@ -18,8 +18,9 @@ pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
 /// Hash keys of one run, from the operating system: nobody can choose labels that collide.
 pub struct HashKeys {
-    items: RandomState,
+    strings: RandomState,
     users: [RandomState; 2],
+    integers: [u64; 4],
 }
 
 impl HashKeys {
@@ -28,20 +29,24 @@ impl HashKeys {
     /// # Errors
     /// [`Error::Entropy`] where the operating system gives no randomness.
     pub fn from_os() -> Result<Self> {
-        let mut seeds = [0_u64; 12];
+        let mut seeds = [0_u64; 16];
         for seed in &mut seeds {
             *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
         }
         let state = |s: &[u64]| RandomState::with_seeds(s[0], s[1], s[2], s[3]);
-        Ok(Self { items: state(&seeds[..4]), users: [state(&seeds[4..8]), state(&seeds[8..])] })
+        Ok(Self {
+            strings: state(&seeds[..4]),
+            users: [state(&seeds[4..8]), state(&seeds[8..12])],
+            integers: [seeds[12], seeds[13] | 1, seeds[14], seeds[15] | 1],
+        })
     }
 
-    fn item(&self, bytes: &[u8]) -> u64 {
-        self.items.hash_one(bytes)
+    fn string(&self, bytes: &[u8]) -> u64 {
+        self.strings.hash_one(bytes)
     }
 
     fn integer(&self, key: u64) -> u64 {
-        self.items.hash_one(key)
+        fold(key ^ self.integers[0], self.integers[1])
     }
 
     /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
@@ -56,8 +61,15 @@ impl HashKeys {
     /// A hash of a pair of keys, for tables that live in one partition.
     #[must_use]
     pub fn pair(&self, low: u64, high: u64) -> u64 {
-        self.users[0].hash_one((low, high))
+        fold(low ^ self.integers[2], high ^ self.integers[3])
     }
+}
+
+/// The two halves of a product together: a fast hash of integers, where a factor is secret.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
 }
 
 /// Where a row belongs: its partition and its item's key there.
@@ -133,11 +145,48 @@ impl Grouper {
             self.scratch = cells;
             return Ok(());
         }
-        let start = rows.start;
-        items.bytes(rows, null, |row, bytes| {
-            into.push(if null[row - start] { Group::NONE } else { self.string(bytes)? });
-            Ok(())
-        })
+        self.group_strings(items, rows, null, into)
+    }
+
+    /// Strings are looked up a block at a time: first their hashes, then the slots that the hashes name,
+    /// all waiting for memory together, then one by one.
+    fn group_strings(
+        &mut self,
+        items: &Column,
+        rows: Range<usize>,
+        null: &[bool],
+        into: &mut Vec<Group>,
+    ) -> Result<()> {
+        const BLOCK: usize = 64;
+        let mut cells: Vec<&[u8]> = Vec::with_capacity(BLOCK);
+        let mut hashes = [0_u64; BLOCK];
+        for start in rows.clone().step_by(BLOCK) {
+            let block = start..rows.end.min(start + BLOCK);
+            let null = &null[block.start - rows.start..block.end - rows.start];
+            cells.clear();
+            items.bytes(block, null, |bytes| {
+                cells.push(bytes);
+                Ok(())
+            })?;
+            for (hash, bytes) in hashes.iter_mut().zip(&cells) {
+                *hash = self.keys.string(bytes);
+            }
+            if let Some(interners) = &self.interners {
+                let interner = |hash: u64| &interners[(hash >> (64 - PARTITION_BITS)) as usize];
+                let mut slots = [0_u64; BLOCK];
+                for (slot, &hash) in slots.iter_mut().zip(&hashes[..cells.len()]) {
+                    *slot = interner(hash).peek(hash as u32);
+                }
+                let labels = slots.iter().zip(&hashes);
+                std::hint::black_box(labels.fold(0, |sum, (&slot, &hash)| {
+                    sum ^ interner(hash).peek_label(slot, hash as u32)
+                }));
+            }
+            for ((&bytes, &hash), &null) in cells.iter().zip(&hashes).zip(null) {
+                into.push(if null { Group::NONE } else { self.string(hash, bytes)? });
+            }
+        }
+        Ok(())
     }
 
     fn group_dictionary(
@@ -180,8 +229,8 @@ impl Grouper {
             values.integers(index..index + 1, &mut cell);
             group = self.integer(cell[0])?;
         } else {
-            values.bytes(index..index + 1, &[false], |_, bytes| {
-                group = self.string(bytes)?;
+            values.bytes(index..index + 1, &[false], |bytes| {
+                group = self.string(self.keys.string(bytes), bytes)?;
                 Ok(())
             })?;
         }
@@ -201,8 +250,7 @@ impl Grouper {
     }
 
     #[inline]
-    fn string(&mut self, bytes: &[u8]) -> Result<Group> {
-        let hash = self.keys.item(bytes);
+    fn string(&mut self, hash: u64, bytes: &[u8]) -> Result<Group> {
         let partition = (hash >> (64 - PARTITION_BITS)) as u32;
         let Some(all) = &mut self.interners else { return Ok(Group::NONE) };
         let interner = &mut all[partition as usize];
@@ -230,6 +278,23 @@ impl Interner {
         match self.find(hash, bytes) {
             Some(code) => Ok(code),
             None => self.insert(hash, bytes),
+        }
+    }
+
+    /// The slot where a search for this hash begins.
+    #[inline]
+    fn peek(&self, hash: u32) -> u64 {
+        let place = hash as usize & self.slots.len().wrapping_sub(1);
+        self.slots.get(place).copied().unwrap_or(0)
+    }
+
+    /// The first byte of the label of a slot, where the slot is one of this hash.
+    #[inline]
+    fn peek_label(&self, slot: u64, hash: u32) -> u8 {
+        if slot != 0 && (slot >> 32) as u32 == hash {
+            self.labels.get(slot as u32 as usize - 1).first().copied().unwrap_or(0)
+        } else {
+            0
         }
     }
 

@@ -96,7 +96,8 @@ impl<P> Default for Blocks<P> {
 }
 
 impl<P: Copy> Blocks<P> {
-    const ROWS: usize = 4096 / size_of::<P>();
+    /// Not a power of two: the ends of all partitions' last blocks would share a few sets of the cache.
+    const ROWS: usize = 3008 / size_of::<P>();
 
     /// Adds a row.
     #[inline]
