@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::column::{Column, LabelType};
 use crate::error::{Error, Result};
-use crate::group::{Group, Grouper, HashKeys, Interner, PARTITIONS};
+use crate::group::{Group, Grouper, Sink};
+use crate::hash::{HashKeys, PARTITIONS};
+use crate::interner::Interner;
 use crate::labels::Labels;
 use crate::pairs::{Blocks, Hashed, Narrow, Pair, Table, Wide, count_items, distinct};
+use crate::shelf::Post;
 
 /// How many rows a worker takes at a time.
 const MORSEL: usize = 1 << 15;
@@ -58,13 +61,14 @@ pub fn count_distinct(
     let threads = threads.clamp(1, 64);
     let keys = Arc::new(HashKeys::from_os()?);
     let failed = AtomicBool::new(false);
-    let workers = std::thread::scope(|scope| {
+    let shares = std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Morsel>(4 * threads);
         let receiver = Arc::new(Mutex::new(receiver));
-        let handles: Vec<_> = (0..threads)
-            .map(|_| {
+        let handles: Vec<_> = Post::offices(threads)
+            .into_iter()
+            .map(|post| {
                 let (receiver, failed) = (Arc::clone(&receiver), &failed);
-                let worker = Worker::new(Arc::clone(&keys), user_type, item_type);
+                let worker = Worker::new(Arc::clone(&keys), post, user_type, item_type);
                 scope.spawn(move || worker.run(&receiver, failed))
             })
             .collect();
@@ -95,13 +99,13 @@ pub fn count_distinct(
         }
         drop(sender);
         let crashed = Error::Resource("a counting thread did not finish");
-        let workers: Result<Vec<Worker>> = handles
+        let shares: Result<Vec<Share>> = handles
             .into_iter()
             .map(|handle| handle.join().unwrap_or(Err(crashed.clone())))
             .collect();
-        read.and(workers)
+        read.and(shares)
     })?;
-    finish(workers, item_type, &keys, threads)
+    finish(shares, item_type, &keys, threads)
 }
 
 /// One thread's share of the rows.
@@ -118,6 +122,12 @@ struct Worker {
     table: Table,
 }
 
+/// What a thread has in the end.
+struct Share {
+    interners: Option<Vec<Interner>>,
+    rows: Rows,
+}
+
 /// Rows by partition, in the narrowest form that holds them.
 enum Rows {
     Narrow(Vec<Blocks<Narrow>>),
@@ -130,10 +140,10 @@ fn empty<P: Copy>() -> Vec<Blocks<P>> {
 }
 
 impl Worker {
-    fn new(keys: Arc<HashKeys>, user_type: LabelType, item_type: LabelType) -> Self {
+    fn new(keys: Arc<HashKeys>, post: Post, user_type: LabelType, item_type: LabelType) -> Self {
         let hashed = !user_type.is_integer();
         Self {
-            grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
+            grouper: Grouper::new(Arc::clone(&keys), post, item_type, hashed),
             keys,
             rows: if hashed { Rows::Hashed(empty()) } else { Rows::Narrow(empty()) },
             gathered: 0,
@@ -148,7 +158,7 @@ impl Worker {
 
     /// Works until there are no more morsels. After a failure they are only taken, so that the sender
     /// never waits for nobody.
-    fn run(mut self, morsels: &Mutex<Receiver<Morsel>>, failed: &AtomicBool) -> Result<Self> {
+    fn run(mut self, morsels: &Mutex<Receiver<Morsel>>, failed: &AtomicBool) -> Result<Share> {
         let mut outcome = Ok(());
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -165,7 +175,14 @@ impl Worker {
         if outcome.is_err() {
             while morsels.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok() {}
         }
-        outcome.map(|()| self)
+        outcome?;
+        let Self { grouper, mut rows, .. } = self;
+        let mut interners = None;
+        rows.fill(|sink| {
+            interners = grouper.close(sink)?;
+            Ok(())
+        })?;
+        Ok(Share { interners, rows })
     }
 
     fn take(&mut self, morsel: &Morsel) -> Result<()> {
@@ -174,8 +191,14 @@ impl Worker {
         self.null.clear();
         self.null.resize(rows.len(), false);
         self.read_users(users, morsel)?;
-        self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
-        self.append();
+        if Grouper::shelves(items) {
+            self.make_room(0);
+            let Self { grouper, rows: all, null, users, .. } = self;
+            self.gathered += all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
+        } else {
+            self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
+            self.append()?;
+        }
         if self.gathered >= self.compact_at {
             self.compact();
         }
@@ -217,18 +240,30 @@ impl Worker {
         Ok(())
     }
 
-    fn append(&mut self) {
+    /// Appends the rows that have been grouped.
+    fn append(&mut self) -> Result<()> {
+        let keys = self.groups.iter().fold(0, |all, group| all | group.key);
+        self.make_room(keys);
+        let Self { groups, users, .. } = self;
+        self.gathered += self.rows.fill(|sink| {
+            for (group, &user) in groups.iter().zip(users.iter()) {
+                if group.partition != Group::DROPPED {
+                    sink(group.partition as usize, group.key, user);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Widens the rows where a user, or an item with bits among those of `keys`, does not fit.
+    fn make_room(&mut self, keys: u64) {
         if let Rows::Narrow(partitions) = &mut self.rows {
-            let fits = |(group, &user): (&Group, &u128)| (u128::from(group.key) | user) >> 32 == 0;
-            if !self.groups.iter().zip(&self.users).all(fits) {
+            let all = self.users.iter().fold(u128::from(keys), |all, user| all | user);
+            if all >> 32 != 0 {
                 self.rows = Rows::Wide(widen(std::mem::take(partitions)));
             }
         }
-        self.gathered += match &mut self.rows {
-            Rows::Narrow(partitions) => append(partitions, &self.groups, &self.users),
-            Rows::Wide(partitions) => append(partitions, &self.groups, &self.users),
-            Rows::Hashed(partitions) => append(partitions, &self.groups, &self.users),
-        };
     }
 
     fn compact(&mut self) {
@@ -255,15 +290,26 @@ fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<u128> {
     Ok(key)
 }
 
-fn append<P: Pair>(partitions: &mut [Blocks<P>], groups: &[Group], users: &[u128]) -> usize {
-    let mut appended = 0;
-    for (group, &user) in groups.iter().zip(users) {
-        if group.partition != Group::DROPPED {
-            partitions[group.partition as usize].push(P::new(group.key, user));
-            appended += 1;
+impl Rows {
+    /// Lets `source` push rows of partition, item and user; returns how many came.
+    fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<usize> {
+        let mut pushed = 0;
+        match self {
+            Self::Narrow(partitions) => source(&mut |partition, item, user| {
+                partitions[partition].push(Narrow::new(item, user));
+                pushed += 1;
+            })?,
+            Self::Wide(partitions) => source(&mut |partition, item, user| {
+                partitions[partition].push(Wide::new(item, user));
+                pushed += 1;
+            })?,
+            Self::Hashed(partitions) => source(&mut |partition, item, user| {
+                partitions[partition].push(Hashed::new(item, user));
+                pushed += 1;
+            })?,
         }
+        Ok(pushed)
     }
-    appended
 }
 
 fn widen(partitions: Vec<Blocks<Narrow>>) -> Vec<Blocks<Wide>> {
@@ -300,16 +346,15 @@ fn deduplicate<P: Pair>(blocks: &mut Blocks<P>, keys: &HashKeys, table: &mut Tab
 
 /// Merges the workers' partitions and counts each.
 fn finish(
-    workers: Vec<Worker>,
+    shares: Vec<Share>,
     item_type: LabelType,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
-    let any_wide = workers.iter().any(|worker| matches!(worker.rows, Rows::Wide(_)));
+    let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
-    for worker in workers {
-        let interners = worker.grouper.into_interners();
-        match worker.rows {
+    for Share { interners, rows } in shares {
+        match rows {
             Rows::Narrow(rows) if any_wide => wide.push((interners, widen(rows))),
             Rows::Narrow(rows) => narrow.push((interners, rows)),
             Rows::Wide(rows) => wide.push((interners, rows)),
@@ -377,10 +422,14 @@ impl Counts {
     /// Adds the items of one partition.
     fn count<P: Pair>(
         &mut self,
-        shares: Shares<P>,
+        mut shares: Shares<P>,
         keys: &HashKeys,
         table: &mut Table,
     ) -> Result<()> {
+        // Whoever has most of the labels keeps them; the others' are looked up there.
+        shares.sort_by_key(|(labels, _)| {
+            std::cmp::Reverse(labels.as_ref().map_or(0, |labels| labels.labels().len()))
+        });
         let mut rows: Vec<P> =
             Vec::with_capacity(shares.iter().map(|(_, blocks)| blocks.len()).sum());
         let mut interner: Option<Interner> = None;

@@ -64,8 +64,9 @@ impl Labels {
 
     /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
     pub fn append_strings(&mut self, others: &Strings) {
-        for row in 0..others.len() {
-            self.push_bytes(others.get(row));
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.append(others),
+            _ => (0..others.len()).for_each(|row| self.push_bytes(others.get(row))),
         }
     }
 
@@ -125,6 +126,12 @@ impl Strings {
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len());
+    }
+
+    fn append(&mut self, others: &Self) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&others.bytes);
+        self.ends.extend(others.ends.iter().map(|end| start + end));
     }
 
     /// The string of a row.

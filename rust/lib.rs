@@ -4,7 +4,9 @@
 //!
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
-//! column group pairs count      rows of (user, item) -> exact distinct users per item
+//! count                        rows of (user, item) -> exact distinct users per item, on all cores
+//! column group shelf pairs     cells -> partitions and keys -> distinct pairs
+//! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
 //! gumbel price_list            counts and prices -> which row is chosen -> a whole release
 //! noise                        exact integer samplers, one distribution a file
@@ -19,11 +21,14 @@ pub mod count;
 pub mod error;
 pub mod group;
 pub mod gumbel;
+pub mod hash;
+pub mod interner;
 pub mod labels;
 pub mod noise;
 pub mod pairs;
 pub mod price_list;
 pub mod rng;
+pub mod shelf;
 pub mod top;
 
 #[cfg(feature = "python")]

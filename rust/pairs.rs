@@ -1,6 +1,6 @@
 //! Distinct (item, user) pairs of one partition, and how many each item has.
 
-use crate::group::HashKeys;
+use crate::hash::HashKeys;
 
 /// A row as one integer, the item above the user.
 pub trait Pair: Copy + Eq + Send {

@@ -1,0 +1,108 @@
+"""Counts the same tables by every contestant in turn and prints medians, ratios, CPU time and peak memory.
+
+    python benches/compare.py [--rows N] [--rounds N] [--record FILE]
+
+Each run is a process of its own, so that its peak is its own; contestants are interleaved. `extra` is the
+peak above that of a process that only makes the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+
+def child(case, contestant, rows):
+    """Makes the table, counts it once and prints wall time, CPU time, peak and result."""
+    import resource
+
+    import cases
+    import contestants
+
+    table = cases.make(case, rows)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    reset_peak()
+    start_peak = current_memory()
+    started = time.perf_counter()
+    items = getattr(contestants, contestant)(table) if contestant != "nothing" else 0
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(json.dumps({"wall": wall, "cpu": cpu, "extra": peak_memory() - start_peak, "items": items}))
+
+
+def reset_peak():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def status(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
+
+
+def current_memory():
+    return status("VmRSS")
+
+
+def peak_memory():
+    return status("VmHWM")
+
+
+def main():
+    import cases
+    import contestants
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=cases.ROWS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--case", action="append", choices=cases.CASES)
+    parser.add_argument("--record")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        return child(*options.child, options.rows)
+    names = [way.__name__ for way in contestants.ALL]
+    record = {"machine": machine(), "rows": options.rows, "rounds": options.rounds, "cases": {}}
+    for case in options.case or cases.CASES:
+        runs = {name: [] for name in names}
+        for _ in range(options.rounds):
+            for name in names:
+                command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
+                runs[name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+        if len({run["items"] for all_runs in runs.values() for run in all_runs}) != 1:
+            raise SystemExit(f"the contestants disagree on {case}")
+        medians = {
+            name: {key: statistics.median(run[key] for run in all_runs) for key in ("wall", "cpu", "extra")}
+            for name, all_runs in runs.items()
+        }
+        peers = [medians[way.__name__] for way in contestants.PEERS]
+        ours = medians["core"]
+        ratios = {key: min(peer[key] for peer in peers) / ours[key] for key in ("wall", "cpu", "extra")}
+        record["cases"][case] = {"medians": medians, "best_peer_over_core": ratios}
+        print(f"\n{case}, {options.rows:,} rows; best peer over core: " + ", ".join(f"{k} {v:.1f}x" for k, v in ratios.items()))
+        for name, values in medians.items():
+            print(f"  {name:18} {values['wall']:7.2f} s wall {values['cpu']:7.2f} s CPU {values['extra'] / 1e6:8.0f} MB extra")
+        sys.stdout.flush()
+    if options.record:
+        with open(options.record, "w") as file:
+            json.dump(record, file, indent=1)
+            file.write("\n")
+
+
+def machine():
+    """What the numbers depend on."""
+    from importlib.metadata import version
+
+    versions = {name: version(name) for name in ("discreet", "numpy", "polars", "duckdb", "pyarrow")}
+    return {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version(), **versions}
+
+
+if __name__ == "__main__":
+    main()

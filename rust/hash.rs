@@ -1,0 +1,70 @@
+//! Keyed hashes: which partition an item belongs to, and what stands for a user.
+
+use ahash::RandomState;
+
+use crate::error::{Error, Result};
+
+/// The number of partitions is two to this power.
+pub const PARTITION_BITS: u32 = 10;
+/// How many partitions there are.
+pub const PARTITIONS: usize = 1 << PARTITION_BITS;
+
+/// Hash keys of one run, from the operating system: nobody can choose labels that collide.
+pub struct HashKeys {
+    strings: RandomState,
+    users: [RandomState; 2],
+    integers: [u64; 4],
+}
+
+impl HashKeys {
+    /// Fresh keys.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] where the operating system gives no randomness.
+    pub fn from_os() -> Result<Self> {
+        let mut seeds = [0_u64; 16];
+        for seed in &mut seeds {
+            *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
+        }
+        let state = |s: &[u64]| RandomState::with_seeds(s[0], s[1], s[2], s[3]);
+        Ok(Self {
+            strings: state(&seeds[..4]),
+            users: [state(&seeds[4..8]), state(&seeds[8..12])],
+            integers: [seeds[12], seeds[13] | 1, seeds[14], seeds[15] | 1],
+        })
+    }
+
+    /// A hash of a string.
+    #[must_use]
+    pub fn string(&self, bytes: &[u8]) -> u64 {
+        self.strings.hash_one(bytes)
+    }
+
+    /// A hash of an integer.
+    #[must_use]
+    pub fn integer(&self, key: u64) -> u64 {
+        fold(key ^ self.integers[0], self.integers[1])
+    }
+
+    /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
+    /// collision could only lower a count: no user ever moves one by more than one.
+    #[must_use]
+    pub fn user(&self, bytes: &[u8]) -> u128 {
+        let low = self.users[0].hash_one(bytes);
+        let high = self.users[1].hash_one(bytes) as u32;
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    /// A hash of a pair of keys, for tables that live in one partition.
+    #[must_use]
+    pub fn pair(&self, low: u64, high: u64) -> u64 {
+        fold(low ^ self.integers[2], high ^ self.integers[3])
+    }
+}
+
+/// The two halves of a product together: a fast hash of integers, where a factor is secret.
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}

@@ -1,0 +1,151 @@
+//! Distinct labels by number: found by hash, confirmed by their bytes.
+
+use crate::error::{Error, Result};
+use crate::labels::Strings;
+
+/// The distinct labels of one partition, numbered in the order of their arrival.
+#[derive(Default)]
+pub struct Interner {
+    /// Open addressing: the hash in the upper half, the code plus one in the lower, zero where free.
+    slots: Vec<u64>,
+    labels: Strings,
+}
+
+impl Interner {
+    /// The code of a label, a new one where it is new.
+    pub fn intern(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
+        match self.find(hash, bytes) {
+            Some(code) => Ok(code),
+            None => self.insert(hash, bytes),
+        }
+    }
+
+    /// Touches what a search for each hash will read, all loads under way together, so that the searches
+    /// wait for memory once and not once each.
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u32> + Clone) {
+        if self.slots.is_empty() {
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let slots = hashes.clone().fold(0, |all, hash| all ^ self.slots[hash as usize & mask]);
+        let labels = hashes.fold(0, |all, hash| {
+            let slot = self.slots[hash as usize & mask];
+            let code =
+                if (slot >> 32) as u32 == hash { (slot as u32).saturating_sub(1) } else { 0 };
+            all ^ self.labels.get(code as usize).first().copied().unwrap_or(0)
+        });
+        std::hint::black_box((slots, labels));
+    }
+
+    /// The code of a label, or nothing where it should be text and is not UTF-8.
+    #[inline]
+    pub fn intern_valid(&mut self, hash: u32, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
+        if let Some(code) = self.find(hash, bytes) {
+            return Ok(Some(code));
+        }
+        if is_text && std::str::from_utf8(bytes).is_err() {
+            return Ok(None);
+        }
+        self.insert(hash, bytes).map(Some)
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, bytes: &[u8]) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return None;
+            }
+            let code = (slot as u32) - 1;
+            if (slot >> 32) as u32 == hash && self.labels.get(code as usize) == bytes {
+                return Some(code);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    fn insert(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
+        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
+        let code =
+            code.ok_or(Error::Resource("there are more than 2^32 items in one partition"))?;
+        if 2 * self.labels.len() >= self.slots.len() {
+            self.grow();
+        }
+        self.labels.push(bytes);
+        self.place(u64::from(hash) << 32 | u64::from(code + 1));
+        Ok(code)
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![0; (2 * self.slots.len()).max(8)];
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if slot != 0 {
+                self.place(slot);
+            }
+        }
+    }
+
+    fn place(&mut self, slot: u64) {
+        let mask = self.slots.len() - 1;
+        let mut place = (slot >> 32) as usize & mask;
+        while self.slots[place] != 0 {
+            place = (place + 1) & mask;
+        }
+        self.slots[place] = slot;
+    }
+
+    /// Takes over the labels of another thread; returns this interner's code for each of the other's.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 items.
+    pub fn absorb(&mut self, other: &Self) -> Result<Vec<u32>> {
+        let mut hashes = vec![0; other.labels.len()];
+        for &slot in other.slots.iter().filter(|&&slot| slot != 0) {
+            hashes[slot as u32 as usize - 1] = (slot >> 32) as u32;
+        }
+        self.prefetch(hashes.iter().copied());
+        hashes
+            .iter()
+            .enumerate()
+            .map(|(code, &hash)| self.intern(hash, other.labels.get(code)))
+            .collect()
+    }
+
+    /// The labels by code.
+    #[must_use]
+    pub fn labels(&self) -> &Strings {
+        &self.labels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_hashes_of_unlike_labels_are_told_apart() {
+        let mut interner = Interner::default();
+        let codes: Vec<u32> =
+            (0..100_u32).map(|n| interner.intern(7, &n.to_le_bytes()).unwrap()).collect();
+        assert_eq!(codes, (0..100).collect::<Vec<_>>());
+        assert_eq!(interner.intern(7, &42_u32.to_le_bytes()), Ok(42));
+        assert_eq!(interner.labels().len(), 100);
+    }
+
+    #[test]
+    fn absorbed_labels_keep_one_code_each() {
+        let (mut a, mut b) = (Interner::default(), Interner::default());
+        for label in ["x", "y"] {
+            a.intern(label.len() as u32, label.as_bytes()).unwrap();
+        }
+        for label in ["y", "zz", "x"] {
+            b.intern(label.len() as u32, label.as_bytes()).unwrap();
+        }
+        assert_eq!(a.absorb(&b), Ok(vec![1, 2, 0]));
+    }
+}
