@@ -15,11 +15,12 @@ use crate::group::{Group, Grouper, Sink};
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
 use crate::labels::Labels;
-use crate::pairs::{Blocks, Hashed, Narrow, Pair, Table, Wide, count_items, distinct};
+use crate::pairs::{Hashed, Narrow, Pair, Table, Wide, count_items, distinct};
 use crate::shelf::Post;
+use crate::store::Store;
 
 /// How many rows a worker takes at a time.
-const MORSEL: usize = 1 << 15;
+const MORSEL: usize = 1 << 13;
 /// How many rows a worker gathers before it looks for duplicates.
 const COMPACT_ROWS: usize = 1 << 22;
 
@@ -113,10 +114,12 @@ struct Worker {
     keys: Arc<HashKeys>,
     grouper: Grouper,
     rows: Rows,
-    gathered: usize,
     compact_at: usize,
     users: Vec<u128>,
     integers: Vec<u64>,
+    /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
+    memo: Vec<Option<Option<u128>>>,
+    memo_of: u64,
     null: Vec<bool>,
     groups: Vec<Group>,
     table: Table,
@@ -130,13 +133,20 @@ struct Share {
 
 /// Rows by partition, in the narrowest form that holds them.
 enum Rows {
-    Narrow(Vec<Blocks<Narrow>>),
-    Wide(Vec<Blocks<Wide>>),
-    Hashed(Vec<Blocks<Hashed>>),
+    Narrow(Store<Narrow>),
+    Wide(Store<Wide>),
+    Hashed(Store<Hashed>),
 }
 
-fn empty<P: Copy>() -> Vec<Blocks<P>> {
-    (0..PARTITIONS).map(|_| Blocks::default()).collect()
+/// Runs a body with `$store` bound to the rows, of whatever form.
+macro_rules! with_store {
+    ($rows:expr, $store:ident => $body:expr) => {
+        match $rows {
+            Rows::Narrow($store) => $body,
+            Rows::Wide($store) => $body,
+            Rows::Hashed($store) => $body,
+        }
+    };
 }
 
 impl Worker {
@@ -145,11 +155,16 @@ impl Worker {
         Self {
             grouper: Grouper::new(Arc::clone(&keys), post, item_type, hashed),
             keys,
-            rows: if hashed { Rows::Hashed(empty()) } else { Rows::Narrow(empty()) },
-            gathered: 0,
+            rows: if hashed {
+                Rows::Hashed(Store::default())
+            } else {
+                Rows::Narrow(Store::default())
+            },
             compact_at: COMPACT_ROWS,
             users: Vec::new(),
             integers: Vec::new(),
+            memo: Vec::new(),
+            memo_of: u64::MAX,
             null: Vec::new(),
             groups: Vec::new(),
             table: Table::default(),
@@ -194,13 +209,16 @@ impl Worker {
         if Grouper::shelves(items) {
             self.make_room(0);
             let Self { grouper, rows: all, null, users, .. } = self;
-            self.gathered += all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
+            all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
         } else {
             self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
-            self.append()?;
+            self.append();
         }
-        if self.gathered >= self.compact_at {
-            self.compact();
+        let gathered = with_store!(&self.rows, store => store.len());
+        if gathered >= self.compact_at {
+            let (keys, table) = (&self.keys, &mut self.table);
+            let left = with_store!(&mut self.rows, store => compact(store, keys, table));
+            self.compact_at = COMPACT_ROWS.max(2 * left);
         }
         Ok(())
     }
@@ -211,6 +229,11 @@ impl Worker {
         column.mark_nulls(rows.clone(), &mut self.null);
         self.users.clear();
         if let Some(values) = column.dictionary() {
+            if self.memo_of != morsel.number {
+                self.memo.clear();
+                self.memo.resize(values.len(), None);
+                self.memo_of = morsel.number;
+            }
             column.integers(rows, &mut self.integers);
             for (index, null) in self.integers.iter().zip(&mut self.null) {
                 let mut key = 0;
@@ -219,10 +242,13 @@ impl Worker {
                     if index >= values.len() {
                         return Err(Error::Input("a dictionary index is out of range"));
                     }
-                    if values.is_null(index) {
-                        *null = true;
-                    } else {
-                        key = user_key(values, index, &self.keys)?;
+                    let known = match self.memo[index] {
+                        Some(known) => known,
+                        None => *self.memo[index].insert(user_key(values, index, &self.keys)?),
+                    };
+                    match known {
+                        Some(known) => key = known,
+                        None => *null = true,
                     }
                 }
                 self.users.push(key);
@@ -241,107 +267,87 @@ impl Worker {
     }
 
     /// Appends the rows that have been grouped.
-    fn append(&mut self) -> Result<()> {
+    fn append(&mut self) {
         let keys = self.groups.iter().fold(0, |all, group| all | group.key);
         self.make_room(keys);
-        let Self { groups, users, .. } = self;
-        self.gathered += self.rows.fill(|sink| {
-            for (group, &user) in groups.iter().zip(users.iter()) {
-                if group.partition != Group::DROPPED {
-                    sink(group.partition as usize, group.key, user);
-                }
-            }
-            Ok(())
-        })?;
-        Ok(())
+        let (groups, users) = (&self.groups, &self.users);
+        with_store!(&mut self.rows, store => append(store, groups, users));
     }
 
     /// Widens the rows where a user, or an item with bits among those of `keys`, does not fit.
     fn make_room(&mut self, keys: u64) {
-        if let Rows::Narrow(partitions) = &mut self.rows {
+        if let Rows::Narrow(store) = &mut self.rows {
             let all = self.users.iter().fold(u128::from(keys), |all, user| all | user);
             if all >> 32 != 0 {
-                self.rows = Rows::Wide(widen(std::mem::take(partitions)));
+                self.rows = Rows::Wide(widen(&std::mem::take(store)));
             }
         }
     }
-
-    fn compact(&mut self) {
-        self.gathered = match &mut self.rows {
-            Rows::Narrow(partitions) => compact(partitions, &self.keys, &mut self.table),
-            Rows::Wide(partitions) => compact(partitions, &self.keys, &mut self.table),
-            Rows::Hashed(partitions) => compact(partitions, &self.keys, &mut self.table),
-        };
-        self.compact_at = COMPACT_ROWS.max(2 * self.gathered);
-    }
 }
 
-fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<u128> {
+/// The key of a dictionary's value, or nothing where it is NULL.
+fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
+    if values.is_null(index) {
+        return Ok(None);
+    }
     if values.label_type().is_integer() {
         let mut cell = Vec::new();
         values.integers(index..index + 1, &mut cell);
-        return Ok(cell[0].into());
+        return Ok(Some(cell[0].into()));
     }
     let mut key = 0;
     values.bytes(index..index + 1, &[false], |bytes| {
         key = keys.user(bytes);
         Ok(())
     })?;
-    Ok(key)
+    Ok(Some(key))
 }
 
 impl Rows {
-    /// Lets `source` push rows of partition, item and user; returns how many came.
-    fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<usize> {
-        let mut pushed = 0;
-        match self {
-            Self::Narrow(partitions) => source(&mut |partition, item, user| {
-                partitions[partition].push(Narrow::new(item, user));
-                pushed += 1;
-            })?,
-            Self::Wide(partitions) => source(&mut |partition, item, user| {
-                partitions[partition].push(Wide::new(item, user));
-                pushed += 1;
-            })?,
-            Self::Hashed(partitions) => source(&mut |partition, item, user| {
-                partitions[partition].push(Hashed::new(item, user));
-                pushed += 1;
-            })?,
+    /// Lets `source` push rows of partition, item and user.
+    fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<()> {
+        fn sink<P: Pair>(store: &mut Store<P>) -> impl FnMut(usize, u64, u128) {
+            |partition, item, user| store.push(partition, P::new(item, user))
         }
-        Ok(pushed)
+        with_store!(self, store => source(&mut sink(store)))
     }
 }
 
-fn widen(partitions: Vec<Blocks<Narrow>>) -> Vec<Blocks<Wide>> {
-    let widened = |mut narrow: Blocks<Narrow>| {
-        let mut rows = Vec::new();
-        narrow.drain(&mut rows, Narrow::widen);
-        let mut wide = Blocks::default();
-        wide.refill(rows);
-        wide
-    };
-    partitions.into_iter().map(widened).collect()
+fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: &[u128]) {
+    for (group, &user) in groups.iter().zip(users) {
+        if group.partition != Group::DROPPED {
+            store.push(group.partition as usize, P::new(group.key, user));
+        }
+    }
+}
+
+fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
+    let (mut wide, mut rows) = (Store::default(), Vec::new());
+    for partition in 0..PARTITIONS {
+        rows.clear();
+        narrow.read(partition, &mut rows, Narrow::widen);
+        rows.iter().for_each(|&row| wide.push(partition, row));
+    }
+    wide
 }
 
 /// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
-fn compact<P: Pair>(partitions: &mut [Blocks<P>], keys: &HashKeys, table: &mut Table) -> usize {
-    let (sample, rest) = partitions.split_at_mut(PARTITIONS / 16);
-    let before: usize = sample.iter().map(Blocks::len).sum();
-    let after: usize = sample.iter_mut().map(|blocks| deduplicate(blocks, keys, table)).sum();
-    if 4 * after > 3 * before {
-        return after + rest.iter().map(Blocks::len).sum::<usize>();
+fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys, table: &mut Table) -> usize {
+    const SAMPLE: usize = PARTITIONS / 16;
+    let before: usize = (0..SAMPLE).map(|partition| store.partition_len(partition)).sum();
+    let mut rows = Vec::new();
+    let mut after = 0;
+    for partition in 0..PARTITIONS {
+        if partition == SAMPLE && 4 * after > 3 * before {
+            break;
+        }
+        rows.clear();
+        store.take(partition, &mut rows);
+        distinct(&mut rows, keys, table);
+        after += rows.len();
+        rows.iter().for_each(|&row| store.push(partition, row));
     }
-    after + rest.iter_mut().map(|blocks| deduplicate(blocks, keys, table)).sum::<usize>()
-}
-
-fn deduplicate<P: Pair>(blocks: &mut Blocks<P>, keys: &HashKeys, table: &mut Table) -> usize {
-    let mut rows = Vec::with_capacity(blocks.len());
-    blocks.drain(&mut rows, |row| row);
-    distinct(&mut rows, keys, table);
-    rows.shrink_to_fit();
-    let left = rows.len();
-    blocks.refill(rows);
-    left
+    store.len()
 }
 
 /// Merges the workers' partitions and counts each.
@@ -355,7 +361,7 @@ fn finish(
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
     for Share { interners, rows } in shares {
         match rows {
-            Rows::Narrow(rows) if any_wide => wide.push((interners, widen(rows))),
+            Rows::Narrow(rows) if any_wide => wide.push((interners, widen(&rows))),
             Rows::Narrow(rows) => narrow.push((interners, rows)),
             Rows::Wide(rows) => wide.push((interners, rows)),
             Rows::Hashed(rows) => hashed.push((interners, rows)),
@@ -370,34 +376,44 @@ fn finish(
     }
 }
 
-/// What the workers have of one partition.
-type Shares<P> = Vec<(Option<Interner>, Blocks<P>)>;
-
 fn count_shares<P: Pair>(
-    workers: Vec<(Option<Vec<Interner>>, Vec<Blocks<P>>)>,
+    shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
     item_type: LabelType,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
-    let mut partitions: Vec<Shares<P>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
-    for (interners, rows) in workers {
-        let mut interners = interners.map(Vec::into_iter);
-        for (shares, blocks) in partitions.iter_mut().zip(rows) {
-            shares.push((interners.as_mut().and_then(Iterator::next), blocks));
+    let mut stores = Vec::new();
+    let mut interners: Vec<Vec<Option<Interner>>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
+    for (labels, store) in shares {
+        let mut labels = labels.map(Vec::into_iter);
+        for of_partition in &mut interners {
+            of_partition.push(labels.as_mut().and_then(Iterator::next));
         }
+        stores.push(store);
     }
+    let mut waiting: Vec<_> =
+        interners.into_iter().map(|i| Mutex::new(Some(i))).enumerate().collect();
     // The largest first, so that no thread is left with one at the end.
-    partitions.sort_by_cached_key(|shares| {
-        std::cmp::Reverse(shares.iter().map(|(_, blocks)| blocks.len()).sum::<usize>())
+    waiting.sort_by_cached_key(|&(partition, _)| {
+        std::cmp::Reverse(stores.iter().map(|store| store.partition_len(partition)).sum::<usize>())
     });
-    let waiting: Vec<_> = partitions.into_iter().map(|shares| Mutex::new(Some(shares))).collect();
     let next = AtomicUsize::new(0);
     let counted: Result<Vec<Counts>> = std::thread::scope(|scope| {
         let work = || {
-            let (mut table, mut total) = (Table::default(), Counts::new(item_type));
-            while let Some(waiting) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let shares = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
-                total.count(shares.unwrap_or_default(), keys, &mut table)?;
+            let (mut table, mut rows) = (Table::default(), Vec::new());
+            let mut total = Counts::new(item_type);
+            while let Some((partition, labels)) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                let labels = labels.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let mut shares: Vec<_> =
+                    labels.unwrap_or_default().into_iter().zip(&stores).collect();
+                // Whoever has most of the labels keeps them; the others' are looked up there.
+                shares.sort_by_key(|(labels, _)| {
+                    std::cmp::Reverse(labels.as_ref().map_or(0, |labels| labels.labels().len()))
+                });
+                let labels = merge(shares, *partition, &mut rows)?;
+                distinct(&mut rows, keys, &mut table);
+                total.add(&rows, labels.as_ref(), keys, &mut table);
             }
             Ok(total)
         };
@@ -419,40 +435,40 @@ impl Counts {
         Self { labels: Labels::new(item_type), counts: Vec::new() }
     }
 
-    /// Adds the items of one partition.
-    fn count<P: Pair>(
+    /// Adds the items of one partition's distinct rows.
+    fn add<P: Pair>(
         &mut self,
-        mut shares: Shares<P>,
+        rows: &[P],
+        interner: Option<&Interner>,
         keys: &HashKeys,
         table: &mut Table,
-    ) -> Result<()> {
-        // Whoever has most of the labels keeps them; the others' are looked up there.
-        shares.sort_by_key(|(labels, _)| {
-            std::cmp::Reverse(labels.as_ref().map_or(0, |labels| labels.labels().len()))
-        });
-        let mut rows: Vec<P> =
-            Vec::with_capacity(shares.iter().map(|(_, blocks)| blocks.len()).sum());
-        let mut interner: Option<Interner> = None;
-        for (labels, mut blocks) in shares {
-            match (&mut interner, labels) {
-                (Some(known), Some(labels)) => {
-                    let codes = known.absorb(&labels)?;
-                    blocks.drain(&mut rows, |row| row.with_item(codes[row.item() as usize].into()));
-                }
-                (slot, labels) => {
-                    *slot = labels;
-                    blocks.drain(&mut rows, |row| row);
-                }
-            }
-        }
-        distinct(&mut rows, keys, table);
-        let codes = interner.as_ref().map(|interner| interner.labels().len());
-        let (items, counts) = count_items(&rows, codes, keys, table);
-        match &interner {
+    ) {
+        let codes = interner.map(|interner| interner.labels().len());
+        let (items, counts) = count_items(rows, codes, keys, table);
+        match interner {
             Some(interner) => self.labels.append_strings(interner.labels()),
             None => items.iter().for_each(|&item| self.labels.push_integer(item)),
         }
         self.counts.extend(counts);
-        Ok(())
     }
+}
+
+/// Puts a partition's rows of all threads together in `rows`, under the codes of the first one's labels.
+fn merge<P: Pair>(
+    shares: Vec<(Option<Interner>, &Store<P>)>,
+    partition: usize,
+    rows: &mut Vec<P>,
+) -> Result<Option<Interner>> {
+    rows.clear();
+    let mut known: Option<Interner> = None;
+    for (labels, store) in shares {
+        if let (Some(known), Some(labels)) = (&mut known, &labels) {
+            let codes = known.absorb(labels)?;
+            store.read(partition, rows, |row| row.with_item(codes[row.item() as usize].into()));
+        } else {
+            known = labels;
+            store.read(partition, rows, |row| row);
+        }
+    }
+    Ok(known)
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count                        rows of (user, item) -> exact distinct users per item, on all cores
-//! column group shelf pairs     cells -> partitions and keys -> distinct pairs
+//! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
 //! gumbel price_list            counts and prices -> which row is chosen -> a whole release
@@ -29,6 +29,7 @@ pub mod pairs;
 pub mod price_list;
 pub mod rng;
 pub mod shelf;
+pub mod store;
 pub mod top;
 
 #[cfg(feature = "python")]

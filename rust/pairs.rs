@@ -1,9 +1,15 @@
-//! Distinct (item, user) pairs of one partition, and how many each item has.
+//! (item, user) pairs as integers: what is distinct among those of one partition, and how many each item has.
 
 use crate::hash::HashKeys;
 
 /// A row as one integer, the item above the user.
 pub trait Pair: Copy + Eq + Send {
+    /// The plain integer.
+    type Bits: Copy + Default + Send + Sync;
+    /// The plain integer of a row.
+    fn bits(self) -> Self::Bits;
+    /// The row of a plain integer.
+    fn of_bits(bits: Self::Bits) -> Self;
     /// The row of an item's key and a user's key.
     fn new(item: u64, user: u128) -> Self;
     /// The item's key.
@@ -36,6 +42,13 @@ pub struct Wide(u128);
 pub struct Hashed(u128);
 
 impl Pair for Narrow {
+    type Bits = u64;
+    fn bits(self) -> u64 {
+        self.0
+    }
+    fn of_bits(bits: u64) -> Self {
+        Self(bits)
+    }
     fn new(item: u64, user: u128) -> Self {
         Self(item << 32 | u64::from(user as u32))
     }
@@ -52,6 +65,13 @@ impl Pair for Narrow {
 }
 
 impl Pair for Wide {
+    type Bits = u128;
+    fn bits(self) -> u128 {
+        self.0
+    }
+    fn of_bits(bits: u128) -> Self {
+        Self(bits)
+    }
     fn new(item: u64, user: u128) -> Self {
         Self(u128::from(item) << 64 | u128::from(user as u64))
     }
@@ -68,6 +88,13 @@ impl Pair for Wide {
 }
 
 impl Pair for Hashed {
+    type Bits = u128;
+    fn bits(self) -> u128 {
+        self.0
+    }
+    fn of_bits(bits: u128) -> Self {
+        Self(bits)
+    }
     fn new(item: u64, user: u128) -> Self {
         Self(u128::from(item) << 96 | user)
     }
@@ -80,58 +107,6 @@ impl Pair for Hashed {
     #[inline]
     fn hash(self, keys: &HashKeys) -> u64 {
         keys.pair(self.0 as u64, (self.0 >> 64) as u64)
-    }
-}
-
-/// Rows in blocks, so that growing never copies what is there.
-pub struct Blocks<P> {
-    full: Vec<Vec<P>>,
-    last: Vec<P>,
-}
-
-impl<P> Default for Blocks<P> {
-    fn default() -> Self {
-        Self { full: Vec::new(), last: Vec::new() }
-    }
-}
-
-impl<P: Copy> Blocks<P> {
-    /// Not a power of two: the ends of all partitions' last blocks would share a few sets of the cache.
-    const ROWS: usize = 3008 / size_of::<P>();
-
-    /// Adds a row.
-    #[inline]
-    pub fn push(&mut self, row: P) {
-        if self.last.len() >= Self::ROWS {
-            let next = Vec::with_capacity(Self::ROWS);
-            self.full.push(std::mem::replace(&mut self.last, next));
-        }
-        self.last.push(row);
-    }
-
-    /// How many rows there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.full.iter().map(Vec::len).sum::<usize>() + self.last.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Moves the rows, changed by `change`, to the end of `into`, freeing blocks on the way.
-    pub fn drain<Q>(&mut self, into: &mut Vec<Q>, change: impl Fn(P) -> Q) {
-        for block in self.full.drain(..) {
-            into.extend(block.into_iter().map(&change));
-        }
-        into.extend(std::mem::take(&mut self.last).into_iter().map(&change));
-    }
-
-    /// Puts rows there that were drained before.
-    pub fn refill(&mut self, rows: Vec<P>) {
-        self.full.push(rows);
     }
 }
 
