@@ -24,6 +24,10 @@ const MORSEL: usize = 1 << 13;
 /// How many rows a worker gathers before it looks for duplicates.
 const COMPACT_ROWS: usize = 1 << 22;
 
+/// Keys that no user has: those have at most 96 bits.
+const UNKNOWN: u128 = u128::MAX;
+const NULL: u128 = u128::MAX - 1;
+
 /// A histogram before it is sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
@@ -118,7 +122,7 @@ struct Worker {
     users: Vec<u128>,
     integers: Vec<u64>,
     /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
-    memo: Vec<Option<Option<u128>>>,
+    memo: Vec<u128>,
     memo_of: u64,
     null: Vec<bool>,
     groups: Vec<Group>,
@@ -231,7 +235,7 @@ impl Worker {
         if let Some(values) = column.dictionary() {
             if self.memo_of != morsel.number {
                 self.memo.clear();
-                self.memo.resize(values.len(), None);
+                self.memo.resize(values.len(), UNKNOWN);
                 self.memo_of = morsel.number;
             }
             column.integers(rows, &mut self.integers);
@@ -242,14 +246,11 @@ impl Worker {
                     if index >= values.len() {
                         return Err(Error::Input("a dictionary index is out of range"));
                     }
-                    let known = match self.memo[index] {
-                        Some(known) => known,
-                        None => *self.memo[index].insert(user_key(values, index, &self.keys)?),
-                    };
-                    match known {
-                        Some(known) => key = known,
-                        None => *null = true,
+                    if self.memo[index] == UNKNOWN {
+                        self.memo[index] = user_key(values, index, &self.keys)?.unwrap_or(NULL);
                     }
+                    *null = self.memo[index] == NULL;
+                    key = if *null { 0 } else { self.memo[index] };
                 }
                 self.users.push(key);
             }

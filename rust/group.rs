@@ -23,6 +23,7 @@ pub struct Group {
 impl Group {
     /// The partition of a row that does not count: its user or item is NULL, or its text is not UTF-8.
     pub const DROPPED: u32 = u32::MAX;
+    const UNKNOWN: Self = Self { partition: Self::DROPPED - 1, key: 0 };
     const NONE: Self = Self { partition: Self::DROPPED, key: 0 };
 }
 
@@ -35,7 +36,7 @@ pub struct Grouper {
     interners: Option<Vec<Interner>>,
     post: Post,
     is_text: bool,
-    memo: Vec<Option<Group>>,
+    memo: Vec<Group>,
     memo_of: u64,
     scratch: Vec<u64>,
 }
@@ -153,7 +154,7 @@ impl Grouper {
     ) -> Result<()> {
         if self.memo_of != batch {
             self.memo.clear();
-            self.memo.resize(values.len(), None);
+            self.memo.resize(values.len(), Group::UNKNOWN);
             self.memo_of = batch;
         }
         let mut indices = std::mem::take(&mut self.scratch);
@@ -165,9 +166,10 @@ impl Grouper {
             }
             let known = usize::try_from(index).ok().and_then(|index| self.memo.get(index).copied());
             let known = known.ok_or(Error::Input("a dictionary index is out of range"))?;
-            into.push(match known {
-                Some(group) => group,
-                None => self.decode(values, index as usize)?,
+            into.push(if known == Group::UNKNOWN {
+                self.decode(values, index as usize)?
+            } else {
+                known
             });
         }
         self.scratch = indices;
@@ -187,7 +189,7 @@ impl Grouper {
                 Ok(())
             })?;
         }
-        self.memo[index] = Some(group);
+        self.memo[index] = group;
         Ok(group)
     }
 

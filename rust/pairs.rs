@@ -119,7 +119,7 @@ pub struct Table {
 
 impl Table {
     fn reset(&mut self, rows: usize) {
-        let size = (4 * rows).next_power_of_two().max(16);
+        let size = (2 * rows).next_power_of_two().max(16);
         self.slots.clear();
         self.slots.resize(size, 0);
         self.mask = size - 1;
@@ -188,15 +188,24 @@ pub fn count_items<P: Pair>(
         }
         return ((0..codes as u64).collect(), counts);
     }
-    table.reset(rows.len());
     let (mut items, mut counts) = (Vec::new(), Vec::new());
+    let hash = |item: u64| keys.pair(item, 1);
+    table.reset(64);
     for row in rows {
         let item = row.item();
-        let place = table.find(keys.pair(item, 1), |other| items[other] == item);
+        let place = table.find(hash(item), |other| items[other] == item);
         if table.slots[place] == 0 {
             items.push(item);
             counts.push(1);
             table.slots[place] = items.len() as u32;
+            if 2 * items.len() > table.slots.len() {
+                // Few items have most of the rows: the table starts in the nearest cache and grows.
+                table.reset(2 * items.len());
+                for (number, &item) in items.iter().enumerate() {
+                    let place = table.find(hash(item), |_| false);
+                    table.slots[place] = number as u32 + 1;
+                }
+            }
         } else {
             counts[table.slots[place] as usize - 1] += 1;
         }

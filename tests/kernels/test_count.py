@@ -183,6 +183,11 @@ def test_duplicated_unused_and_null_dictionary_values_are_never_shown(pa):
     assert count_arrow(table) == {"a": 2, "b": 1}
 
 
+def test_a_null_in_a_dictionary_of_users_leaves_the_other_rows_alone(pa):
+    users = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1], pa.int8()), pa.array([5, None, 2**40]))
+    assert count_arrow(pa.table({"u": users, "i": ["a", "a", "a", "b"]})) == {"a": 2}
+
+
 def test_dictionaries_that_change_between_batches_are_counted(pa):
     kind = pa.dictionary(pa.int8(), pa.string())
     batches = [
