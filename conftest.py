@@ -10,7 +10,7 @@ def enter(namespace):
     import tempfile
 
     namespace["_folder"] = tempfile.TemporaryDirectory()
-    namespace["_before"] = os.getcwd()  # noqa: PTH109
+    namespace["_before"] = os.getcwd()
     os.chdir(namespace["_folder"].name)
 
 

@@ -39,7 +39,7 @@ def main() -> int:
     for name, text in texts.items():
         commands.add_parser(name, help=text, add_help=False)
     options, rest = parser.parse_known_args()
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - the reader may have an older one
         return fail("discreet needs Python 3.11 or newer")
     return COMMANDS[options.command](rest)
 
@@ -61,7 +61,7 @@ def lint(rest: list[str]) -> int:
         [BIN / "ruff", "check", "."],
         [BIN / "ruff", "format", "--check", "."],
         [BIN / "mypy"],
-        [PYTHON, "-m", "mypy.stubtest", "discreet._core", "--allowlist", "tests/stubtest.txt"],
+        [PYTHON, "-m", "mypy.stubtest", "discreet._core"],
         [cargo(), "fmt", "--check"],
         [cargo(), "clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
         [cargo(), "clippy", "--quiet", "--features", "python", "--", "-D", "warnings"],

@@ -67,7 +67,8 @@ def main():
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        return child(*options.child, options.rows)
+        child(*options.child, options.rows)
+        return
     names = [way.__name__ for way in contestants.ALL]
     record = {"machine": machine(), "rows": options.rows, "rounds": options.rounds, "cases": {}}
     for case in options.case or cases.CASES:
@@ -87,9 +88,10 @@ def main():
         ours = medians["core"]
         ratios = {key: min(peer[key] for peer in peers) / ours[key] for key in ("wall", "cpu", "extra")}
         record["cases"][case] = {"medians": medians, "best_peer_over_core": ratios}
-        print(f"\n{case}, {options.rows:,} rows; best peer over core: " + ", ".join(f"{k} {v:.1f}x" for k, v in ratios.items()))
+        print(f"\n{case}, {options.rows:,} rows; best peer over core:", *(f"{k} {v:.1f}x" for k, v in ratios.items()))
         for name, values in medians.items():
-            print(f"  {name:18} {values['wall']:7.2f} s wall {values['cpu']:7.2f} s CPU {values['extra'] / 1e6:8.0f} MB extra")
+            wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
+            print(f"  {name:18} {wall:7.2f} s wall {cpu:7.2f} s CPU {extra:8.0f} MB extra")
         sys.stdout.flush()
     if options.record:
         with open(options.record, "w") as file:

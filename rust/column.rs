@@ -199,6 +199,7 @@ impl Column {
 
     /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL
     /// hold anything.
+    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn integers(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         if let Cells::Integers(cells) | Cells::Dictionary { indices: cells, .. } = &self.cells {

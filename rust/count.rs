@@ -327,7 +327,9 @@ fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
     for partition in 0..PARTITIONS {
         rows.clear();
         narrow.read(partition, &mut rows, Narrow::widen);
-        rows.iter().for_each(|&row| wide.push(partition, row));
+        for &row in &rows {
+            wide.push(partition, row);
+        }
     }
     wide
 }
@@ -346,7 +348,9 @@ fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys, table: &mut Table) ->
         store.take(partition, &mut rows);
         distinct(&mut rows, keys, table);
         after += rows.len();
-        rows.iter().for_each(|&row| store.push(partition, row));
+        for &row in &rows {
+            store.push(partition, row);
+        }
     }
     store.len()
 }

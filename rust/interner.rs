@@ -13,6 +13,9 @@ pub struct Interner {
 
 impl Interner {
     /// The code of a label, a new one where it is new.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
     pub fn intern(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
         match self.find(hash, bytes) {
             Some(code) => Ok(code),
@@ -38,6 +41,9 @@ impl Interner {
     }
 
     /// The code of a label, or nothing where it should be text and is not UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
     pub fn intern_valid(&mut self, hash: u32, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
         if let Some(code) = self.find(hash, bytes) {

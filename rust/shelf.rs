@@ -89,20 +89,20 @@ impl Post {
     /// Puts a string and its user on a shelf; returns the shelf where it is full and this thread's own.
     #[inline]
     pub fn push(&mut self, partition: usize, hash: u32, bytes: &[u8], user: u128) -> Option<Shelf> {
-        let shelf = &mut self.shelves[partition];
-        shelf.push(hash, bytes, user);
-        if shelf.is_full() { self.hand_over(partition) } else { None }
+        let open = &mut self.shelves[partition];
+        open.push(hash, bytes, user);
+        if open.is_full() { self.hand_over(partition) } else { None }
     }
 
     /// Sends a shelf to its owner, or returns it where that is this thread.
     fn hand_over(&mut self, partition: usize) -> Option<Shelf> {
-        let shelf = std::mem::replace(&mut self.shelves[partition], Shelf::with_room());
+        let full = std::mem::replace(&mut self.shelves[partition], Shelf::with_room());
         let owner = partition % self.outboxes.len();
         if owner == self.me {
-            return Some(shelf);
+            return Some(full);
         }
         // An owner that is gone has failed, and all that is counted is thrown away.
-        let _ = self.outboxes[owner].send((partition, shelf));
+        let _ = self.outboxes[owner].send((partition, full));
         None
     }
 

@@ -65,9 +65,7 @@ class MechanismContract:
         counts = np.array([900] * 6 + [5] * 6)
         results = []
         for order in (np.arange(12), np.arange(12)[::-1], np.random.default_rng(1).permutation(12)):
-            histogram = Histogram.from_counts(
-                [items[i] for i in order], counts[order], l0=None, linf=1, complete=True
-            )
+            histogram = Histogram.from_counts([items[i] for i in order], counts[order], l0=None, linf=1, complete=True)
             release = self.mechanism().release(histogram, seeded_rng(8))
             results.append((release.items, release.counts.tolist()))
         assert results[0] == results[1] == results[2]

@@ -59,7 +59,7 @@ def test_what_is_no_number_is_refused(bad):
     with pytest.raises(ParameterError):
         Guarantee(1, bad)
     with pytest.raises(ParameterError):
-        resolve_rho(bad, None if bad is not None else None, 1e-6)
+        resolve_rho(bad, None, 1e-6)
 
 
 def test_numpy_scalars_are_numbers():

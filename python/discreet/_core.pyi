@@ -6,6 +6,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Labels", "Rng", "__version__", "arrow_stream", "count_distinct", "count_pairs", "price_list", "top"]
+
 __version__: str
 
 @final

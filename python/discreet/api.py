@@ -48,7 +48,5 @@ def count(
         k_bar=k_bar,
         relative_error=relative_error,
     )
-    histogram = Histogram.from_table(
-        data, user=user, item=item, k_bar=mechanism.rows_needed - 1, progress=progress
-    )
+    histogram = Histogram.from_table(data, user=user, item=item, k_bar=mechanism.rows_needed - 1, progress=progress)
     return mechanism.release(histogram)

@@ -40,7 +40,7 @@ class SensitivityError(DiscreetError):
     """The histogram does not bound what the mechanism needs bounded. The message names the remedy."""
 
 
-class BudgetExceeded(DiscreetError):  # noqa: N818 - the field's own term
+class BudgetExceeded(DiscreetError):
     """A charge does not fit into what is left; `requested` and `remaining` say by how much."""
 
     def __init__(self, requested: object, remaining: object) -> None:

@@ -1,5 +1,5 @@
 //! Python's view of the engine: thin wrappers that release the GIL around the kernels.
-#![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod count;
 mod price_list;

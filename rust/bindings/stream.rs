@@ -1,4 +1,5 @@
 //! Arrow's C stream interface: the one place where the engine follows pointers that others made.
+#![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -156,6 +157,7 @@ impl Drop for PairStream {
     }
 }
 
+#[allow(clippy::cast_ptr_alignment, reason = "read unaligned")]
 /// Refuses a string array whose last offset is negative: its length is read off it on import.
 fn check_offsets(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
     if let (DataType::Dictionary(_, values), Some(dictionary)) = (data_type, array.dictionary()) {

@@ -7,7 +7,7 @@ use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArra
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
-use crate::column::Column;
+use crate::column::{Column, LabelType};
 use crate::error::{Error, Result};
 use crate::labels::Labels;
 
@@ -129,38 +129,37 @@ impl PyLabels {
     /// Labels from a sequence of distinct integers, strings or bytes.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let refused = || Error::Parameter("items must be distinct, and none may be missing");
-        fn distinct<T: std::hash::Hash + Eq>(cells: &[Option<T>]) -> bool {
-            let mut seen = HashSet::with_capacity(cells.len());
-            cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell)))
-        }
         let cells = Cells::read(values)?;
-        let legal = match &cells {
-            Cells::Signed(cells) => distinct(cells),
-            Cells::Unsigned(cells) => distinct(cells),
-            Cells::Text(cells) => distinct(cells),
-            Cells::Binary(cells) => distinct(cells),
+        let (legal, mut labels) = match &cells {
+            Cells::Signed(cells) => (distinct(cells), Labels::new(LabelType::Signed)),
+            Cells::Unsigned(cells) => (distinct(cells), Labels::new(LabelType::Unsigned)),
+            Cells::Text(cells) => (distinct(cells), Labels::new(LabelType::Text)),
+            Cells::Binary(cells) => (distinct(cells), Labels::new(LabelType::Binary)),
         };
         if !legal {
-            return Err(refused().into());
+            return Err(Error::Parameter("items must be distinct, and none may be missing").into());
         }
-        let mut labels = Labels::new(match cells {
-            Cells::Signed(_) => crate::column::LabelType::Signed,
-            Cells::Unsigned(_) => crate::column::LabelType::Unsigned,
-            Cells::Text(_) => crate::column::LabelType::Text,
-            Cells::Binary(_) => crate::column::LabelType::Binary,
-        });
         match cells {
             Cells::Signed(cells) => {
-                cells.into_iter().flatten().for_each(|v| labels.push_integer(v.cast_unsigned()));
+                for value in cells.into_iter().flatten() {
+                    labels.push_integer(value.cast_unsigned());
+                }
             }
             Cells::Unsigned(cells) => {
-                cells.into_iter().flatten().for_each(|v| labels.push_integer(v))
+                for value in cells.into_iter().flatten() {
+                    labels.push_integer(value);
+                }
             }
             Cells::Text(cells) => {
-                cells.iter().flatten().for_each(|v| labels.push_bytes(v.as_bytes()));
+                for value in cells.iter().flatten() {
+                    labels.push_bytes(value.as_bytes());
+                }
             }
-            Cells::Binary(cells) => cells.iter().flatten().for_each(|v| labels.push_bytes(v)),
+            Cells::Binary(cells) => {
+                for value in cells.iter().flatten() {
+                    labels.push_bytes(value);
+                }
+            }
         }
         Ok(Self(labels))
     }
@@ -201,6 +200,12 @@ impl PyLabels {
             Labels::Binary(_) => "binary",
         }
     }
+}
+
+/// Whether all cells are there and no two are equal.
+fn distinct<T: std::hash::Hash + Eq>(cells: &[Option<T>]) -> bool {
+    let mut seen = HashSet::with_capacity(cells.len());
+    cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell)))
 }
 
 impl PyLabels {

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn noise_is_never_less_than_asked_for() {
-        for sigma in [0.001, 0.3, 1.0, 1.7, 4605.236_852_65, 1e9] {
+        for sigma in [0.001, 0.3, 1.0, 1.7, 4_605.236_852_65, 1e9] {
             let noise = DiscreteGaussian::new(sigma).unwrap();
             let twice = Dyadic::from_f64(noise.precision) * Dyadic::new(2, 0);
             let product = twice * Dyadic::from_f64(sigma) * Dyadic::from_f64(sigma);

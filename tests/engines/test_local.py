@@ -96,7 +96,12 @@ def test_tab_separated_and_compressed_files_are_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("a,b\n1,2\n", "no column 'user'"), ("user,item,item\n1,2,3\n", "duplicate"), ("User,item\n1,2\n", "'User'"), ("user\n1\n", "no column 'item'")],
+    [
+        ("a,b\n1,2\n", "no column 'user'"),
+        ("user,item,item\n1,2,3\n", "duplicate"),
+        ("User,item\n1,2\n", "'User'"),
+        ("user\n1\n", "no column 'item'"),
+    ],
 )
 def test_a_bad_csv_header_is_a_schema_error(tmp_path, content, message):
     with pytest.raises(SchemaError, match=message):
@@ -112,10 +117,16 @@ def test_csv_files_with_unlike_headers_are_a_schema_error(tmp_path):
 
 def bad_files(tmp_path):
     (tmp_path / "folder.parquet").mkdir()
-    for name, content in {
-        "empty.parquet": b"", "random.parquet": bytes(range(256)) * 40, "cut.parquet": b"PAR1" + b"x" * 90,
-        "empty.csv": b"", "log.xlsx": b"x", "log.parquet.gz": b"x", "cut.csv.gz": gzip.compress(b"user,item\n1,a\n")[:-9],
-    }.items():  # fmt: skip
+    contents = {
+        "empty.parquet": b"",
+        "random.parquet": bytes(range(256)) * 40,
+        "cut.parquet": b"PAR1" + b"x" * 90,
+        "empty.csv": b"",
+        "log.xlsx": b"x",
+        "log.parquet.gz": b"x",
+        "cut.csv.gz": gzip.compress(b"user,item\n1,a\n")[:-9],
+    }
+    for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.csv")
@@ -137,13 +148,16 @@ def test_addresses_are_refused_at_once(address):
         counted(address)
 
 
-def test_a_truncated_parquet_file_is_an_input_error_without_cells(parquet):
-    content = parquet.read_bytes()
-    parquet.write_bytes(content[:40] + b"\0" * 20 + content[60:])
-    try:
-        counted(parquet)
-    except InputError as error:
-        assert "log.parquet" in str(error)
+def test_a_damaged_parquet_file_is_an_input_error_that_names_the_path_alone(tmp_path):
+    path = tmp_path / "log.parquet"
+    query = "SELECT range AS \"user\", 'word-' || range AS item FROM range(50000)"
+    local.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    content = bytearray(path.read_bytes())
+    content[2000:90_000] = b"\xaa" * 88_000
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"log\.parquet") as caught:
+        counted(path)
+    assert "word-" not in str(caught.value)
 
 
 def test_a_misspelt_column_gets_the_near_miss(parquet):
@@ -163,7 +177,7 @@ def test_columns_are_two_names(parquet, user, item):
 def test_types_that_cannot_be_items_are_refused_before_reading(tmp_path, kind):
     path = tmp_path / "typed.parquet"
     local.connect().execute(f"COPY (SELECT 1 AS \"user\", NULL::{kind} AS item) TO '{path}' (FORMAT parquet)")
-    with pytest.raises(SchemaError, match="'item'|\"item\""):
+    with pytest.raises(SchemaError, match="item"):
         counted(path)
 
 

@@ -17,7 +17,6 @@ def as_dict(counted):
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 SMALL = st.integers(0, 5)
 WORDS = st.sampled_from(["", " ", "a", "b", "NULL", "nan", "None", "é", "e\u0301", "\u200b", "x" * 40, "x" * 41, "\0"])
@@ -96,7 +95,21 @@ def test_a_missing_value_of_pandas_is_null():
 
 
 @pytest.mark.parametrize(
-    "bad", [[1.5], [True], ["a", 1], [b"a", "a"], [1, "a"], [2**64], [-1, 2**63], [[1]], "a", 1, np.array([1.0]), np.ones((1, 1), int)]
+    "bad",
+    [
+        [1.5],
+        [True],
+        ["a", 1],
+        [b"a", "a"],
+        [1, "a"],
+        [2**64],
+        [-1, 2**63],
+        [[1]],
+        "a",
+        1,
+        np.array([1.0]),
+        np.ones((1, 1), int),
+    ],
 )
 def test_other_types_are_a_schema_error(bad):
     with pytest.raises(SchemaError):

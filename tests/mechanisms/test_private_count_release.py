@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from contract import MechanismContract
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract import MechanismContract
 from discreet import Guarantee, Histogram, ParameterError, PrivateCountRelease, _core
 from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list
@@ -101,9 +101,7 @@ def neighbours(number, seed):
 
 
 def one_level(epsilon, delta, k_bar):
-    return rogers2024.price_list(
-        100.0, epsilon_star=epsilon, delta_star=delta, k_bar=k_bar, relative_error=0.1
-    )[0]
+    return rogers2024.price_list(100.0, epsilon_star=epsilon, delta_star=delta, k_bar=k_bar, relative_error=0.1)[0]
 
 
 CASES = list(itertools.product([0.3, 1.0, 2.0], [0.2, 0.01, 1e-6], [1, 2, 4]))
@@ -197,9 +195,7 @@ def test_a_call_in_rust_has_the_enumerated_law():
 
 def test_the_paper_vector_of_one_call():
     counts = [100_000, 50_000, 20_000]
-    level = rogers2024.price_list(
-        1.0, epsilon_star=0.0005, delta_star=1e-8, k_bar=2, relative_error=0.1
-    )[0]
+    level = rogers2024.price_list(1.0, epsilon_star=0.0005, delta_star=1e-8, k_bar=2, relative_error=0.1)[0]
     law = call_law(dict(enumerate(counts)), level, 2)
     assert law[0] == pytest.approx(0.999999999136, rel=1e-12)
     assert law[1] == pytest.approx(1.3887943853e-11, rel=1e-9)

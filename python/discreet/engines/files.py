@@ -43,7 +43,7 @@ def find(path: str | os.PathLike[str]) -> Source:
     if "://" in given:
         raise InputError(f"cannot read {given}: only files of this machine are read; download it first")
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
-    found = [given] if literal else sorted(glob.glob(given, recursive=True))
+    found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
     forms = {_form(name) for name in found}
@@ -91,7 +91,7 @@ def csv_header(source: Source) -> list[str]:
 
 
 def _first_record(escaped: str, delimiter: str) -> list[str]:
-    name = glob.glob(escaped)[0]
+    name = glob.glob(escaped)[0]  # noqa: PTH207 - as above
     opener = gzip.open if name.lower().endswith(".gz") else open
     try:
         with opener(name, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:

@@ -97,7 +97,7 @@ def connect() -> DuckDBPyConnection:
     """A private in-memory DuckDB that loads nothing from outside."""
     import duckdb
 
-    options = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(config=options)
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")

@@ -44,7 +44,7 @@ def discrete_gaussian(rng: Bits, sigma: float) -> int:
     ulp = 2.0**-52
     precision = 0.5 / (sigma * sigma) * (1 - 4 * ulp)
     scale_bits = math.ceil(math.log2(max(sigma, 1.0)))
-    scale = 2**scale_bits
+    scale = 1 << scale_bits
     headroom = 0.25 / (precision * scale * scale) * (1 + 8 * ulp)
     while True:
         while not bernoulli_exp(rng, Fraction(low := rng.bits64() % scale, scale)):

@@ -1,0 +1,51 @@
+"""A release after counting, beside the numpy loop of one argmax over k_bar candidates per call."""
+
+import numpy as np
+import pytest
+
+from discreet import Histogram, PrivateCountRelease, _core
+from discreet.reference.insecure import NumpyRng
+from discreet.reference.price_list import price_list
+from discreet.theorems import rogers2024
+
+MECHANISM = PrivateCountRelease(rho=1.0, delta=1e-6)
+
+
+def zipf_counts():
+    """589,000 items with a Zipf tail, the most common one with 223,000 users: the shape of words in posts."""
+    return np.floor(223_000 / np.arange(1, 589_001) ** 0.85).astype(np.int64)
+
+
+def arguments(counts):
+    return (
+        counts[: MECHANISM.rows_needed],
+        False,
+        MECHANISM.levels,
+        rogers2024.budget_units(MECHANISM.rho),
+        rogers2024.most_calls(MECHANISM.delta, MECHANISM.delta_star),
+        MECHANISM.k_bar,
+    )
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return zipf_counts()
+
+
+def test_core(benchmark, counts):
+    benchmark.group = "private count release, k_bar = 10,000, rho = 1"
+    result = benchmark(lambda: _core.price_list(*arguments(counts)))
+    assert len(result[0]) > 1000
+
+
+def test_reference(benchmark, counts):
+    benchmark.group = "private count release, k_bar = 10,000, rho = 1"
+    result = benchmark.pedantic(lambda: price_list(*arguments(counts), NumpyRng(1)), rounds=3, iterations=1)
+    assert len(result[0]) > 1000
+
+
+def test_whole_release(benchmark, counts):
+    """With the labels, their order and the Release."""
+    benchmark.group = "private count release, k_bar = 10,000, rho = 1"
+    histogram = Histogram.from_counts(np.arange(len(counts)), counts, l0=None, linf=1, complete=True)
+    assert len(benchmark(lambda: MECHANISM.release(histogram))) > 1000
