@@ -13,13 +13,13 @@ MECHANISM = PrivateCountRelease(rho=1.0, delta=1e-6)
 
 def zipf_counts():
     """589,000 items with a Zipf tail, the most common one with 223,000 users: the shape of words in posts."""
-    return np.floor(223_000 / np.arange(1, 589_001) ** 0.85).astype(np.int64)
+    return np.floor(223_000 / np.arange(1, 589_001) ** 0.65).astype(np.int64)
 
 
 def arguments(counts):
     return (
         counts[: MECHANISM.rows_needed],
-        False,
+        MECHANISM.rows_needed,
         MECHANISM.levels,
         rogers2024.budget_units(MECHANISM.rho),
         rogers2024.most_calls(MECHANISM.delta, MECHANISM.delta_star),

@@ -209,8 +209,9 @@ impl Worker {
         let rows = morsel.start..morsel.end;
         self.null.clear();
         self.null.resize(rows.len(), false);
-        self.read_users(users, morsel)?;
-        if Grouper::shelves(items) {
+        let shelved = Grouper::shelves(items);
+        self.read_users(users, morsel, shelved)?;
+        if shelved {
             self.make_room(0);
             let Self { grouper, rows: all, null, users, .. } = self;
             all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
@@ -227,8 +228,9 @@ impl Worker {
         Ok(())
     }
 
-    /// The keys of the users: integers themselves, hashes of strings; those of NULL are marked.
-    fn read_users(&mut self, column: &Column, morsel: &Morsel) -> Result<()> {
+    /// The keys of the users: hashes of strings in `users`, integers in `integers` and, where they are to
+    /// be `keys`, in `users` too. NULL is marked.
+    fn read_users(&mut self, column: &Column, morsel: &Morsel, keys: bool) -> Result<()> {
         let rows = morsel.start..morsel.end;
         column.mark_nulls(rows.clone(), &mut self.null);
         self.users.clear();
@@ -256,7 +258,9 @@ impl Worker {
             }
         } else if column.label_type().is_integer() {
             column.integers(rows, &mut self.integers);
-            self.users.extend(self.integers.iter().map(|&key| u128::from(key)));
+            if keys {
+                self.users.extend(self.integers.iter().map(|&key| u128::from(key)));
+            }
         } else {
             let (users, keys) = (&mut self.users, &self.keys);
             column.bytes(rows, &self.null, |bytes| {
@@ -272,13 +276,20 @@ impl Worker {
         let keys = self.groups.iter().fold(0, |all, group| all | group.key);
         self.make_room(keys);
         let (groups, users) = (&self.groups, &self.users);
-        with_store!(&mut self.rows, store => append(store, groups, users));
+        if users.is_empty() {
+            let users = self.integers.iter().map(|&user| u128::from(user));
+            with_store!(&mut self.rows, store => append(store, groups, users));
+        } else {
+            let users = users.iter().copied();
+            with_store!(&mut self.rows, store => append(store, groups, users));
+        }
     }
 
     /// Widens the rows where a user, or an item with bits among those of `keys`, does not fit.
     fn make_room(&mut self, keys: u64) {
         if let Rows::Narrow(store) = &mut self.rows {
-            let all = self.users.iter().fold(u128::from(keys), |all, user| all | user);
+            let narrow = self.integers.iter().fold(keys, |all, user| all | user);
+            let all = self.users.iter().fold(u128::from(narrow), |all, user| all | user);
             if all >> 32 != 0 {
                 self.rows = Rows::Wide(widen(&std::mem::take(store)));
             }
@@ -314,8 +325,8 @@ impl Rows {
     }
 }
 
-fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: &[u128]) {
-    for (group, &user) in groups.iter().zip(users) {
+fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {
+    for (group, user) in groups.iter().zip(users) {
         if group.partition != Group::DROPPED {
             store.push(group.partition as usize, P::new(group.key, user));
         }

@@ -123,7 +123,7 @@ impl Candidates {
         let count = if bottom { self.bottom } else { self.counts[slot] };
         let score = self.gamma * (self.reference - count) as f64;
         let offset = if bottom { self.offset } else { 0.0 };
-        (score - offset, (score + offset.abs()) * (2.0 * f64::EPSILON))
+        (score - offset, (score.abs() + offset.abs()) * (2.0 * f64::EPSILON))
     }
 
     fn exact_exponent(&self, slot: usize) -> Dyadic {

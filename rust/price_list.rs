@@ -60,20 +60,25 @@ pub struct Sale {
 
 /// Releases rows of `counts` (descending) while the purse holds the dearest outcome of a further call.
 ///
-/// Where the histogram is not `complete`, the rows left must always show the (k̄+1)-th count: reading a
-/// missing one as zero would void δ, so the release stops early instead.
+/// `limit` says that the histogram was cut to that many rows, whether or not there were more: the rows
+/// left must always show the (k̄+1)-th count, and reading one that was cut as zero would void δ, so the
+/// release stops early instead. That it depends on the limit alone, and not on how many items there
+/// were, keeps the stop itself from telling them.
 ///
 /// # Errors
 /// [`Error::Parameter`] where counts ascend or anything is out of range.
 pub fn price_list<R: Rng + ?Sized>(
     counts: &[i64],
-    complete: bool,
+    limit: Option<usize>,
     levels: &[Level],
     purse: Purse,
     rng: &mut R,
 ) -> Result<Sale> {
     if purse.k_bar == 0 || !counts.is_sorted_by(|a, b| a >= b) {
         return Err(Error::Parameter("k_bar must be at least 1 and counts must descend"));
+    }
+    if limit.is_some_and(|limit| counts.len() > limit) {
+        return Err(Error::Parameter("a histogram has at most as many rows as its limit"));
     }
     let mut sale = Sale { rows: Vec::new(), calls: 0, spent: 0, stopped_early: false };
     let mut slots: Vec<usize> = (0..counts.len().min(purse.k_bar)).collect();
@@ -91,7 +96,7 @@ pub fn price_list<R: Rng + ?Sized>(
             if sale.calls == purse.calls || sale.spent + dearest > purse.budget {
                 return Ok(sale);
             }
-            if !complete && next >= counts.len() {
+            if limit.is_some_and(|limit| next >= limit) {
                 sale.stopped_early = true;
                 return Ok(sale);
             }
@@ -137,7 +142,7 @@ mod tests {
         let prices = levels(0.5, 4, 2.0, 1e-6);
         let purse = Purse { budget: (2.0 * UNIT) as u128, calls: 100, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
-        let sale = price_list(&[9000, 8000, 7000, 2], true, &prices, purse, &mut rng).unwrap();
+        let sale = price_list(&[9000, 8000, 7000, 2], None, &prices, purse, &mut rng).unwrap();
         let mut rows: Vec<usize> = sale.rows.iter().map(|r| r.row).collect();
         rows.sort_unstable();
         assert_eq!(rows, [0, 1, 2]);
@@ -154,17 +159,31 @@ mod tests {
         let prices = levels(0.5, 4, 2.0, 1e-6);
         let purse = Purse { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
-        let sale = price_list(&[9000, 8000, 7000, 6000], false, &prices, purse, &mut rng).unwrap();
+        let cut = [9000, 8000, 7000, 6000];
+        let sale = price_list(&cut, Some(4), &prices, purse, &mut rng).unwrap();
         assert_eq!((sale.rows.len(), sale.calls, sale.stopped_early), (2, 2, true));
-        let sale = price_list(&[9000, 8000], false, &prices, purse, &mut rng).unwrap();
+        let sale = price_list(&[9000, 8000], Some(2), &prices, purse, &mut rng).unwrap();
         assert_eq!((sale.rows.len(), sale.calls, sale.stopped_early), (0, 0, true));
+        assert!(price_list(&cut, Some(3), &prices, purse, &mut rng).is_err());
+    }
+
+    #[test]
+    fn the_stop_depends_on_the_limit_and_not_on_the_number_of_items() {
+        let prices = levels(0.5, 4, 2.0, 1e-6);
+        let purse = Purse { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
+        let mut rng = SecureRng::seeded(1);
+        for items in [2, 3, 4] {
+            let counts = &[9000, 8000, 7000, 1][..items];
+            let sale = price_list(counts, Some(4), &prices, purse, &mut rng).unwrap();
+            assert_eq!((sale.rows.len(), sale.stopped_early), (2, true));
+        }
     }
 
     #[test]
     fn nothing_is_released_from_nothing_and_every_level_is_paid() {
         let prices = levels(0.5, 4, 2.0, 1e-6);
         let purse = Purse { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
-        let sale = price_list(&[], true, &prices, purse, &mut SecureRng::seeded(1)).unwrap();
+        let sale = price_list(&[], None, &prices, purse, &mut SecureRng::seeded(1)).unwrap();
         assert_eq!((sale.rows.len(), sale.calls), (0, 4));
         assert_eq!(sale.spent, prices.iter().map(|l| l.call_price).sum());
     }
@@ -174,7 +193,7 @@ mod tests {
         let prices = levels(0.5, 4, 2.0, 1e-6);
         let purse = Purse { budget: u128::MAX / 4, calls: 2, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
-        let sale = price_list(&[9000, 8000, 7000], true, &prices, purse, &mut rng).unwrap();
+        let sale = price_list(&[9000, 8000, 7000], None, &prices, purse, &mut rng).unwrap();
         assert_eq!((sale.calls, sale.rows.len()), (2, 2));
     }
 }

@@ -33,8 +33,7 @@ def test_a_limit_keeps_the_largest_and_marks_the_rest():
     cut = Histogram.from_table(table, user="user", item="item", k_bar=1)
     assert counted(whole) == {"a": 3, "b": 2, "c": 1}
     assert counted(cut) == {"a": 3, "b": 2}
-    assert whole._complete
-    assert not cut._complete
+    assert (whole._limit, cut._limit) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +73,16 @@ def test_items_of_other_or_mixed_types_are_refused(items):
 def test_bad_sensitivities_are_refused(bad):
     with pytest.raises(ParameterError):
         Histogram.from_counts(["a"], [1], **{"l0": 1, "linf": 1, "complete": True, **bad})
+
+
+def test_a_limit_goes_with_a_table_that_was_cut():
+    make = Histogram.from_counts
+    assert make(["a"], [1], l0=1, linf=1, complete=False, limit=9)._limit == 9
+    assert make(["a"], [1], l0=1, linf=1, complete=False)._limit == 1
+    assert make(["a"], [1], l0=1, linf=1, complete=True)._limit is None
+    for wrong in ({"complete": True, "limit": 9}, {"complete": False, "limit": 1}, {"complete": False, "limit": 0}):
+        with pytest.raises(ParameterError, match="limit"):
+            make(["a", "b"], [1, 1], l0=1, linf=1, **wrong)
 
 
 @pytest.mark.parametrize("k_bar", [0, -1, 1.5, True, "1"])

@@ -49,7 +49,7 @@ def count_pairs(users: Any, items: Any, *, threads: int | None = None) -> tuple[
 def top(labels: Labels, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]: ...
 def price_list(
     counts: NDArray[np.int64],
-    complete: bool,
+    limit: int | None,
     levels: Sequence[tuple[float, float, float, int, int]],
     budget: int,
     calls: int,

@@ -28,11 +28,11 @@ class Histogram:
     depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
     """
 
-    __slots__ = ("_complete", "_counts", "_labels", "_sensitivity")
+    __slots__ = ("_counts", "_labels", "_limit", "_sensitivity")
 
     _labels: _core.Labels
     _counts: NDArray[np.int64]
-    _complete: bool
+    _limit: int | None
     _sensitivity: Sensitivity
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Histogram:
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
         (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and `item` name its
         columns: integers or text, of which a row with a NULL is dropped. `k_bar` keeps only the k_bar + 1
-        largest counts, which bounds memory; a mechanism then needs that k_bar or a smaller one.
+        largest counts; a mechanism never looks further, whether or not there are more.
         `progress` is called now and then with the number of rows read.
 
         Raises SchemaError for a column that is missing or of another type, InputError for a file that
@@ -62,8 +62,7 @@ class Histogram:
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
         labels, counts = local.count(data, user=user, item=item, progress=progress)
-        limit = None if k_bar is None else k_bar + 1
-        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), limit=limit)
+        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), None if k_bar is None else k_bar + 1)
 
     @classmethod
     def from_pairs(cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any]) -> Histogram:
@@ -73,7 +72,7 @@ class Histogram:
         ParameterError for unequal lengths.
         """
         labels, counts = _core.count_pairs(users, items)
-        return cls._of(labels, counts, Sensitivity(l0=None, linf=1))
+        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), None)
 
     @classmethod
     def from_counts(
@@ -84,13 +83,16 @@ class Histogram:
         l0: SupportsIndex | None,
         linf: SupportsIndex,
         complete: bool,
+        limit: SupportsIndex | None = None,
     ) -> Histogram:
         """Takes counts that were made elsewhere, on the caller's word for what one user can change.
 
         `items`: distinct integers or strings. `counts`: whole numbers from 0 to 2^35, as many. One user
         changes at most `l0` counts (None: any number), each by at most `linf`, all in one direction.
-        `complete=False` says that items with smaller counts were left out, so that the smallest count
-        here is only the (k_bar+1)-th.
+        `complete=False` says that only the largest counts were asked for, so that the smallest one here
+        is the (k_bar+1)-th; `limit` is how many were asked for, where fewer may have come back. Whether a
+        table is complete must follow from the query that made it, never from how many rows came back:
+        mechanisms stop at the limit, and where they stop is published.
 
         Raises ParameterError, without the offending value, where any of this fails.
         """
@@ -99,9 +101,13 @@ class Histogram:
             raise ParameterError("complete must be True or False")
         labels = _core.Labels.from_sequence(items)
         array = _whole_counts(counts)
+        if limit is not None:
+            limit = require_whole("limit", limit, 1)
         if len(array) != len(items):  # type: ignore[arg-type]
             raise ParameterError("items and counts must be equally long")
-        return cls._of(labels, array, sensitivity, complete=complete)
+        if limit is not None and (complete or limit < len(array)):
+            raise ParameterError("limit goes with complete=False and is at least the number of rows")
+        return cls._of(labels, array, sensitivity, None if complete else limit or len(array))
 
     @classmethod
     def _of(
@@ -109,17 +115,17 @@ class Histogram:
         labels: _core.Labels,
         counts: NDArray[np.int64],
         sensitivity: Sensitivity,
-        *,
-        complete: bool = True,
-        limit: int | None = None,
+        limit: int | None,
     ) -> Histogram:
-        """Sorts by count, then by label: one order for all, so that ties never depend on the input."""
-        kept = len(counts) if limit is None else min(limit, len(counts))
-        rows = _core.top(labels, counts, kept)
+        """Sorts by count, then by label, one order for all, so that ties never depend on the input.
+
+        A `limit` keeps so many rows and is remembered even where there are fewer.
+        """
+        rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)
         self._labels = labels.select(rows)
         self._counts = counts[rows]
-        self._complete = complete and kept == len(counts)
+        self._limit = limit
         self._sensitivity = sensitivity
         return self
 

@@ -20,12 +20,12 @@ type Rows<'py> = (
 
 /// Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out.
 #[pyfunction(name = "price_list")]
-#[pyo3(signature = (counts, complete, levels, budget, calls, k_bar, rng=None))]
+#[pyo3(signature = (counts, limit, levels, budget, calls, k_bar, rng=None))]
 #[allow(clippy::too_many_arguments)]
 fn release<'py>(
     py: Python<'py>,
     counts: PyReadonlyArray1<'py, i64>,
-    complete: bool,
+    limit: Option<usize>,
     levels: Vec<Line>,
     budget: u128,
     calls: u64,
@@ -41,11 +41,11 @@ fn release<'py>(
     let sale: Sale = match rng {
         Some(mut rng) => {
             let stream = rng.stream()?;
-            py.detach(|| price_list(&counts, complete, &levels, purse, stream))?
+            py.detach(|| price_list(&counts, limit, &levels, purse, stream))?
         }
         None => {
             let mut stream = SecureRng::from_os()?;
-            py.detach(|| price_list(&counts, complete, &levels, purse, &mut stream))?
+            py.detach(|| price_list(&counts, limit, &levels, purse, &mut stream))?
         }
     };
     let column = |value: fn(&crate::price_list::Row) -> i64| {

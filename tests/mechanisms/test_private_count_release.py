@@ -33,19 +33,20 @@ def histogram(counts, complete=True):
 @settings(max_examples=60, deadline=None)
 @given(
     counts=st.lists(st.integers(0, 3000), max_size=25),
-    complete=st.booleans(),
+    slack=st.one_of(st.none(), st.integers(0, 5)),
     epsilon_star=st.floats(0.005, 1.0),
     k_bar=st.integers(1, 12),
     delta_star=st.sampled_from([1e-3, 1e-8]),
     spend=st.booleans(),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_rust_and_python_release_the_same_rows(counts, complete, epsilon_star, k_bar, delta_star, spend, seed):
+def test_rust_and_python_release_the_same_rows(counts, slack, epsilon_star, k_bar, delta_star, spend, seed):
     counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
     levels = rogers2024.price_list(
         2.0, epsilon_star=epsilon_star, delta_star=delta_star, k_bar=k_bar, relative_error=0.1, spend=spend
     )
-    arguments = (counts, complete, levels, 2 * UNIT, 40, k_bar)
+    limit = None if slack is None else len(counts) + slack
+    arguments = (counts, limit, levels, 2 * UNIT, 40, k_bar)
     ours, twins = seeded_rng(seed), seeded_rng(seed)
     rust, python = _core.price_list(*arguments, ours), price_list(*arguments, twins)
     assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
@@ -72,11 +73,10 @@ def call_law(table, level, k_bar, rows=None):
     `rows` truncates the sorted table first, as memory bounds would.
     """
     ranked = sorted((item for item in table.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
-    complete = rows is None or len(ranked) <= rows
     ranked = ranked[:rows]
     counts = np.array([count for _, count in ranked], dtype=np.int64)
     with pytest.raises(Shown) as caught:
-        price_list(counts, complete, [level], 100 * UNIT, 1, k_bar, Recorder())
+        price_list(counts, rows, [level], 100 * UNIT, 1, k_bar, Recorder())
     shown, gamma, bottom, offset = caught.value.args
     assert shown == counts[:k_bar].tolist()
     top = max([*shown, bottom])
@@ -187,7 +187,7 @@ def test_a_call_in_rust_has_the_enumerated_law():
     counts = np.array(sorted(table.values(), reverse=True))
     rng, seen = seeded_rng(11), {"a": 0, "b": 0, None: 0}
     for _ in range(60_000):
-        rows = _core.price_list(counts, True, [level], 100 * UNIT, 1, 2, rng)[0]
+        rows = _core.price_list(counts, None, [level], 100 * UNIT, 1, 2, rng)[0]
         seen["ab"[rows[0]] if len(rows) else None] += 1
     for label, p in law.items():
         assert abs(seen[label] - 60_000 * p) < 5 * math.sqrt(60_000 * p * (1 - p))
@@ -255,6 +255,18 @@ def test_a_truncated_histogram_stops_early_and_says_so():
     assert 0 < len(release) <= 5
 
 
+def test_where_it_stops_never_tells_how_many_items_there_were():
+    mechanism = PrivateCountRelease(rho=1.0, delta=1e-6, epsilon_star=0.05, k_bar=3)
+    counts = [50_000, 40_000, 30_000, 20_000, 10_000]
+    for items in (3, 4, 5):
+        table = {"user": [u for c in counts[:items] for u in range(c)]}
+        table["item"] = [i for i, c in enumerate(counts[:items]) for _ in range(c)]
+        cut = Histogram.from_table(table, user="user", item="item", k_bar=3)
+        release = mechanism.release(cut)
+        assert release.stopped_early
+        assert len(release) <= 1
+
+
 def test_enough_rows_never_run_out():
     mechanism = PrivateCountRelease(rho=0.001, delta=20e-11, epsilon_star=0.01, k_bar=10)
     counts = [50_000 - n for n in range(200)]
@@ -320,7 +332,7 @@ def naive_release(counts, mechanism, seed):
     """The law again, by numpy: Gumbel noise and an argmax over all candidates for each call."""
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
     budget = rogers2024.budget_units(mechanism.rho)
-    arguments = (counts, True, mechanism.levels, budget, calls, mechanism.k_bar)
+    arguments = (counts, None, mechanism.levels, budget, calls, mechanism.k_bar)
     return len(price_list(*arguments, NumpyRng(seed))[0])
 
 

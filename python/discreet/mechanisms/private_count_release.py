@@ -118,7 +118,7 @@ class PrivateCountRelease(Mechanism):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
             histogram._counts,
-            histogram._complete,
+            histogram._limit,
             self.levels,
             rogers2024.budget_units(self.rho),
             rogers2024.most_calls(self.delta, self.delta_star),

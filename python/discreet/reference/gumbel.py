@@ -39,7 +39,7 @@ def _tree(
         is_bottom = slot == len(counts)
         score = gamma * (reference - count)
         lead = offset if is_bottom else 0.0
-        least = score - lead - (score + abs(lead)) * (2 * ulp)
+        least = score - lead - (abs(score) + abs(lead)) * (2 * ulp)
         s = math.floor(least * 1.4426950408889634 - abs(least) * (4 * ulp) - ulp)
         halvings.append(s)
         if is_bottom or count > 0:

@@ -25,7 +25,7 @@ class Draws(Protocol):
 
 def price_list(
     counts: NDArray[np.int64],
-    complete: bool,
+    limit: int | None,
     levels: Sequence[Level],
     budget: int,
     calls: int,
@@ -46,7 +46,7 @@ def price_list(
         gamma, offset, sigma, call_price, count_price = levels[level]
         if made == calls or spent + call_price + max(call_price, count_price) > budget:
             break
-        if not complete and following >= len(counts):
+        if limit is not None and following >= limit:
             stopped = True
             break
         made += 1
