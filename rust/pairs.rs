@@ -110,11 +110,14 @@ impl Pair for Hashed {
     }
 }
 
-/// A table of row numbers plus one, zero where free; kept between uses.
+/// A table of row numbers plus one in the lower bits and a piece of the hash above them, zero where free,
+/// so that a search rarely looks at a row that is not the one; kept between uses.
 #[derive(Default)]
 pub struct Table {
     slots: Vec<u32>,
     mask: usize,
+    /// The bits that hold a row number.
+    numbers: u32,
 }
 
 impl Table {
@@ -123,16 +126,36 @@ impl Table {
         self.slots.clear();
         self.slots.resize(size, 0);
         self.mask = size - 1;
+        self.numbers = (size as u32).wrapping_sub(1);
     }
 
     /// The place of the number for which `is_same` holds, or the free place where it belongs.
     #[inline]
     fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> usize {
-        let mut place = (hash >> 20) as usize & self.mask;
-        while self.slots[place] != 0 && !is_same(self.slots[place] as usize - 1) {
+        let mut place = hash as usize & self.mask;
+        let piece = (hash >> 32) as u32 & !self.numbers;
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 || (slot & !self.numbers == piece && is_same(self.number(place))) {
+                return place;
+            }
             place = (place + 1) & self.mask;
         }
-        place
+    }
+
+    #[inline]
+    fn is_free(&self, place: usize) -> bool {
+        self.slots[place] == 0
+    }
+
+    #[inline]
+    fn number(&self, place: usize) -> usize {
+        (self.slots[place] & self.numbers) as usize - 1
+    }
+
+    #[inline]
+    fn set(&mut self, place: usize, hash: u64, number: usize) {
+        self.slots[place] = (hash >> 32) as u32 & !self.numbers | (number as u32 + 1);
     }
 }
 
@@ -146,7 +169,7 @@ pub fn distinct<P: Pair>(rows: &mut Vec<P>, keys: &HashKeys, table: &mut Table) 
         rows.truncate(kept);
         return;
     }
-    // Sixteen bits below the top of the hash, which the table's places do not use, choose the part.
+    // The top bits of the hash, which the places of the table do not use, choose the part.
     let bits = (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
     let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
     for row in std::mem::take(rows) {
@@ -163,11 +186,12 @@ fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) 
     let mut kept = 0;
     for index in 0..rows.len() {
         let row = rows[index];
-        let place = table.find(row.hash(keys), |other| rows[other] == row);
-        if table.slots[place] == 0 {
+        let hash = row.hash(keys);
+        let place = table.find(hash, |other| rows[other] == row);
+        if table.is_free(place) {
             rows[kept] = row;
+            table.set(place, hash, kept);
             kept += 1;
-            table.slots[place] = kept as u32;
         }
     }
     kept
@@ -194,20 +218,20 @@ pub fn count_items<P: Pair>(
     for row in rows {
         let item = row.item();
         let place = table.find(hash(item), |other| items[other] == item);
-        if table.slots[place] == 0 {
+        if table.is_free(place) {
+            table.set(place, hash(item), items.len());
             items.push(item);
             counts.push(1);
-            table.slots[place] = items.len() as u32;
             if 2 * items.len() > table.slots.len() {
                 // Few items have most of the rows: the table starts in the nearest cache and grows.
                 table.reset(2 * items.len());
                 for (number, &item) in items.iter().enumerate() {
                     let place = table.find(hash(item), |_| false);
-                    table.slots[place] = number as u32 + 1;
+                    table.set(place, hash(item), number);
                 }
             }
         } else {
-            counts[table.slots[place] as usize - 1] += 1;
+            counts[table.number(place)] += 1;
         }
     }
     (items, counts)
