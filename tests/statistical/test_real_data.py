@@ -1,0 +1,57 @@
+"""Releases of real words, where the data sets are at hand: in DISCREET_DATA, or in shared/data beside the project."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.engines import local
+from discreet.reference.insecure import NumpyRng
+from discreet.reference.price_list import price_list
+from discreet.theorems import rogers2024
+
+DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
+
+
+def words(name):
+    path = DATA / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not at hand")
+    labels, counts = local.count(path, user="user", item="item")
+    truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+    return dp.Histogram.from_table(path, user="user", item="item"), truth
+
+
+def numpy_releases(truth, seed):
+    counts = np.sort(np.fromiter(truth.values(), np.int64))[::-1]
+    calls = rogers2024.most_calls(MECHANISM.delta, MECHANISM.delta_star)
+    budget = rogers2024.budget_units(MECHANISM.rho)
+    return len(price_list(counts, None, MECHANISM.levels, budget, calls, MECHANISM.k_bar, NumpyRng(seed))[0])
+
+
+def share_far_off(release, truth):
+    true = np.array([truth[item] for item in release.items])
+    return np.mean(np.abs(release.counts - true) > 0.1 * true)
+
+
+def test_words_of_a_chat_are_released_as_by_numpy():
+    histogram, truth = words("ubuntu_irc_words")
+    releases = [MECHANISM.release(histogram) for _ in range(60)]
+    ours = np.array([len(release) for release in releases])
+    numpys = np.array([numpy_releases(truth, seed) for seed in range(30)])
+    assert abs(ours.mean() - 650) < 10
+    assert 5 < ours.std() < 14
+    assert abs(ours.mean() - numpys.mean()) < 5 * np.sqrt(ours.var() / 60 + numpys.var() / 30)
+    assert np.mean([share_far_off(release, truth) for release in releases]) < 0.1
+
+
+def test_words_of_millions_of_rows_are_released():
+    histogram, truth = words("reddit_top_selfposts_words")
+    assert len(truth) == 588_921
+    release = MECHANISM.release(histogram)
+    assert 3200 < len(release) < 3420
+    assert share_far_off(release, truth) < 0.1
+    assert release.spent.rho <= 1
