@@ -211,6 +211,7 @@ impl Column {
     ///
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there; whatever `visit` returns.
+    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn bytes<'a>(
         &'a self,
         rows: Range<usize>,
@@ -220,7 +221,7 @@ impl Column {
         let start = rows.start;
         let is_null = |row: usize| null[row - start];
         match &self.cells {
-            Cells::Strings { offsets: Integers::I32(offsets), bytes } => {
+            Cells::Strings { offsets, bytes } => with_slice!(offsets, offsets => {
                 for row in rows {
                     let cell = if is_null(row) {
                         Some(&[] as &[u8])
@@ -229,17 +230,7 @@ impl Column {
                     };
                     visit(cell.ok_or(BROKEN)?)?;
                 }
-            }
-            Cells::Strings { offsets: Integers::I64(offsets), bytes } => {
-                for row in rows {
-                    let cell = if is_null(row) {
-                        Some(&[] as &[u8])
-                    } else {
-                        bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
-                    };
-                    visit(cell.ok_or(BROKEN)?)?;
-                }
-            }
+            }),
             Cells::Views { views, inline, blocks } => {
                 for row in rows {
                     let cell = if is_null(row) {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
-//! count                        rows of (user, item) -> exact distinct users per item, on all cores
+//! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
@@ -31,6 +31,7 @@ pub mod rng;
 pub mod shelf;
 pub mod store;
 pub mod top;
+pub mod worker;
 
 #[cfg(feature = "python")]
 mod bindings;

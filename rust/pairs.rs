@@ -21,92 +21,63 @@ pub trait Pair: Copy + Eq + Send {
     fn hash(self, keys: &HashKeys) -> u64;
 }
 
-/// Two keys below 2^32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Narrow(u64);
+/// Defines a row of so many bits, the item's key above so many of the user's.
+macro_rules! pair {
+    ($(#[$doc:meta])* $name:ident, $bits:ty, $user_bits:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name($bits);
+
+        impl $name {
+            const USER: $bits = (1 << $user_bits) - 1;
+        }
+
+        impl Pair for $name {
+            type Bits = $bits;
+            fn bits(self) -> $bits {
+                self.0
+            }
+            fn of_bits(bits: $bits) -> Self {
+                Self(bits)
+            }
+            #[inline]
+            fn new(item: u64, user: u128) -> Self {
+                Self(<$bits>::from(item) << $user_bits | user as $bits & Self::USER)
+            }
+            #[inline]
+            fn item(self) -> u64 {
+                (self.0 >> $user_bits) as u64
+            }
+            fn with_item(self, item: u64) -> Self {
+                Self(<$bits>::from(item) << $user_bits | self.0 & Self::USER)
+            }
+            #[inline]
+            fn hash(self, keys: &HashKeys) -> u64 {
+                let bits = u128::from(self.0);
+                keys.pair(bits as u64, (bits >> 64) as u64)
+            }
+        }
+    };
+}
+
+pair!(
+    /// Two keys below 2^32.
+    Narrow, u64, 32
+);
+pair!(
+    /// Two keys of 64 bits.
+    Wide, u128, 64
+);
+pair!(
+    /// An item's key below 2^32 and 96 bits that stand for a user.
+    Hashed, u128, 96
+);
 
 impl Narrow {
     /// The same row with room for larger keys.
     #[must_use]
     pub fn widen(self) -> Wide {
-        Wide(u128::from(self.0 >> 32) << 64 | u128::from(self.0 as u32))
-    }
-}
-
-/// Two keys of 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wide(u128);
-
-/// An item's key below 2^32 and 96 bits that stand for a user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hashed(u128);
-
-impl Pair for Narrow {
-    type Bits = u64;
-    fn bits(self) -> u64 {
-        self.0
-    }
-    fn of_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-    fn new(item: u64, user: u128) -> Self {
-        Self(item << 32 | u64::from(user as u32))
-    }
-    fn item(self) -> u64 {
-        self.0 >> 32
-    }
-    fn with_item(self, item: u64) -> Self {
-        Self(item << 32 | u64::from(self.0 as u32))
-    }
-    #[inline]
-    fn hash(self, keys: &HashKeys) -> u64 {
-        keys.pair(self.0, 0)
-    }
-}
-
-impl Pair for Wide {
-    type Bits = u128;
-    fn bits(self) -> u128 {
-        self.0
-    }
-    fn of_bits(bits: u128) -> Self {
-        Self(bits)
-    }
-    fn new(item: u64, user: u128) -> Self {
-        Self(u128::from(item) << 64 | u128::from(user as u64))
-    }
-    fn item(self) -> u64 {
-        (self.0 >> 64) as u64
-    }
-    fn with_item(self, item: u64) -> Self {
-        Self(u128::from(item) << 64 | u128::from(self.0 as u64))
-    }
-    #[inline]
-    fn hash(self, keys: &HashKeys) -> u64 {
-        keys.pair(self.0 as u64, (self.0 >> 64) as u64)
-    }
-}
-
-impl Pair for Hashed {
-    type Bits = u128;
-    fn bits(self) -> u128 {
-        self.0
-    }
-    fn of_bits(bits: u128) -> Self {
-        Self(bits)
-    }
-    fn new(item: u64, user: u128) -> Self {
-        Self(u128::from(item) << 96 | user)
-    }
-    fn item(self) -> u64 {
-        (self.0 >> 96) as u64
-    }
-    fn with_item(self, item: u64) -> Self {
-        Self(u128::from(item) << 96 | self.0 & ((1 << 96) - 1))
-    }
-    #[inline]
-    fn hash(self, keys: &HashKeys) -> u64 {
-        keys.pair(self.0 as u64, (self.0 >> 64) as u64)
+        Wide::new(self.item(), (self.0 & Self::USER).into())
     }
 }
 
@@ -235,4 +206,50 @@ pub fn count_items<P: Pair>(
         }
     }
     (items, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts_come_back<P: Pair + std::fmt::Debug>(item: u64, user: u128) {
+        let row = P::new(item, user);
+        assert_eq!((row.item(), P::of_bits(row.bits())), (item, row));
+        assert_eq!(row.with_item(1), P::new(1, user));
+        assert_ne!(row, P::new(item, user ^ 1));
+    }
+
+    #[test]
+    fn rows_hold_both_keys() {
+        parts_come_back::<Narrow>(u32::MAX.into(), u32::MAX.into());
+        parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
+        parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
+        assert_eq!(Narrow::new(7, 9).widen(), Wide::new(7, 9));
+    }
+
+    #[test]
+    fn one_of_each_row_is_kept_whatever_the_number_of_rows() {
+        let keys = HashKeys::from_os().unwrap();
+        for (rows, users) in [(0, 1), (10, 3), (CACHED_ROWS, 500), (3 * CACHED_ROWS, 150_000)] {
+            let row = |n: usize| Narrow::new((n % 7) as u64, (n % users) as u128);
+            let mut made: Vec<Narrow> = (0..rows).map(row).collect();
+            distinct(&mut made, &keys, &mut Table::default());
+            let expected: std::collections::HashSet<u64> = (0..rows).map(|n| row(n).0).collect();
+            let kept: std::collections::HashSet<u64> = made.iter().map(|row| row.0).collect();
+            assert_eq!((made.len(), kept), (expected.len(), expected));
+        }
+    }
+
+    #[test]
+    fn items_are_counted_by_code_and_by_hash_alike() {
+        let keys = HashKeys::from_os().unwrap();
+        let rows: Vec<Narrow> =
+            (0..5000).map(|n| Narrow::new(n * n % 1009, u128::from(n))).collect();
+        let (_, by_code) = count_items(&rows, Some(1009), &keys, &mut Table::default());
+        let (items, by_hash) = count_items(&rows, None, &keys, &mut Table::default());
+        for (item, count) in items.iter().zip(&by_hash) {
+            assert_eq!(by_code[*item as usize], *count);
+        }
+        assert_eq!(by_hash.iter().sum::<i64>(), 5000);
+    }
 }

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 
 use super::stream::PairStream;
 use super::values::{Cells, PyLabels};
-use crate::count::{Batch, Counts, count_distinct};
+use crate::count::{Counts, count_distinct};
 use crate::error::{Error, Result};
 use crate::top::top;
+use crate::worker::Batch;
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 

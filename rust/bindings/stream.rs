@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::column::{Column, LabelType};
-use crate::count::Batch;
 use crate::error::{Error, Result};
+use crate::worker::Batch;
 
 const FAILED: Error = Error::Input("the source failed while it was read");
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
