@@ -12,23 +12,24 @@ pub struct Store<P: Pair> {
     chunks: Vec<Vec<P::Bits>>,
     blocks: usize,
     free: Vec<usize>,
-    chains: Vec<Chain>,
+    /// The blocks of each partition.
+    chains: Vec<Vec<usize>>,
+    /// Where each partition's next row goes, a multiple of a block where the last one is full. Apart from
+    /// the chains, so that the nearest cache holds all of it.
+    next: Vec<usize>,
     len: usize,
-}
-
-/// The blocks of a partition, and where its next row goes.
-#[derive(Default, Clone)]
-struct Chain {
-    blocks: Vec<usize>,
-    chunk: usize,
-    next: usize,
-    end: usize,
 }
 
 impl<P: Pair> Default for Store<P> {
     fn default() -> Self {
-        let chains = vec![Chain::default(); PARTITIONS];
-        Self { chunks: Vec::new(), blocks: 0, free: Vec::new(), chains, len: 0 }
+        Self {
+            chunks: Vec::new(),
+            blocks: 0,
+            free: Vec::new(),
+            chains: vec![Vec::new(); PARTITIONS],
+            next: vec![0; PARTITIONS],
+            len: 0,
+        }
     }
 }
 
@@ -40,23 +41,27 @@ impl<P: Pair> Store<P> {
     /// Adds a row to a partition.
     #[inline]
     pub fn push(&mut self, partition: usize, row: P) {
-        let chain = &mut self.chains[partition];
-        if chain.next == chain.end {
-            let block = self.free.pop().unwrap_or_else(|| {
-                if self.blocks.is_multiple_of(CHUNK) {
-                    self.chunks.push(vec![P::Bits::default(); CHUNK * Self::ROWS]);
-                }
-                self.blocks += 1;
-                self.blocks - 1
-            });
-            chain.blocks.push(block);
-            chain.chunk = block / CHUNK;
-            chain.next = block % CHUNK * Self::ROWS;
-            chain.end = chain.next + Self::ROWS;
+        let mut next = self.next[partition];
+        if next.is_multiple_of(Self::ROWS) {
+            next = self.extend(partition);
         }
-        self.chunks[chain.chunk][chain.next] = row.bits();
-        chain.next += 1;
+        self.chunks[next / (CHUNK * Self::ROWS)][next % (CHUNK * Self::ROWS)] = row.bits();
+        self.next[partition] = next + 1;
         self.len += 1;
+    }
+
+    /// Gives a partition another block; returns where it begins.
+    #[cold]
+    fn extend(&mut self, partition: usize) -> usize {
+        let block = self.free.pop().unwrap_or_else(|| {
+            if self.blocks.is_multiple_of(CHUNK) {
+                self.chunks.push(vec![P::Bits::default(); CHUNK * Self::ROWS]);
+            }
+            self.blocks += 1;
+            self.blocks - 1
+        });
+        self.chains[partition].push(block);
+        block * Self::ROWS
     }
 
     /// How many rows there are in all.
@@ -74,15 +79,14 @@ impl<P: Pair> Store<P> {
     /// How many rows a partition has.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
-        let chain = &self.chains[partition];
-        chain.blocks.len() * Self::ROWS - (chain.end - chain.next)
+        let last = self.next[partition] % Self::ROWS;
+        self.chains[partition].len() * Self::ROWS - if last == 0 { 0 } else { Self::ROWS - last }
     }
 
     /// Appends the rows of a partition, changed by `change`, to `into`.
     pub fn read<Q>(&self, partition: usize, into: &mut Vec<Q>, change: impl Fn(P) -> Q) {
-        let chain = &self.chains[partition];
         let mut left = self.partition_len(partition);
-        for &block in &chain.blocks {
+        for &block in &self.chains[partition] {
             let start = block % CHUNK * Self::ROWS;
             let rows = &self.chunks[block / CHUNK][start..start + left.min(Self::ROWS)];
             into.extend(rows.iter().map(|&bits| change(P::of_bits(bits))));
@@ -94,7 +98,8 @@ impl<P: Pair> Store<P> {
     pub fn take(&mut self, partition: usize, into: &mut Vec<P>) {
         self.read(partition, into, |row| row);
         self.len -= self.partition_len(partition);
-        self.free.extend(std::mem::take(&mut self.chains[partition]).blocks);
+        self.free.append(&mut self.chains[partition]);
+        self.next[partition] = 0;
     }
 }
 
