@@ -33,7 +33,7 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     with console.capture() as captured:
         console.print(grid)
     rest = len(release) - shown
-    more = f"... and {rest:,} more; write them all with -o FILE\n" if rest > 0 else ""
+    more = f"... and {rest:,} more\n" if rest > 0 else ""
     return captured.get() + more
 
 
