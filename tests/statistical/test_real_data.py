@@ -51,7 +51,8 @@ def test_words_of_a_chat_are_released_as_by_numpy():
 def test_words_of_millions_of_rows_are_released():
     histogram, truth = words("reddit_top_selfposts_words")
     assert len(truth) == 588_921
-    release = MECHANISM.release(histogram)
-    assert 3200 < len(release) < 3420
-    assert share_far_off(release, truth) < 0.1
-    assert release.spent.rho <= 1
+    releases = [MECHANISM.release(histogram) for _ in range(20)]
+    # One release has 3,289 items on average, with a standard deviation of 38.
+    assert abs(np.mean([len(release) for release in releases]) - 3289) < 5 * 38 / np.sqrt(20)
+    assert np.mean([share_far_off(release, truth) for release in releases]) < 0.1
+    assert max(release.spent.rho for release in releases) <= 1
