@@ -8,15 +8,20 @@
 //! `weight_i / envelope_i` accepts. The accepted candidate has exactly the law wanted; about two walks
 //! are needed, and a walk and a change of one candidate cost `O(log k)`.
 
+#![deny(clippy::float_arithmetic)]
+
 use rand::Rng;
 
 use crate::error::{Error, Result};
-use crate::noise::{Dyadic, bernoulli_exp};
+use crate::noise::{Dyadic, Fixed, bernoulli_exp};
 
 /// Candidates with integer scores, and the stop element with a score of its own.
 pub struct Candidates {
-    gamma: f64,
-    offset: f64,
+    gamma: Dyadic,
+    /// The mantissa and the exponent of γ.
+    rate: (u64, i64),
+    offset: Dyadic,
+    fixed_offset: Fixed,
     reference: i64,
     counts: Vec<i64>,
     bottom: i64,
@@ -35,7 +40,7 @@ pub enum Choice {
 
 impl Candidates {
     /// The largest count, more users than there are people. With [`Self::GAMMA_LIMIT`] it keeps every
-    /// score below `2^45`, where floating point still tells the envelope to within a hundredth.
+    /// score below `2^45`, within what [`Fixed`] holds.
     pub const COUNT_LIMIT: i64 = 1 << 35;
     /// The largest γ; see [`Self::COUNT_LIMIT`].
     pub const GAMMA_LIMIT: f64 = 1024.0;
@@ -52,7 +57,7 @@ impl Candidates {
         bottom: i64,
         offset: f64,
     ) -> Result<Self> {
-        if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && offset.abs() <= 1e9) {
+        if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && (-1e9..=1e9).contains(&offset)) {
             return Err(Error::Parameter("gamma or offset of a selection is out of range"));
         }
         let legal = 0..=Self::COUNT_LIMIT;
@@ -62,7 +67,10 @@ impl Candidates {
         let leaves = (counts.len() + 1).next_power_of_two();
         let tree = vec![Weight::ZERO; 2 * leaves];
         let counts = counts.to_vec();
-        let mut new = Self { gamma, offset, reference, counts, bottom, tree, leaves };
+        let (gamma, offset) = (Dyadic::from_f64(gamma), Dyadic::from_f64(offset));
+        let (rate, fixed_offset) = (gamma.parts(), Fixed::from(&offset));
+        let mut new =
+            Self { gamma, rate, offset, fixed_offset, reference, counts, bottom, tree, leaves };
         for slot in 0..=new.counts.len() {
             new.tree[leaves + slot] = new.envelope(slot);
         }
@@ -92,12 +100,10 @@ impl Candidates {
     pub fn select<R: Rng + ?Sized>(&self, rng: &mut R) -> Choice {
         loop {
             let Some(slot) = self.walk(rng) else { continue };
-            let (approximation, slack) = self.exponent(slot);
-            let halvings = envelope_halvings(approximation, slack);
-            let rest = approximation - halvings as f64 * std::f64::consts::LN_2;
-            // The product above errs by its own rounding and that of ln 2.
-            let slack = slack * 4.0 + f64::EPSILON;
-            if bernoulli_exp(rng, rest, slack, || (self.exact_exponent(slot), halvings)) {
+            let exponent = self.exponent(slot);
+            let halvings = exponent.halvings();
+            let rest = exponent.minus_ln2(halvings);
+            if bernoulli_exp(rng, rest, || (self.exact_exponent(slot), halvings)) {
                 return if slot == self.counts.len() { Choice::Bottom } else { Choice::Slot(slot) };
             }
         }
@@ -117,38 +123,29 @@ impl Candidates {
         Some(node - self.leaves)
     }
 
-    /// `x` of the weight `exp(-x)` of a slot in floating point, and a bound of its error.
-    fn exponent(&self, slot: usize) -> (f64, f64) {
+    /// `x` of the weight `exp(-x)` of a slot.
+    fn exponent(&self, slot: usize) -> Fixed {
         let bottom = slot == self.counts.len();
         let count = if bottom { self.bottom } else { self.counts[slot] };
-        let score = self.gamma * (self.reference - count) as f64;
-        let offset = if bottom { self.offset } else { 0.0 };
-        (score - offset, (score.abs() + offset.abs()) * (2.0 * f64::EPSILON))
+        let score = Fixed::product(self.reference - count, self.rate.0, self.rate.1);
+        if bottom { score.minus(self.fixed_offset) } else { score }
     }
 
+    /// The same without an error.
     fn exact_exponent(&self, slot: usize) -> Dyadic {
-        let gamma = Dyadic::from_f64(self.gamma);
-        if slot == self.counts.len() {
-            gamma * Dyadic::new(self.reference - self.bottom, 0) - Dyadic::from_f64(self.offset)
-        } else {
-            gamma * Dyadic::new(self.reference - self.counts[slot], 0)
-        }
+        let bottom = slot == self.counts.len();
+        let count = if bottom { self.bottom } else { self.counts[slot] };
+        let score = self.gamma.clone() * Dyadic::new(self.reference - count, 0);
+        if bottom { score - self.offset.clone() } else { score }
     }
 
+    /// The least power of two that is not below the weight for certain, give or take rounding.
     fn envelope(&self, slot: usize) -> Weight {
         if slot < self.counts.len() && self.counts[slot] == 0 {
             return Weight::ZERO;
         }
-        let (approximation, slack) = self.exponent(slot);
-        Weight { mantissa: 1 << 63, exponent: -63 - envelope_halvings(approximation, slack) }
+        Weight { mantissa: 1 << 63, exponent: -63 - self.exponent(slot).halvings() }
     }
-}
-
-/// The most `s`, give or take rounding, for which `exp(-x) <= 2^-s` is certain.
-fn envelope_halvings(approximation: f64, slack: f64) -> i64 {
-    let least = approximation - slack;
-    (least * std::f64::consts::LOG2_E - least.abs() * (4.0 * f64::EPSILON) - f64::EPSILON).floor()
-        as i64
 }
 
 /// `mantissa * 2^exponent`, the mantissa zero or with its top bit set.

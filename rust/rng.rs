@@ -2,18 +2,27 @@
 //!
 //! A release opens one `SecureRng`, passes it down as an argument and drops it, key and buffer
 //! zeroised. There is no global and no thread-local generator, so that a fork, a snapshot or a
-//! second thread can never repeat noise.
+//! second thread can never repeat noise. A thread gets a stream of its own from [`SecureRng::split`].
 
 use std::convert::Infallible;
 
-use chacha20::ChaCha20Rng;
-use rand::rand_core::{SeedableRng, TryCryptoRng, TryRng};
+use chacha20::ChaCha20Legacy;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
+use rand::rand_core::{TryCryptoRng, TryRng};
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::error::{Error, Result};
 
-/// A cryptographic stream of random bits. It is neither `Clone` nor `Default`.
+/// How many bytes of keystream are made at a time: enough for the widest vector code, and within the
+/// nearest cache.
+const BUFFER: usize = 4096;
+
+/// A cryptographic stream of random bits, read in words of 32. It is neither `Clone` nor `Default`.
 pub struct SecureRng {
-    stream: ChaCha20Rng,
+    /// The variant with a 64-bit counter, which no release exhausts.
+    cipher: ChaCha20Legacy,
+    buffer: [u8; BUFFER],
+    position: usize,
     seeded: bool,
 }
 
@@ -23,17 +32,52 @@ impl SecureRng {
     /// # Errors
     /// [`Error::Entropy`] where the operating system refuses.
     pub fn from_os() -> Result<Self> {
+        Self::from_source(|key| getrandom::fill(key).map_err(|_| Error::Entropy))
+    }
+
+    fn from_source(fill: impl FnOnce(&mut [u8; 32]) -> Result<()>) -> Result<Self> {
         let mut key = [0_u8; 32];
-        getrandom::fill(&mut key).map_err(|_| Error::Entropy)?;
-        let stream = ChaCha20Rng::from_seed(key);
-        zeroize::Zeroize::zeroize(&mut key);
-        Ok(Self { stream, seeded: false })
+        let filled = fill(&mut key);
+        let new = Self::with_key(&key, false);
+        key.zeroize();
+        filled.map(|()| new)
     }
 
     /// A repeatable stream, for tests alone: what it draws protects nobody.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self { stream: ChaCha20Rng::seed_from_u64(seed), seeded: true }
+        let mut key = [0_u8; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self::with_key(&key, true)
+    }
+
+    /// A repeatable stream that begins with chosen words (the last [`BUFFER`] bytes of them), so that a
+    /// test reaches what chance does not.
+    #[must_use]
+    pub fn scripted(words: &[u32]) -> Self {
+        let mut new = Self::seeded(0);
+        for word in words.iter().rev().take(BUFFER / 4) {
+            new.position -= 4;
+            new.buffer[new.position..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        new
+    }
+
+    /// Another stream, keyed by 256 bits of this one: independent of what this one goes on to draw.
+    #[must_use]
+    pub fn split(&mut self) -> Self {
+        let mut key = [0_u8; 32];
+        for part in key.chunks_exact_mut(4) {
+            part.copy_from_slice(&self.word().to_le_bytes());
+        }
+        let new = Self::with_key(&key, self.seeded);
+        key.zeroize();
+        new
+    }
+
+    fn with_key(key: &[u8; 32], seeded: bool) -> Self {
+        let cipher = ChaCha20Legacy::new(key.into(), &[0; 8].into());
+        Self { cipher, buffer: [0; BUFFER], position: BUFFER, seeded }
     }
 
     /// Whether the stream is repeatable, so that its draws give no privacy.
@@ -41,24 +85,64 @@ impl SecureRng {
     pub fn is_seeded(&self) -> bool {
         self.seeded
     }
+
+    /// The bytes of the words to come that are already made.
+    pub(crate) fn upcoming(&self) -> &[u8] {
+        &self.buffer[self.position..]
+    }
+
+    /// Passes over so many of the upcoming bytes, a multiple of four.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.position += bytes;
+    }
+
+    /// The next 32 bits.
+    #[inline(always)]
+    fn word(&mut self) -> u32 {
+        if self.position == BUFFER {
+            self.refill();
+        }
+        let word = self.buffer[self.position..].first_chunk().map_or(0, |w| u32::from_le_bytes(*w));
+        self.position += 4;
+        word
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        self.cipher.write_keystream(&mut self.buffer);
+        self.position = 0;
+    }
 }
+
+impl Drop for SecureRng {
+    fn drop(&mut self) {
+        self.buffer.zeroize();
+    }
+}
+
+// The cipher erases its key by itself.
+impl ZeroizeOnDrop for SecureRng {}
 
 impl TryRng for SecureRng {
     type Error = Infallible;
 
-    #[inline]
+    #[inline(always)]
     fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
-        self.stream.try_next_u32()
+        Ok(self.word())
     }
 
-    #[inline]
+    /// Two words, the lower half first.
+    #[inline(always)]
     fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
-        self.stream.try_next_u64()
+        let low = u64::from(self.word());
+        Ok(low | u64::from(self.word()) << 32)
     }
 
-    #[inline]
     fn try_fill_bytes(&mut self, destination: &mut [u8]) -> std::result::Result<(), Infallible> {
-        self.stream.try_fill_bytes(destination)
+        for part in destination.chunks_mut(4) {
+            part.copy_from_slice(&self.word().to_le_bytes()[..part.len()]);
+        }
+        Ok(())
     }
 }
 
@@ -74,7 +158,13 @@ mod tests {
         let mut a = SecureRng::from_os().unwrap();
         let mut b = SecureRng::from_os().unwrap();
         assert_ne!([a.next_u64(), a.next_u64()], [b.next_u64(), b.next_u64()]);
-        assert!(!a.is_seeded());
+        assert!(!a.is_seeded() && !a.split().is_seeded());
+    }
+
+    #[test]
+    fn no_stream_without_entropy() {
+        let refused = SecureRng::from_source(|_| Err(Error::Entropy));
+        assert_eq!(refused.err(), Some(Error::Entropy));
     }
 
     #[test]
@@ -82,6 +172,45 @@ mod tests {
         let mut a = SecureRng::seeded(7);
         let mut b = SecureRng::seeded(7);
         assert_eq!(a.next_u64(), b.next_u64());
-        assert!(a.is_seeded());
+        assert!(a.is_seeded() && a.split().is_seeded());
+    }
+
+    #[test]
+    fn the_stream_is_chacha20() {
+        // The keystream of the all-zero key and nonce (Strombergson, test vectors for the ChaCha family,
+        // TC1 with 256 bits and 20 rounds).
+        let mut rng = SecureRng::seeded(0);
+        let mut start = [0_u8; 16];
+        rng.fill_bytes(&mut start);
+        let truth = [
+            0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90, 0x40, 0x5d, 0x6a, 0xe5, 0x53, 0x86,
+            0xbd, 0x28,
+        ];
+        assert_eq!(start, truth);
+    }
+
+    #[test]
+    fn wide_words_are_two_narrow_ones_also_across_a_refill() {
+        let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
+        assert_eq!(a.next_u32(), b.next_u32());
+        for _ in 0..BUFFER {
+            let (low, high) = (u64::from(b.next_u32()), u64::from(b.next_u32()));
+            assert_eq!(a.next_u64(), low | high << 32);
+        }
+    }
+
+    #[test]
+    fn a_script_is_read_first() {
+        let mut rng = SecureRng::scripted(&[1, 2, 3]);
+        assert_eq!((rng.next_u64(), rng.next_u32()), (1 | 2 << 32, 3));
+        assert_eq!(rng.next_u32(), SecureRng::seeded(0).next_u32());
+    }
+
+    #[test]
+    fn split_streams_differ_from_each_other_and_from_their_source() {
+        let mut source = SecureRng::seeded(3);
+        let (mut a, mut b) = (source.split(), source.split());
+        let words: Vec<u64> = [&mut source, &mut a, &mut b].map(Rng::next_u64).to_vec();
+        assert!(words[0] != words[1] && words[1] != words[2] && words[0] != words[2]);
     }
 }

@@ -7,7 +7,7 @@ use rand_distr::Distribution;
 
 use crate::error::{Error, Result};
 use crate::gumbel::{Candidates, Choice};
-use crate::noise::{DiscreteGaussian, Dyadic, bernoulli_exp};
+use crate::noise::{DiscreteGaussian, Dyadic, Fixed, bernoulli_exp};
 use crate::rng::SecureRng;
 
 /// One stream of random bits for one release. It cannot be copied, pickled or used after a fork.
@@ -62,8 +62,9 @@ impl PyRng {
         if !(0.0..=1e9).contains(&x) {
             return Err(Error::Parameter("x must lie between 0 and 1e9"));
         }
-        let exact = || (Dyadic::from_f64(x), 0);
-        Ok(bernoulli_exp(self.stream()?, x, 0.0, exact))
+        let x = Dyadic::from_f64(x);
+        let rest = Fixed::from(&x);
+        Ok(bernoulli_exp(self.stream()?, rest, || (x, 0)))
     }
 
     /// Draws from the discrete Gaussian of scale `sigma`.

@@ -1,56 +1,149 @@
-//! A coin that lands heads with probability exactly `exp(-x) 2^s`: a lazily refined uniform number is
-//! compared with the probability, and bits are read until the comparison cannot change.
+//! Coins of exact probability: a lazily refined uniform number is compared with the probability, and
+//! bits are read until the comparison cannot change.
+//!
+//! The bits read depend on the probability alone, and not on how quickly it was told from them.
 
 use num_bigint::BigInt;
 use rand::Rng;
 
-use super::dyadic::{Dyadic, exp_neg_bounds};
+use super::dyadic::{Dyadic, exp_neg_bounds, exp_neg_bounds_of};
+use super::fixed::Fixed;
+use crate::error::{Error, Result};
 
-/// What the platform's `exp` and the conversion of 64 random bits may err by, generously.
-const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 47) as f64;
+/// The first bits of a uniform number, as the upper bits of a word.
+#[derive(Debug, Clone, Copy)]
+pub struct Prefix {
+    word: u64,
+    bits: u32,
+}
+
+impl Prefix {
+    /// A prefix of 64 fresh bits.
+    pub fn draw<R: Rng + ?Sized>(rng: &mut R) -> Self {
+        Self { word: rng.next_u64(), bits: 64 }
+    }
+
+    /// The upper `bits` bits of a word, at least one.
+    #[must_use]
+    #[inline(always)]
+    pub fn new(word: u64, bits: u32) -> Self {
+        Self { word: word & !(u64::MAX >> 1 >> (bits - 1)), bits }
+    }
+
+    /// The least that the number can be, in units of `2^-64`.
+    #[must_use]
+    pub fn first(self) -> u64 {
+        self.word
+    }
+
+    /// The largest value that the number lies at or above, in the same units: one less than its end.
+    #[must_use]
+    #[inline(always)]
+    pub fn last(self) -> u64 {
+        self.word | (u64::MAX >> 1 >> (self.bits - 1))
+    }
+
+    /// Whether the number lies below a probability known to within `error`, in units of `2^-64`; nothing
+    /// where the bits do not say.
+    #[must_use]
+    pub fn below(self, probability: u64, error: u64) -> Option<bool> {
+        if self.last() < probability.saturating_sub(error) {
+            return Some(true);
+        }
+        (self.word >= probability.saturating_add(error) && probability.checked_add(error).is_some())
+            .then_some(false)
+    }
+
+    /// Goes on reading words until the number is below or above a probability given by its bounds:
+    /// integers `low <= p 2^bits <= high`, as tight as one likes for more bits.
+    #[cold]
+    pub fn below_exactly<R: Rng + ?Sized>(
+        self,
+        rng: &mut R,
+        bounds: impl Fn(u32) -> (BigInt, BigInt),
+    ) -> bool {
+        let mut prefix = BigInt::from(self.word.checked_shr(64 - self.bits).unwrap_or(0));
+        let mut bits = self.bits;
+        loop {
+            // 64 bits beyond the prefix make the bounds of the probability tighter than any prefix.
+            let (low, high) = bounds(bits + 64);
+            if (&prefix + 1_u32) << 64 <= low {
+                return true;
+            }
+            if &prefix << 64 >= high {
+                return false;
+            }
+            prefix = (prefix << 64) + rng.next_u64();
+            bits += 64;
+        }
+    }
+}
 
 /// True with probability exactly `exp(-x) 2^s`, which must lie in `[0, 1]`.
 ///
-/// `approximation` is `x - s ln 2` up to an error of at most `slack`; `exact` gives `(x, s)` and is
-/// called with probability about `slack + 2^-46`. The bits read do not depend on the approximation:
-/// as many 64-bit words as it takes to tell the uniform number from the probability.
+/// `rest` is `x - s ln 2`; `exact` gives `(x, s)` and is called with probability about `2^-58`.
 pub fn bernoulli_exp<R: Rng + ?Sized>(
     rng: &mut R,
-    approximation: f64,
-    slack: f64,
+    rest: Fixed,
     exact: impl FnOnce() -> (Dyadic, i64),
 ) -> bool {
-    let word = rng.next_u64();
-    let uniform = (word >> 11) as f64 / (1_u64 << 53) as f64;
-    let probability = (-approximation).exp();
-    // exp(slack) - 1 <= 2 slack up to 1, and beyond that nothing is answered here.
-    let error = 2.0 * slack + FLOAT_ERROR;
-    if uniform < probability - error {
-        return true;
-    }
-    if uniform > probability + error {
-        return false;
-    }
-    let (x, s) = exact();
-    compare_exactly(rng, word, &x, s)
+    let prefix = Prefix::draw(rng);
+    bernoulli_exp_from(rng, prefix, rest, exact)
 }
 
-/// Goes on reading words until the uniform number is below or above `exp(-x) 2^s`.
-fn compare_exactly<R: Rng + ?Sized>(rng: &mut R, word: u64, x: &Dyadic, s: i64) -> bool {
-    let mut prefix = BigInt::from(word);
-    let mut bits = 64;
-    loop {
-        // 64 bits beyond the prefix make the bounds of the probability tighter than any prefix.
-        let (low, high) = exp_neg_bounds(x, s, bits + 64);
-        if (&prefix + 1_u32) << 64 <= low {
-            return true;
-        }
-        if &prefix << 64 >= high {
-            return false;
-        }
-        prefix = (prefix << 64) + rng.next_u64();
-        bits += 64;
+/// As [`bernoulli_exp`], with some bits of the uniform number already drawn.
+pub fn bernoulli_exp_from<R: Rng + ?Sized>(
+    rng: &mut R,
+    prefix: Prefix,
+    rest: Fixed,
+    exact: impl FnOnce() -> (Dyadic, i64),
+) -> bool {
+    let (probability, error) = rest.exp_neg();
+    prefix.below(probability, error).unwrap_or_else(|| {
+        let (x, s) = exact();
+        prefix.below_exactly(rng, |bits| exp_neg_bounds(&x, s, bits))
+    })
+}
+
+/// True with probability exactly `exp(-numerator / denominator)`.
+///
+/// # Errors
+/// [`Error::Parameter`] where the denominator is zero.
+pub fn bernoulli_exp_ratio<R: Rng + ?Sized>(
+    rng: &mut R,
+    numerator: u64,
+    denominator: u64,
+) -> Result<bool> {
+    if denominator == 0 {
+        return Err(Error::Parameter("the denominator of an exponent must be at least 1"));
     }
+    let scaled = |places: i64| (BigInt::from(numerator) << places.unsigned_abs()) / denominator;
+    let value = i128::try_from(scaled(64)).unwrap_or(i128::MAX);
+    let (probability, error) = Fixed { value, error: 1 }.exp_neg();
+    let prefix = Prefix::draw(rng);
+    Ok(prefix
+        .below(probability, error)
+        .unwrap_or_else(|| prefix.below_exactly(rng, |bits| exp_neg_bounds_of(scaled, 0, bits))))
+}
+
+/// True with probability exactly `p`.
+///
+/// # Errors
+/// [`Error::Parameter`] where `p` is not in `[0, 1]`.
+pub fn bernoulli<R: Rng + ?Sized>(rng: &mut R, p: f64) -> Result<bool> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Error::Parameter("a probability must lie between 0 and 1"));
+    }
+    let p = Dyadic::from_f64(p);
+    let word = u64::try_from(p.floor_scaled(64)).unwrap_or(u64::MAX);
+    let prefix = Prefix::draw(rng);
+    Ok(prefix.below(word, 1).unwrap_or_else(|| {
+        prefix.below_exactly(rng, |bits| {
+            let low = p.floor_scaled(i64::from(bits));
+            let high = -(Dyadic::new(0, 0) - p.clone()).floor_scaled(i64::from(bits));
+            (low, high)
+        })
+    }))
 }
 
 #[cfg(test)]
@@ -58,16 +151,18 @@ mod tests {
     use super::*;
     use crate::rng::SecureRng;
 
-    fn heads(x: f64, slack: f64, draws: u32) -> u32 {
+    fn heads(x: f64, error: u64, draws: u32) -> u32 {
         let mut rng = SecureRng::seeded(11);
-        let coin = |_| bernoulli_exp(&mut rng, x, slack, || (Dyadic::from_f64(x), 0));
+        let x = Dyadic::from_f64(x);
+        let rest = Fixed { error, ..Fixed::from(&x) };
+        let coin = |_| bernoulli_exp(&mut rng, rest, || (x.clone(), 0));
         (0..draws).map(coin).map(u32::from).sum()
     }
 
     #[test]
     fn the_exact_path_decides_as_the_fast_path() {
-        for x in [0.0, 0.01, 0.5, 1.0, 3.0] {
-            assert_eq!(heads(x, 0.0, 2_000), heads(x, 10.0, 2_000));
+        for x in [0.0, 0.01, 0.5, 1.0, 3.0, 100.0] {
+            assert_eq!(heads(x, 1, 2_000), heads(x, u64::MAX, 2_000));
         }
     }
 
@@ -77,8 +172,35 @@ mod tests {
         for x in [0.05_f64, 0.5, 1.0, 2.5] {
             let p = (-x).exp();
             let sd = (p * (1.0 - p) * f64::from(draws)).sqrt();
-            assert!((f64::from(heads(x, 0.0, draws)) - p * f64::from(draws)).abs() < 5.0 * sd);
+            assert!((f64::from(heads(x, 1, draws)) - p * f64::from(draws)).abs() < 5.0 * sd);
         }
-        assert_eq!(heads(0.0, 0.0, 1_000), 1_000);
+        assert_eq!(heads(0.0, 1, 1_000), 1_000);
+    }
+
+    #[test]
+    fn a_ratio_is_the_exponent_that_it_equals() {
+        let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
+        let x = Dyadic::from_f64(0.75);
+        for _ in 0..2_000 {
+            let coin = bernoulli_exp_ratio(&mut a, 3, 4).unwrap();
+            assert_eq!(coin, bernoulli_exp(&mut b, Fixed::from(&x), || (x.clone(), 0)));
+        }
+        assert!(bernoulli_exp_ratio(&mut a, 0, 7).unwrap());
+        assert!(!bernoulli_exp_ratio(&mut a, u64::MAX, 1).unwrap());
+        assert!(bernoulli_exp_ratio(&mut a, 1, 0).is_err());
+    }
+
+    #[test]
+    fn a_probability_is_met_to_the_last_bit() {
+        // The uniform number 0.01 0000.. lies below 1/4 + 2^-1074 and not below 1/4.
+        let quarter = |p| {
+            let mut rng = SecureRng::scripted(&[0, 1 << 30, 0, 0]);
+            bernoulli(&mut rng, p).unwrap()
+        };
+        assert!(!quarter(0.25));
+        assert!(quarter(0.25 + f64::EPSILON));
+        let mut rng = SecureRng::seeded(1);
+        assert!(bernoulli(&mut rng, 1.0).unwrap() && !bernoulli(&mut rng, 0.0).unwrap());
+        assert!(bernoulli(&mut rng, 1.5).is_err() && bernoulli(&mut rng, f64::NAN).is_err());
     }
 }

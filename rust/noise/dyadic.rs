@@ -32,6 +32,42 @@ impl Dyadic {
         Self::new(if value < 0.0 { -mantissa } else { mantissa }, exponent)
     }
 
+    /// `1 / self` rounded down to 64 significant bits; for a positive number.
+    #[must_use]
+    pub fn reciprocal(&self) -> Self {
+        let places = self.mantissa.bits() + 63;
+        let quotient = (BigInt::from(1) << places) / &self.mantissa;
+        // The quotient has 64 bits, or 65 where the mantissa is a power of two.
+        Self::new(quotient, -(places as i64) - self.exponent).truncated()
+    }
+
+    /// The number rounded down to 64 significant bits; for a positive number.
+    #[must_use]
+    pub fn truncated(self) -> Self {
+        let excess = self.mantissa.bits().saturating_sub(64);
+        Self::new(self.mantissa >> excess, self.exponent + excess as i64)
+    }
+
+    /// The mantissa and the exponent of a number from zero up that has at most 64 significant bits.
+    #[must_use]
+    pub fn parts(&self) -> (u64, i64) {
+        let zeros = self.mantissa.trailing_zeros().unwrap_or(0);
+        let mantissa = u64::try_from(&self.mantissa >> zeros).unwrap_or(u64::MAX);
+        (mantissa, self.exponent + zeros as i64)
+    }
+
+    /// The greatest `n` with `2^n <= self`; for a positive number.
+    #[must_use]
+    pub fn log2_floor(&self) -> i64 {
+        self.mantissa.bits() as i64 - 1 + self.exponent
+    }
+
+    /// Whether the number is zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.mantissa.sign() == Sign::NoSign
+    }
+
     /// Whether the number is below zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
@@ -39,13 +75,9 @@ impl Dyadic {
     }
 
     /// `floor(self * 2^bits)`.
-    fn floor_scaled(&self, bits: i64) -> BigInt {
+    #[must_use]
+    pub fn floor_scaled(&self, bits: i64) -> BigInt {
         shift(self.mantissa.clone(), self.exponent + bits)
-    }
-
-    /// How many bits the integer part of the magnitude takes.
-    fn integer_bits(&self) -> i64 {
-        (self.mantissa.bits() as i64 + self.exponent).max(0)
     }
 
     fn aligned(self, other: Self) -> (BigInt, BigInt, i64) {
@@ -81,28 +113,39 @@ impl Mul for Dyadic {
 
 /// Integers `low <= exp(-x) 2^(s + bits) <= high`, at most two units apart for most `x`.
 ///
+/// As [`exp_neg_bounds_of`], for an exponent that is a dyadic number.
+#[must_use]
+pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
+    exp_neg_bounds_of(|places| x.floor_scaled(places), s, bits)
+}
+
+/// Integers `low <= exp(-x) 2^(s + bits) <= high` for a real number given by `floor(x 2^places)`.
+///
 /// Writes `x = n ln 2 + y` with `0 <= y < ln 2` and sums the series of `exp(-y)` in fixed point. With
 /// `p` fractional bits each truncation errs by at most one unit of `2^-p`: `x` by one, `n ln 2` by at
 /// most `2 n p` (the series of `ln 2` has fewer than `p` terms), the series of `exp` by two a term.
 /// Together that is below `2^(48 + integer bits of x)` units for every `p < 2^32`, and 64 guard bits
 /// more than that keep the bounds tight.
 #[must_use]
-pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
-    let error_bits = 48 + x.integer_bits();
+pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
+    let error_bits = 48 + x(0).bits() as i64 + 1;
     let precision = i64::from(bits) + error_bits + 64;
     let ln2 = ln2_scaled(precision);
-    let scaled = x.floor_scaled(precision);
+    let scaled = x(precision);
     let mut n = &scaled / &ln2;
     if scaled.sign() == Sign::Minus {
         n -= 1;
     }
-    let y = scaled - &n * &ln2;
-    let sum = exp_neg_series(&y, precision);
-    let error = BigInt::from(1) << error_bits.unsigned_abs();
-    let Ok(n) = i64::try_from(n) else {
+    let Ok(n) = i64::try_from(&n) else {
         // Beyond 2^63 halvings: zero, or larger than any bound that is asked for.
         return (BigInt::ZERO, BigInt::from(1));
     };
+    if n > i64::from(bits) + s + 2 {
+        return (BigInt::ZERO, BigInt::from(1));
+    }
+    let y = scaled - n * &ln2;
+    let sum = exp_neg_series(&y, precision);
+    let error = BigInt::from(1) << error_bits.unsigned_abs();
     let down = i64::from(bits) + s - n - precision;
     let low = shift((&sum - &error).max(BigInt::ZERO), down);
     (low, shift(sum + error, down) + 1)
@@ -191,7 +234,24 @@ mod tests {
         let back = third.clone() + Dyadic::from_f64(-1.0 / 3.0);
         assert_eq!(back.mantissa, BigInt::ZERO);
         assert_eq!(third.floor_scaled(2), BigInt::from(1));
+        assert_eq!(third.parts(), (0x0015_5555_5555_5555, -54));
         let five = Dyadic::from_f64(2.5) * Dyadic::new(2, 0) - Dyadic::from_f64(5e-324);
         assert_eq!(five.floor_scaled(0), BigInt::from(4));
+    }
+
+    #[test]
+    fn reciprocals_are_rounded_down_to_64_bits() {
+        for value in [1.0, 3.0, 0.1, 1e-6, 1e18, 5e-324, f64::MAX] {
+            let (number, one) = (Dyadic::from_f64(value), Dyadic::new(1, 0));
+            let reciprocal = number.reciprocal();
+            let (mantissa, exponent) = reciprocal.parts();
+            let unit = Dyadic::new(1, reciprocal.log2_floor() - 63);
+            assert_eq!(
+                Dyadic::new(mantissa, exponent).floor_scaled(9_000),
+                reciprocal.floor_scaled(9_000)
+            );
+            assert!(!(one.clone() - reciprocal.clone() * number.clone()).is_negative());
+            assert!((one - (reciprocal + unit) * number).is_negative());
+        }
     }
 }

@@ -1,12 +1,27 @@
 //! Exact integer samplers: the law drawn from is the law stated, to the last bit.
 //!
-//! No floating-point number decides an outcome. Floating point only answers quickly where a rigorous
-//! error bound shows that it must be right; the rest goes to exact integer arithmetic.
+//! No floating-point number decides an outcome: floats are parameters, taken at their exact value, and
+//! the lint below refuses to compute with them. Quick answers come from integers with a rigorous error
+//! bound; what they leave open goes to exact arithmetic of any precision. The one exception is
+//! [`continuous`], which no published count rests on.
+#![deny(clippy::float_arithmetic)]
 
 pub mod bernoulli;
+pub mod decay;
 pub mod discrete_gaussian;
+pub mod discrete_laplace;
 pub mod dyadic;
+pub mod fixed;
+pub mod geometric;
+pub mod magnitude;
+pub mod table;
+pub mod truncated_geometric;
 
-pub use bernoulli::bernoulli_exp;
+pub use bernoulli::{bernoulli, bernoulli_exp, bernoulli_exp_ratio};
+pub use decay::Decay;
 pub use discrete_gaussian::DiscreteGaussian;
+pub use discrete_laplace::DiscreteLaplace;
 pub use dyadic::Dyadic;
+pub use fixed::Fixed;
+pub use geometric::Geometric;
+pub use truncated_geometric::TruncatedGeometric;

@@ -1,0 +1,194 @@
+//! The law behind every sampler: `P[m] ∝ exp(-c m)` or `exp(-c m²)` over the integers from zero.
+//!
+//! The first is geometric, the second half a discrete Gaussian; blocks of consecutive integers
+//! follow it too, with another coefficient. Here are its weights and its cumulative probabilities as
+//! rigorous bounds of any precision; [`super::table`] asks for them where its quick answers end.
+
+use num_bigint::BigInt;
+
+use super::dyadic::{Dyadic, exp_neg_bounds};
+
+/// `P[m] ∝ exp(-c m)`, or `exp(-c m²)`, for `0 <= m <= limit`.
+#[derive(Debug, Clone)]
+pub struct Decay {
+    /// `c`, above zero, with at most 64 significant bits.
+    pub coefficient: Dyadic,
+    /// Whether the exponent grows with the square.
+    pub square: bool,
+    /// The largest value, where there is one.
+    pub limit: Option<u64>,
+    /// Whether every value but zero counts twice: the law of the magnitude of a symmetric one.
+    pub mirrored: bool,
+}
+
+/// What follows a given cell of a cumulative table.
+pub enum Position {
+    /// The number belongs to this cell.
+    Cell(u64),
+    /// It takes more bits to say.
+    Undecided,
+}
+
+impl Decay {
+    /// The law of the blocks of `2^bits` consecutive values, each as likely as its first value.
+    #[must_use]
+    pub fn of_blocks(&self, bits: u32) -> Self {
+        let power = if self.square { 2 * bits } else { bits };
+        Self {
+            coefficient: self.coefficient.clone() * Dyadic::new(1, i64::from(power)),
+            square: self.square,
+            limit: self.limit.map(|limit| limit >> bits),
+            mirrored: false,
+        }
+    }
+
+    /// `c` times an integer.
+    #[must_use]
+    pub fn exponent(&self, factor: impl Into<BigInt>) -> Dyadic {
+        self.coefficient.clone() * Dyadic::new(factor, 0)
+    }
+
+    /// The two ratios that make all weights: `w(1) / w(0) = exp(-c)`, and the one by which each further
+    /// ratio is smaller than the last, `exp(-2c)` with squares and one without; rounded down to `places` binary places.
+    #[must_use]
+    pub fn ratios(&self, places: u32) -> (BigInt, BigInt) {
+        // The low bounds are at most two units below the truth.
+        let [first, second] = [1, if self.square { 2 } else { 0 }]
+            .map(|n| exp_neg_bounds(&self.exponent(n), 0, places).0);
+        (first, second)
+    }
+
+    /// `k` such that the weights after the one of `m` sum up to at most `2^k` times the next one.
+    #[must_use]
+    pub fn tail_bits(&self, m: u64) -> u32 {
+        // Each ratio is at most exp(-z), and 1 / (1 - exp(-z)) <= max(2/z, 2).
+        let z = self.exponent(if self.square { 2 * m + 3 } else { 1 });
+        (1 - z.log2_floor()).max(1) as u32
+    }
+
+    /// Lower bounds of the weights in units of `2^-places`, until what follows is below one unit or the
+    /// limit is reached; and an upper bound of what is missing from their sum.
+    ///
+    /// Weight `m` is at most `4 (m + 1)²` units too small: each ratio loses three units a step, each
+    /// weight what its ratio has lost and one more.
+    fn weights(&self, places: u32) -> (Vec<BigInt>, BigInt) {
+        let (mut ratio, shrink) = self.ratios(places);
+        let mut weight = BigInt::from(1) << places;
+        let mut weights = Vec::new();
+        loop {
+            let m = weights.len() as u64;
+            let factor = 1 + u32::from(self.mirrored && m > 0);
+            weights.push(&weight * factor);
+            let lost = BigInt::from(8) * BigInt::from(m + 1).pow(3);
+            if self.limit == Some(m) {
+                return (weights, lost);
+            }
+            weight = (weight * &ratio) >> places;
+            ratio = (ratio * &shrink) >> places;
+            let next =
+                (&weight + BigInt::from(4) * BigInt::from(m + 2).pow(2)) << (1 + self.tail_bits(m));
+            if weight.bits() <= 1 {
+                return (weights, lost + next);
+            }
+        }
+    }
+
+    /// Bounds of `P[M <= m] 2^bits` for `m = 0, 1, ...` up to where the rest is far below `2^-bits`.
+    #[must_use]
+    pub fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
+        // Weights are lost in units that are multiplied by m³ and by the tail: 64 + 64 bits hold them.
+        let places = bits + 128;
+        let (weights, missing) = self.weights(places);
+        let least: BigInt = weights.iter().sum();
+        let most = &least + &missing;
+        let mut sum = BigInt::ZERO;
+        let bound = |weight: &BigInt| {
+            sum += weight;
+            let high: BigInt = ((&sum + &missing) << bits) / &least + 1;
+            ((&sum << bits) / &most, high.min(BigInt::from(1) << bits))
+        };
+        weights.iter().map(bound).collect()
+    }
+
+    /// Where a uniform number lies whose first `bits` binary digits are `prefix`.
+    #[must_use]
+    pub fn locate(&self, prefix: &BigInt, bits: u32) -> Position {
+        let mut guard = 64;
+        loop {
+            let ends = self.cumulative(bits + guard);
+            let from = prefix << guard;
+            let to = (prefix + 1_u32) << guard;
+            // The cells that end at or before the prefix for certain; the next one may end after it.
+            let passed = ends.partition_point(|(_, high)| *high <= from);
+            let last = self.limit == Some(passed as u64);
+            // No cell but the last ends at one.
+            let open = to.bits() > u64::from(bits + guard);
+            match ends.get(passed) {
+                Some((low, _)) if last || *low >= to => return Position::Cell(passed as u64),
+                Some((low, high)) if *low > from && (open || *high < to) => {
+                    return Position::Undecided;
+                }
+                _ => guard += 64,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(coefficient: f64, square: bool, limit: Option<u64>, mirrored: bool) -> Decay {
+        Decay { coefficient: Dyadic::from_f64(coefficient), square, limit, mirrored }
+    }
+
+    fn numbers(bounds: &[(BigInt, BigInt)], bits: u32) -> Vec<f64> {
+        let unit = -f64::from(bits);
+        let number = |b: &(BigInt, BigInt)| {
+            assert!(&b.1 - &b.0 <= BigInt::from(2));
+            i128::try_from(&b.0).unwrap() as f64 * unit.exp2()
+        };
+        bounds.iter().map(number).collect()
+    }
+
+    #[test]
+    fn cumulative_probabilities_are_those_of_the_geometric_law() {
+        let cells = numbers(&law(0.5, false, None, false).cumulative(100), 100);
+        for (m, p) in cells.iter().enumerate() {
+            assert!((p - (1.0 - (-0.5 * (m as f64 + 1.0)).exp())).abs() < 1e-15);
+        }
+        assert!(cells.len() > 130);
+        let cells = numbers(&law(0.5, false, Some(1), true).cumulative(100), 100);
+        let zero = 1.0 / (1.0 + 2.0 * (-0.5_f64).exp());
+        assert!((cells[0] - zero).abs() < 1e-15 && (cells[1] - 1.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn blocks_follow_the_law_with_other_coefficients() {
+        let squares = law(0.25, true, None, true).of_blocks(1);
+        assert_eq!(squares.coefficient.floor_scaled(0), BigInt::from(1));
+        let blocks = law(0.5, false, Some(9), true).of_blocks(1);
+        assert_eq!(blocks.coefficient.floor_scaled(0), BigInt::from(1));
+        assert_eq!((blocks.limit, blocks.mirrored), (Some(4), false));
+    }
+
+    #[test]
+    fn a_number_is_located_or_asks_for_more_digits() {
+        let half = law(std::f64::consts::LN_2, false, None, false);
+        let locate = |prefix: u32, bits| match half.locate(&BigInt::from(prefix), bits) {
+            Position::Cell(cell) => Some(cell),
+            Position::Undecided => None,
+        };
+        // LN_2 is a little below ln 2, so that the cells end a little before 1/2, 3/4, 7/8 ...
+        assert_eq!((locate(0, 1), locate(0b01, 2), locate(0b00, 2)), (None, None, Some(0)));
+        assert_eq!(
+            (locate(0b100, 3), locate(0b1110, 4), locate(0b11100, 5)),
+            (Some(1), None, Some(3))
+        );
+        assert_eq!(locate(u32::MAX, 32), None);
+        // Nearly all the mass in one cell, and the cells that take hundreds of thousands of digits to tell.
+        let point = law(5e5, true, None, true);
+        assert!(matches!(point.locate(&BigInt::from(u32::MAX), 32), Position::Undecided));
+        assert!(matches!(point.locate(&BigInt::from(u32::MAX - 1), 32), Position::Cell(0)));
+    }
+}

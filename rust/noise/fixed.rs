@@ -1,0 +1,142 @@
+//! Fixed-point numbers with 64 binary places: quick answers with a rigorous error, without a float.
+
+use super::dyadic::Dyadic;
+
+/// `floor(2^64 ln 2)` and the 64 bits that follow it.
+const LN_2: u64 = 0xb172_17f7_d1cf_79ab;
+const LN_2_LOW: u64 = 0xc9e3_b398_03f2_f6af;
+/// `floor(2^64 / ln 2)` less its integer part, 1.
+const LOG2_E: u64 = 0x7154_7652_b82f_e177;
+
+/// What [`exp_neg`] may err by, in units of `2^-64`, beyond the error of its argument.
+pub const EXP_ERROR: u64 = 1 << 5;
+
+/// A real number known to within `error` units of `2^-64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixed {
+    /// The number times `2^64`.
+    pub value: i128,
+    /// How far off it may be, in the same units.
+    pub error: u64,
+}
+
+impl Fixed {
+    /// An integer multiple of a number `mantissa 2^exponent` with at most 64 bits of mantissa, one unit
+    /// below the truth at most. The product must lie below `2^62`.
+    #[must_use]
+    pub fn product(factor: i64, mantissa: u64, exponent: i64) -> Self {
+        let product = i128::from(factor) * i128::from(mantissa);
+        let places = exponent + 64;
+        let value = match places {
+            0.. => product << places,
+            -126..0 => product >> -places,
+            _ => product >> 127,
+        };
+        Self { value, error: 1 }
+    }
+
+    /// The difference, with both errors.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self { value: self.value - other.value, error: self.error + other.error }
+    }
+
+    /// A multiple of ln 2 to subtract so that what remains is at least zero for certain and below
+    /// `ln 2` but for the error.
+    #[must_use]
+    pub fn halvings(self) -> i64 {
+        let least = self.value - i128::from(self.error);
+        // x / ln 2 = x + x (1/ln 2 - 1), rounded down in each part; a unit more makes up for LOG2_E.
+        let high = (least >> 64) * i128::from(LOG2_E);
+        let low = (u128::from(least as u64) * u128::from(LOG2_E)) >> 64;
+        let slack = (least >> 64).unsigned_abs() as i128 + 2;
+        ((least + high + low as i128 - slack) >> 64) as i64
+    }
+
+    /// The number less `n ln 2`, for `|n| < 2^47`.
+    #[must_use]
+    pub fn minus_ln2(self, n: i64) -> Self {
+        let n = i128::from(n);
+        let product = n * i128::from(LN_2) + ((n * i128::from(LN_2_LOW)) >> 64);
+        Self { value: self.value - product, error: self.error + 2 }
+    }
+
+    /// `exp(-x)` in units of `2^-64`, and a bound of its error; one where `x` is negative.
+    #[must_use]
+    pub fn exp_neg(self) -> (u64, u64) {
+        let x = self.value.max(0).unsigned_abs();
+        // The derivative of exp(-x) is at most one.
+        (exp_neg(x), EXP_ERROR.saturating_add(self.error))
+    }
+}
+
+impl From<&Dyadic> for Fixed {
+    fn from(number: &Dyadic) -> Self {
+        let value = i128::try_from(number.floor_scaled(64)).unwrap_or(i128::MAX >> 1);
+        Self { value, error: 1 }
+    }
+}
+
+/// `2^64 exp(-x / 2^64)` to within [`EXP_ERROR`], and less than `2^64`.
+fn exp_neg(x: u128) -> u64 {
+    // The quotient is at most one too small, which leaves y below 2 ln 2 and is mended.
+    let mut n = x / (u128::from(LN_2) + 1);
+    if n > 63 {
+        return 0;
+    }
+    let mut y = x - ((n * (u128::from(LN_2) << 6 | u128::from(LN_2_LOW >> 58))) >> 6);
+    if y >= u128::from(LN_2) {
+        y -= u128::from(LN_2);
+        n += 1;
+    }
+    let y = u64::try_from(y).unwrap_or(u64::MAX);
+    // Horner's rule for the series: 1 - y (1 - y/2 (1 - y/3 (...))), in units of 2^-63. Each step loses at
+    // most two units, which the next one multiplies by y/k < 0.7; the series ends below 2^-70.
+    let one = 1_u64 << 63;
+    let mut sum = one;
+    for k in (1..=20).rev() {
+        let product = ((u128::from(y) * u128::from(sum)) >> 64) as u64;
+        sum = one - product / k;
+    }
+    (u128::from(sum) << 1).min(u128::from(u64::MAX)) as u64 >> n.min(63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::dyadic::exp_neg_bounds;
+    use num_bigint::BigInt;
+
+    #[test]
+    fn the_exponential_is_as_near_as_it_says() {
+        for i in 0..20_000_u64 {
+            let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) as u128 * u128::from(i % 60);
+            let (low, high) = exp_neg_bounds(&Dyadic::new(x, -64), 0, 64);
+            let value = BigInt::from(exp_neg(x));
+            assert!(&value + EXP_ERROR >= high && value <= low + EXP_ERROR, "{x}");
+        }
+        assert_eq!(exp_neg(0), u64::MAX);
+        assert_eq!(exp_neg(u128::MAX >> 1), 0);
+    }
+
+    #[test]
+    fn what_remains_after_the_halvings_is_small_and_not_negative() {
+        for i in 0..20_000_i128 {
+            let value = (i - 10_000) * 0x0123_4567_89ab_cdef_0123_4567 + i;
+            let x = Fixed { value, error: 1 };
+            let rest = x.minus_ln2(x.halvings());
+            assert!(rest.value >= -2 && rest.value < (i128::from(LN_2) + (1 << 30)), "{value}");
+        }
+    }
+
+    #[test]
+    fn products_are_rounded_down() {
+        let third = Dyadic::from_f64(1.0 / 3.0);
+        let (mantissa, exponent) = third.parts();
+        for factor in [0_i64, 1, 7, -7, 1 << 40] {
+            let exact = (third.clone() * Dyadic::new(factor, 0)).floor_scaled(64);
+            assert_eq!(BigInt::from(Fixed::product(factor, mantissa, exponent).value), exact);
+        }
+        assert_eq!(Fixed::product(5, 1, -1000).value, 0);
+    }
+}

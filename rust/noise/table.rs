@@ -1,0 +1,273 @@
+//! Exact draws by inverting a cumulative table, one 32-bit word a draw.
+//!
+//! A uniform number is revealed bit by bit: 31 bits first, then 64 at a time. It names a cell as soon as
+//! the interval that it is known to lie in is inside that cell. The table holds the first 31 bits of
+//! every cell's end, rounded down, exactly; a number with other first bits needs no more. The 64 bits
+//! beyond are known to within two units, and where they do not tell, [`Decay::locate`] does.
+
+use num_bigint::BigInt;
+use rand::Rng;
+
+use super::decay::{Decay, Position};
+
+/// How many bits of a uniform number are looked at first.
+const FIRST: u32 = 31;
+/// The largest error of [`End::word`].
+const WORD_ERROR: u64 = 2;
+/// The binary places that weights are computed with.
+const PLACES: u32 = 128;
+/// Weights below this one, in units of `2^-128`, change no word.
+const LEAST_WEIGHT: u128 = 1 << 38;
+/// The mark of a bucket in which several cells end.
+const SEVERAL: u32 = u32::MAX;
+
+/// Where a cell ends: its cumulative probability.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// The first 31 bits, rounded down, exactly.
+    first: u32,
+    /// The first 64 bits, to within [`WORD_ERROR`].
+    word: u64,
+}
+
+/// A cumulative table of a law, with a guide from the leading bits of a number to its cell.
+#[derive(Debug, Clone)]
+pub struct Table {
+    law: Decay,
+    /// The ends of the cells, up to the first that is all ones in 31 bits.
+    ends: Vec<End>,
+    /// For each value of the leading bits: the end in that bucket (or the largest number) in the upper
+    /// half and the cell before it in the lower one; with several ends, that cell and [`SEVERAL`].
+    guide: Vec<u64>,
+    shift: u32,
+}
+
+impl Table {
+    /// Tabulates a law whose weights fall below `2^-90` within about `2^17` values.
+    #[must_use]
+    pub fn new(law: Decay) -> Self {
+        let words = words(&law);
+        let mut ends: Vec<End> = Vec::with_capacity(words.len());
+        let mut exact = None;
+        for (m, &word) in words.iter().enumerate() {
+            let first = match (word.saturating_sub(WORD_ERROR), word.saturating_add(WORD_ERROR)) {
+                (low, high) if low >> 33 == high >> 33 => (word >> 33) as u32,
+                _ => {
+                    let ends = exact.get_or_insert_with(|| law.cumulative(FIRST + 128));
+                    ends.get(m).map_or(0, |(low, _)| u32::try_from(low >> 128_u32).unwrap_or(0))
+                }
+            };
+            ends.push(End { first, word });
+            if first == (1 << FIRST) - 1 {
+                break;
+            }
+        }
+        let shift = FIRST - (ends.len().next_power_of_two().ilog2() + 2).clamp(10, 15);
+        let guide = guide(&ends, shift);
+        Self { law, ends, guide, shift }
+    }
+
+    /// A draw, and a fair bit that is independent of it.
+    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> (u64, bool) {
+        let word = rng.next_u32();
+        self.quick(word).unwrap_or_else(|| (self.search(rng, word >> 1), word & 1 == 1))
+    }
+
+    /// The draw that a first word decides alone, as nearly all do.
+    #[inline(always)]
+    pub fn quick(&self, word: u32) -> Option<(u64, bool)> {
+        let first = word >> 1;
+        let bucket = self.guide[(first >> self.shift) as usize];
+        let (end, cell) = ((bucket >> 32) as u32, bucket as u32);
+        let cell = match cell {
+            SEVERAL => self.scan(end as usize, first)?,
+            _ if first == end => return None,
+            _ => u64::from(cell) + u64::from(first > end),
+        };
+        Some((cell, word & 1 == 1))
+    }
+
+    /// How many cells the table holds.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// The cell of a number by looking at the ends one after the other, unless it has the bits of one.
+    #[inline(never)]
+    fn scan(&self, from: usize, first: u32) -> Option<u64> {
+        let passed = self.ends[from..].iter().take_while(|end| end.first < first).count() + from;
+        self.ends.get(passed).is_none_or(|end| end.first != first).then_some(passed as u64)
+    }
+
+    /// The cell of a number whose first bits are those of an end.
+    #[cold]
+    fn search<R: Rng + ?Sized>(&self, rng: &mut R, first: u32) -> u64 {
+        let passed = self.ends.partition_point(|end| end.first < first);
+        let same = self.ends[passed..].iter().take_while(|end| end.first == first);
+        let more = rng.next_u64();
+        // The first 64 of the 95 bits.
+        let word = u64::from(first) << 33 | more >> FIRST;
+        let mut cell = passed as u64;
+        for end in same {
+            if word > end.word.saturating_add(WORD_ERROR) {
+                cell += 1;
+            } else if word < end.word.saturating_sub(WORD_ERROR) {
+                return cell;
+            } else {
+                return self.locate(rng, first, more);
+            }
+        }
+        if first == (1 << FIRST) - 1 && self.law.limit != Some(cell) {
+            return self.locate(rng, first, more);
+        }
+        cell
+    }
+
+    /// The cell by exact arithmetic, with as many further words as it takes.
+    fn locate<R: Rng + ?Sized>(&self, rng: &mut R, first: u32, more: u64) -> u64 {
+        let mut prefix = (BigInt::from(first) << 64) + more;
+        let mut bits = FIRST + 64;
+        loop {
+            match self.law.locate(&prefix, bits) {
+                Position::Cell(cell) => return cell,
+                Position::Undecided => {
+                    prefix = (prefix << 64) + rng.next_u64();
+                    bits += 64;
+                }
+            }
+        }
+    }
+}
+
+/// The cumulative probabilities of a law in units of `2^-64`, to within [`WORD_ERROR`], until they are
+/// within `2^-32` of one or the last value is reached (which has no end).
+///
+/// As [`Decay::cumulative`], in integers of 128 bits: weight `m` is at most `4 (m + 1)²` units of
+/// `2^-128` too small. Summed up in units of `2^-96`, with what [`LEAST_WEIGHT`] cuts off, the error stays
+/// below `2^-75` for `2^17` values.
+fn words(law: &Decay) -> Vec<u64> {
+    let (ratio, shrink) = law.ratios(PLACES);
+    let unit = |number: BigInt| u128::try_from(number).unwrap_or(u128::MAX);
+    let (mut ratio, shrink) = (unit(ratio), unit(shrink));
+    let mut weight = u128::MAX;
+    let mut sums: Vec<u128> = Vec::new();
+    let mut sum = 0_u128;
+    loop {
+        let m = sums.len() as u64;
+        sum += if law.mirrored && m > 0 { weight >> 31 } else { weight >> 32 };
+        sums.push(sum);
+        if law.limit == Some(m) {
+            sums.pop();
+            break;
+        }
+        weight = high_product(weight, ratio);
+        ratio = high_product(ratio, shrink);
+        if weight < LEAST_WEIGHT {
+            break;
+        }
+    }
+    // 2^(127 + 96) / Z, where Z is at least one.
+    let inverse = unit((BigInt::from(1) << 223) / sum);
+    let mut words = Vec::with_capacity(sums.len());
+    for sum in sums {
+        let word = (high_product(sum, inverse) >> 31).min(u128::from(u64::MAX)) as u64;
+        words.push(word);
+        if word > u64::MAX - (1 << 32) {
+            break;
+        }
+    }
+    words
+}
+
+/// The upper half of a product of 256 bits.
+fn high_product(a: u128, b: u128) -> u128 {
+    const LOW: u128 = u64::MAX as u128;
+    let (a_high, a_low, b_high, b_low) = (a >> 64, a & LOW, b >> 64, b & LOW);
+    let middle = ((a_low * b_low) >> 64) + ((a_high * b_low) & LOW) + ((a_low * b_high) & LOW);
+    a_high * b_high + ((a_high * b_low) >> 64) + ((a_low * b_high) >> 64) + (middle >> 64)
+}
+
+/// See [`Table::guide`].
+fn guide(ends: &[End], shift: u32) -> Vec<u64> {
+    let mut cell = 0_usize;
+    let mut guide = Vec::with_capacity(1 << (FIRST - shift));
+    for bucket in 0..1_u32 << (FIRST - shift) {
+        let inside = ends[cell..].iter().take_while(|end| end.first >> shift == bucket).count();
+        let (end, before) = match inside {
+            0 => (u32::MAX, cell as u32),
+            1 => (ends[cell].first, cell as u32),
+            _ => (cell as u32, SEVERAL),
+        };
+        guide.push(u64::from(end) << 32 | u64::from(before));
+        cell += inside;
+    }
+    guide
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::dyadic::Dyadic;
+    use crate::rng::SecureRng;
+
+    fn law(coefficient: f64, square: bool, limit: Option<u64>, mirrored: bool) -> Decay {
+        Decay { coefficient: Dyadic::from_f64(coefficient), square, limit, mirrored }
+    }
+
+    #[test]
+    fn words_are_the_cumulative_probabilities() {
+        for law in [
+            law(0.01, true, None, true),
+            law(0.003, false, None, false),
+            law(0.1, false, Some(30), true),
+            law(2e-5, true, None, true),
+            law(700.0, true, None, true),
+        ] {
+            let exact = law.cumulative(64);
+            let words = words(&law);
+            assert!(!words.is_empty());
+            for (word, (low, high)) in words.into_iter().zip(exact) {
+                assert!(BigInt::from(word) + WORD_ERROR >= high);
+                assert!(BigInt::from(word) <= low + WORD_ERROR);
+            }
+        }
+    }
+
+    #[test]
+    fn products_keep_their_upper_half() {
+        for (a, b) in
+            [(u128::MAX, u128::MAX), (1 << 127, 3), (0x1234 << 90 | 77, 0x9876 << 60 | 55)]
+        {
+            let exact = (BigInt::from(a) * BigInt::from(b)) >> 128;
+            assert_eq!(BigInt::from(high_product(a, b)), exact);
+        }
+    }
+
+    #[test]
+    fn every_way_to_a_cell_agrees_with_exact_arithmetic() {
+        for law in [
+            law(0.02, true, None, true),
+            law(0.4, false, Some(5), true),
+            law(900.0, true, None, true),
+        ] {
+            let table = Table::new(law.clone());
+            let edges = table.ends.iter().map(|end| end.first);
+            let near =
+                edges.flat_map(|e| [e.saturating_sub(1), e, e + 1]).filter(|e| e >> FIRST == 0);
+            for first in near.chain([0, (1 << FIRST) - 1]) {
+                for more in [0_u64, 1 << 40, u64::MAX / 3, u64::MAX - 5] {
+                    let script = [first << 1, more as u32, (more >> 32) as u32, 9, 9];
+                    let (cell, bit) = table.sample(&mut SecureRng::scripted(&script));
+                    let exact = match law.locate(&BigInt::from(first), FIRST) {
+                        Position::Cell(cell) => cell,
+                        Position::Undecided => {
+                            table.locate(&mut SecureRng::scripted(&script[3..]), first, more)
+                        }
+                    };
+                    assert_eq!((cell, bit), (exact, false));
+                }
+            }
+        }
+    }
+}

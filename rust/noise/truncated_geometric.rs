@@ -1,0 +1,51 @@
+//! The truncated symmetric geometric law, `P[x] ∝ exp(-γ |x|)` for `|x| <= bound`, with `γ = 1/scale`
+//! rounded down (Desfontaines et al. 2020, Definition 6).
+
+use rand::Rng;
+use rand_distr::Distribution;
+
+use super::decay::Decay;
+use super::discrete_laplace::exponential;
+use super::magnitude::Magnitude;
+use crate::error::{Error, Result};
+use crate::rng::SecureRng;
+
+/// Bounded integer noise: what is noisier than `bound` came from a count above zero.
+#[derive(Debug, Clone)]
+pub struct TruncatedGeometric(Magnitude);
+
+impl TruncatedGeometric {
+    /// The largest bound.
+    pub const BOUND_LIMIT: i64 = 1 << 52;
+
+    /// Noise of this scale or a hair more, between `-bound` and `bound`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the scale is not in [`super::discrete_laplace::SCALE_RANGE`] or the
+    /// bound not between 0 and [`Self::BOUND_LIMIT`].
+    pub fn new(scale: f64, bound: i64) -> Result<Self> {
+        match u64::try_from(bound) {
+            Ok(limit) if bound <= Self::BOUND_LIMIT => {
+                Ok(Self(exponential(scale, Some(limit), true)?))
+            }
+            _ => Err(Error::Parameter("bound must lie between 0 and 2^52")),
+        }
+    }
+
+    /// Fills `out` with what as many samples would be, faster.
+    pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
+        self.0.fill(rng, out);
+    }
+
+    /// The law of the magnitude.
+    #[must_use]
+    pub fn law(&self) -> &Decay {
+        self.0.law()
+    }
+}
+
+impl Distribution<i64> for TruncatedGeometric {
+    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
+        self.0.sample(rng)
+    }
+}
