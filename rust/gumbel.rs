@@ -8,85 +8,42 @@
 //! `weight_i / envelope_i` accepts. The accepted candidate has exactly the law wanted; about two walks
 //! are needed, and a walk and a change of one candidate cost `O(log k)`.
 
-#![deny(clippy::float_arithmetic)]
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use rand::Rng;
 
-use crate::error::{Error, Result};
-use crate::noise::{Dyadic, Fixed, bernoulli_exp};
+use crate::error::Result;
+use crate::noise::bernoulli_exp;
+use crate::scores::{Choice, Scores};
 
 /// Candidates with integer scores, and the stop element with a score of its own.
 pub struct Candidates {
-    gamma: Dyadic,
-    /// The mantissa and the exponent of γ.
-    rate: (u64, i64),
-    offset: Dyadic,
-    fixed_offset: Fixed,
-    reference: i64,
-    counts: Vec<i64>,
-    bottom: i64,
+    scores: Scores,
     tree: Vec<Weight>,
     leaves: usize,
 }
 
-/// What a draw selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
-    /// The candidate in this slot.
-    Slot(usize),
-    /// The stop element ⊥.
-    Bottom,
-}
-
 impl Candidates {
-    /// The largest count, more users than there are people. With [`Self::GAMMA_LIMIT`] it keeps every
-    /// score below `2^45`, within what [`Fixed`] holds.
-    pub const COUNT_LIMIT: i64 = 1 << 35;
-    /// The largest γ; see [`Self::COUNT_LIMIT`].
-    pub const GAMMA_LIMIT: f64 = 1024.0;
-
-    /// Slots with scores `gamma * counts[i]`, those with a count of zero being empty, and ⊥ with score
-    /// `gamma * bottom + offset`. Scores are measured from `reference`, which changes no law.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] where `gamma`, `offset` or a count is out of range.
-    pub fn new(
-        counts: &[i64],
-        reference: i64,
-        gamma: f64,
-        bottom: i64,
-        offset: f64,
-    ) -> Result<Self> {
-        if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && (-1e9..=1e9).contains(&offset)) {
-            return Err(Error::Parameter("gamma or offset of a selection is out of range"));
-        }
-        let legal = 0..=Self::COUNT_LIMIT;
-        if ![reference, bottom].iter().chain(counts).all(|c| legal.contains(c)) {
-            return Err(Error::Parameter("counts must lie between 0 and 2^35"));
-        }
-        let leaves = (counts.len() + 1).next_power_of_two();
-        let tree = vec![Weight::ZERO; 2 * leaves];
-        let counts = counts.to_vec();
-        let (gamma, offset) = (Dyadic::from_f64(gamma), Dyadic::from_f64(offset));
-        let (rate, fixed_offset) = (gamma.parts(), Fixed::from(&offset));
-        let mut new =
-            Self { gamma, rate, offset, fixed_offset, reference, counts, bottom, tree, leaves };
-        for slot in 0..=new.counts.len() {
+    /// The candidates of these scores.
+    #[must_use]
+    pub fn new(scores: Scores) -> Self {
+        let leaves = scores.slots().next_power_of_two();
+        let mut new = Self { tree: vec![Weight::ZERO; 2 * leaves], leaves, scores };
+        for slot in 0..new.scores.slots() {
             new.tree[leaves + slot] = new.envelope(slot);
         }
         for node in (1..leaves).rev() {
             new.tree[node] = new.tree[2 * node].plus(new.tree[2 * node + 1]);
         }
-        Ok(new)
+        new
     }
 
     /// Puts another candidate into a slot (0 empties it) and sets the count that ⊥ is measured from.
     ///
-    /// Both must lie between 0 and [`Self::COUNT_LIMIT`].
+    /// Both must lie between 0 and [`Scores::COUNT_LIMIT`].
     pub fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
-        self.counts[slot] = count;
-        self.bottom = bottom;
-        for slot in [slot, self.counts.len()] {
+        self.scores.replace(slot, count, bottom);
+        for slot in [slot, self.scores.slots() - 1] {
             let mut node = self.leaves + slot;
             self.tree[node] = self.envelope(slot);
             while node > 1 {
@@ -100,13 +57,32 @@ impl Candidates {
     pub fn select<R: Rng + ?Sized>(&self, rng: &mut R) -> Choice {
         loop {
             let Some(slot) = self.walk(rng) else { continue };
-            let exponent = self.exponent(slot);
+            let exponent = self.scores.exponent(slot);
             let halvings = exponent.halvings();
             let rest = exponent.minus_ln2(halvings);
-            if bernoulli_exp(rng, rest, || (self.exact_exponent(slot), halvings)) {
-                return if slot == self.counts.len() { Choice::Bottom } else { Choice::Slot(slot) };
+            if bernoulli_exp(rng, rest, || (self.scores.exact_exponent(slot), halvings)) {
+                return self.scores.choice(slot);
             }
         }
+    }
+
+    /// Up to `k` candidates without replacement, in the order of their selection, by the law of
+    /// Plackett and Luce; ⊥ ends the list: whether it did comes second.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Parameter`] where `k` is zero.
+    pub fn peel<R: Rng + ?Sized>(mut self, k: usize, rng: &mut R) -> Result<(Vec<usize>, bool)> {
+        if k == 0 {
+            return Err(crate::error::Error::Parameter("k must be at least 1"));
+        }
+        let mut selected = Vec::new();
+        while selected.len() < k {
+            let Choice::Slot(slot) = self.select(rng) else { return Ok((selected, true)) };
+            selected.push(slot);
+            let bottom = self.scores.bottom();
+            self.replace(slot, 0, bottom);
+        }
+        Ok((selected, false))
     }
 
     /// From the root to a leaf, or to nowhere with the probability that rounding up has added.
@@ -123,28 +99,12 @@ impl Candidates {
         Some(node - self.leaves)
     }
 
-    /// `x` of the weight `exp(-x)` of a slot.
-    fn exponent(&self, slot: usize) -> Fixed {
-        let bottom = slot == self.counts.len();
-        let count = if bottom { self.bottom } else { self.counts[slot] };
-        let score = Fixed::product(self.reference - count, self.rate.0, self.rate.1);
-        if bottom { score.minus(self.fixed_offset) } else { score }
-    }
-
-    /// The same without an error.
-    fn exact_exponent(&self, slot: usize) -> Dyadic {
-        let bottom = slot == self.counts.len();
-        let count = if bottom { self.bottom } else { self.counts[slot] };
-        let score = self.gamma.clone() * Dyadic::new(self.reference - count, 0);
-        if bottom { score - self.offset.clone() } else { score }
-    }
-
     /// The least power of two that is not below the weight for certain, give or take rounding.
     fn envelope(&self, slot: usize) -> Weight {
-        if slot < self.counts.len() && self.counts[slot] == 0 {
+        if self.scores.is_empty(slot) {
             return Weight::ZERO;
         }
-        Weight { mantissa: 1 << 63, exponent: -63 - self.exponent(slot).halvings() }
+        Weight { mantissa: 1 << 63, exponent: -63 - self.scores.exponent(slot).halvings() }
     }
 }
 
@@ -266,6 +226,16 @@ mod tests {
     use super::*;
     use crate::rng::SecureRng;
 
+    fn candidates(
+        counts: &[i64],
+        reference: i64,
+        gamma: f64,
+        bottom: i64,
+        offset: f64,
+    ) -> Candidates {
+        Candidates::new(Scores::new(counts, reference, gamma, bottom, offset).unwrap())
+    }
+
     #[test]
     fn sums_are_rounded_up_and_never_by_more_than_a_unit() {
         let one = Weight { mantissa: 1 << 63, exponent: -63 };
@@ -292,7 +262,7 @@ mod tests {
     fn draws_follow_the_exponential_mechanism() {
         // theory: h = {5, 3, 1}, ε = 1, k̄ = 2, T = 3.995732273554; the last digits are not tested.
         let (draws, mut seen) = (400_000, [0_u32; 3]);
-        let candidates = Candidates::new(&[5, 3], 5, 1.0, 1, 3.995_732_273_554).unwrap();
+        let candidates = candidates(&[5, 3], 5, 1.0, 1, 3.995_732_273_554);
         let mut rng = SecureRng::seeded(3);
         for _ in 0..draws {
             match candidates.select(&mut rng) {
@@ -309,18 +279,17 @@ mod tests {
 
     #[test]
     fn a_changed_tree_is_the_tree_of_the_changed_counts() {
-        let mut changed = Candidates::new(&[90, 70, 40, 3], 90, 0.3, 2, 9.5).unwrap();
+        let mut changed = candidates(&[90, 70, 40, 3], 90, 0.3, 2, 9.5);
         changed.replace(0, 2, 1);
         changed.replace(2, 0, 0);
-        let fresh = Candidates::new(&[2, 70, 0, 3], 90, 0.3, 0, 9.5).unwrap();
+        let fresh = candidates(&[2, 70, 0, 3], 90, 0.3, 0, 9.5);
         assert_eq!(changed.tree, fresh.tree);
     }
 
     #[test]
     fn far_apart_scores_neither_overflow_nor_stall() {
-        let limit = Candidates::COUNT_LIMIT;
-        let mut candidates =
-            Candidates::new(&[limit, 1, 7], limit, Candidates::GAMMA_LIMIT, 0, 40.0).unwrap();
+        let limit = Scores::COUNT_LIMIT;
+        let mut candidates = candidates(&[limit, 1, 7], limit, Scores::GAMMA_LIMIT, 0, 40.0);
         let mut rng = SecureRng::seeded(2);
         assert_eq!(candidates.select(&mut rng), Choice::Slot(0));
         candidates.replace(0, 0, 0);
@@ -332,17 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused() {
-        for (counts, gamma, bottom, offset) in [
-            (vec![1], 0.0, 0, 1.0),
-            (vec![1], f64::NAN, 0, 1.0),
-            (vec![1], 2048.0, 0, 1.0),
-            (vec![-1], 1.0, 0, 1.0),
-            (vec![i64::MAX], 1.0, 0, 1.0),
-            (vec![1], 1.0, -1, 1.0),
-            (vec![1], 1.0, 0, f64::INFINITY),
-        ] {
-            assert!(Candidates::new(&counts, 1, gamma, bottom, offset).is_err());
-        }
+    fn peeling_ends_after_k_or_at_the_stop_element() {
+        let mut rng = SecureRng::seeded(4);
+        let all = candidates(&[900, 500, 100], 900, 1.0, 0, 1.0).peel(3, &mut rng);
+        assert_eq!(all, Ok((vec![0, 1, 2], false)));
+        let some = candidates(&[900, 500, 100], 900, 1.0, 0, 300.0).peel(3, &mut rng);
+        assert_eq!(some, Ok((vec![0, 1], true)));
+        let nothing = candidates(&[], 0, 1.0, 0, 1.0).peel(1, &mut rng);
+        assert_eq!(nothing, Ok((vec![], true)));
+        assert!(candidates(&[], 0, 1.0, 0, 1.0).peel(0, &mut rng).is_err());
     }
 }

@@ -8,7 +8,9 @@
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
-//! gumbel price_list            counts and prices -> which row is chosen -> a whole release
+//! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
+//! threshold price_list         counts and prices -> a whole release
+//! scores                       counts, a rate and the stop element
 //! noise                        exact integer samplers, one distribution a file
 //! rng                          one fresh ChaCha20 per release
 //! error                        what a kernel refuses
@@ -26,10 +28,14 @@ pub mod interner;
 pub mod labels;
 pub mod noise;
 pub mod pairs;
+pub mod permute_and_flip;
 pub mod price_list;
+pub mod real_gumbel;
 pub mod rng;
+pub mod scores;
 pub mod shelf;
 pub mod store;
+pub mod threshold;
 pub mod top;
 pub mod worker;
 

@@ -5,8 +5,9 @@ use rand::Rng;
 use rand_distr::Distribution;
 
 use crate::error::{Error, Result};
-use crate::gumbel::{Candidates, Choice};
+use crate::gumbel::Candidates;
 use crate::noise::DiscreteGaussian;
+use crate::scores::{Choice, Scores};
 
 /// One line of the price list: the scales of a call and what it costs, in units of `2^-64`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,8 +91,9 @@ pub fn price_list<R: Rng + ?Sized>(
         let row_count = |row: usize| counts.get(row).copied().unwrap_or(0);
         let shown: Vec<i64> = slots.iter().map(|&row| row_count(row)).collect();
         let reference = shown.iter().copied().max().unwrap_or(0);
-        let mut candidates =
-            Candidates::new(&shown, reference, level.gamma, row_count(next), level.offset)?;
+        let bottom = row_count(next);
+        let scores = Scores::new(&shown, reference, level.gamma, bottom, level.offset)?;
+        let mut candidates = Candidates::new(scores);
         loop {
             if sale.calls == purse.calls || sale.spent + dearest > purse.budget {
                 return Ok(sale);

@@ -97,7 +97,7 @@ impl SecureRng {
     }
 
     /// The next 32 bits.
-    #[inline(always)]
+    #[inline]
     fn word(&mut self) -> u32 {
         if self.position == BUFFER {
             self.refill();
@@ -126,13 +126,13 @@ impl ZeroizeOnDrop for SecureRng {}
 impl TryRng for SecureRng {
     type Error = Infallible;
 
-    #[inline(always)]
+    #[inline]
     fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
         Ok(self.word())
     }
 
     /// Two words, the lower half first.
-    #[inline(always)]
+    #[inline]
     fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
         let low = u64::from(self.word());
         Ok(low | u64::from(self.word()) << 32)

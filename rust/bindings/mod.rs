@@ -2,6 +2,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod count;
+mod noise;
 mod price_list;
 mod rng;
 mod stream;
@@ -17,6 +18,9 @@ use crate::error::Error;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<rng::PyRng>()?;
+    module.add_class::<noise::PyNoise>()?;
+    module.add_class::<noise::PyThreshold>()?;
+    module.add_class::<noise::PyRealGumbel>()?;
     count::register(module)?;
     price_list::register(module)?;
     table::register(module)?;

@@ -25,7 +25,7 @@ impl Prefix {
 
     /// The upper `bits` bits of a word, at least one.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub fn new(word: u64, bits: u32) -> Self {
         Self { word: word & !(u64::MAX >> 1 >> (bits - 1)), bits }
     }
@@ -38,7 +38,7 @@ impl Prefix {
 
     /// The largest value that the number lies at or above, in the same units: one less than its end.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub fn last(self) -> u64 {
         self.word | (u64::MAX >> 1 >> (self.bits - 1))
     }
@@ -144,6 +144,17 @@ pub fn bernoulli<R: Rng + ?Sized>(rng: &mut R, p: f64) -> Result<bool> {
             (low, high)
         })
     }))
+}
+
+/// A uniform integer below `n`, which must be above zero: bits are drawn until they are below it.
+pub fn uniform_below<R: Rng + ?Sized>(rng: &mut R, n: u64) -> u64 {
+    let mask = u64::MAX >> (n | 1).leading_zeros();
+    loop {
+        let draw = rng.next_u64() & mask;
+        if draw < n {
+            return draw;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -66,29 +66,36 @@ impl Decay {
         (1 - z.log2_floor()).max(1) as u32
     }
 
-    /// Lower bounds of the weights in units of `2^-places`, until what follows is below one unit or the
-    /// limit is reached; and an upper bound of what is missing from their sum.
+    /// Lower bounds of the weights in units of `2^-places` from that of `start` up, which is one, until what
+    /// follows is below one unit or the limit is reached; and an upper bound of what is missing from their
+    /// sum.
     ///
-    /// Weight `m` is at most `4 (m + 1)²` units too small: each ratio loses three units a step, each
+    /// Weight `i` is at most `4 (i + 1)²` units too small: each ratio loses three units a step, each
     /// weight what its ratio has lost and one more.
-    fn weights(&self, places: u32) -> (Vec<BigInt>, BigInt) {
-        let (mut ratio, shrink) = self.ratios(places);
+    #[must_use]
+    pub fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
+        let (first, shrink) = self.ratios(places);
+        let mut ratio = match start {
+            0 => first,
+            // w(m + 1) / w(m) with squares is exp(-c (2m + 1)).
+            m => {
+                exp_neg_bounds(&self.exponent(if self.square { 2 * m + 1 } else { 1 }), 0, places).0
+            }
+        };
         let mut weight = BigInt::from(1) << places;
         let mut weights = Vec::new();
         loop {
-            let m = weights.len() as u64;
-            let factor = 1 + u32::from(self.mirrored && m > 0);
-            weights.push(&weight * factor);
-            let lost = BigInt::from(8) * BigInt::from(m + 1).pow(3);
-            if self.limit == Some(m) {
+            let i = weights.len() as u64;
+            weights.push(weight.clone());
+            let lost = BigInt::from(4) * BigInt::from(i + 1).pow(3);
+            if self.limit == Some(start + i) {
                 return (weights, lost);
             }
             weight = (weight * &ratio) >> places;
             ratio = (ratio * &shrink) >> places;
-            let next =
-                (&weight + BigInt::from(4) * BigInt::from(m + 2).pow(2)) << (1 + self.tail_bits(m));
             if weight.bits() <= 1 {
-                return (weights, lost + next);
+                let next = &weight + BigInt::from(4) * BigInt::from(i + 2).pow(2);
+                return (weights, lost + (next << (1 + self.tail_bits(start + i))));
             }
         }
     }
@@ -98,7 +105,11 @@ impl Decay {
     pub fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
         // Weights are lost in units that are multiplied by m³ and by the tail: 64 + 64 bits hold them.
         let places = bits + 128;
-        let (weights, missing) = self.weights(places);
+        let (mut weights, mut missing) = self.weights_from(0, places);
+        if self.mirrored {
+            weights.iter_mut().skip(1).for_each(|weight| *weight *= 2);
+            missing *= 2;
+        }
         let least: BigInt = weights.iter().sum();
         let most = &least + &missing;
         let mut sum = BigInt::ZERO;

@@ -2,14 +2,10 @@
 //!
 //! Its tail is `P[X >= m] = a^m / (1 + a)` for `m >= 0`, with `a = exp(-γ)`.
 
-use rand::Rng;
-use rand_distr::Distribution;
-
 use super::decay::Decay;
 use super::dyadic::Dyadic;
-use super::magnitude::{Magnitude, scale_bits};
+use super::sampler::{Sampler, integer_law, scale_bits};
 use crate::error::Result;
-use crate::rng::SecureRng;
 
 /// The range of scales of the laws that decay like `exp(-|x| / scale)`.
 pub const SCALE_RANGE: (f64, f64) = (1.0 / (1 << 20) as f64, (1_u64 << 45) as f64);
@@ -17,7 +13,7 @@ pub(super) const SCALE_MESSAGE: &str = "scale must lie between 2^-20 and 2^45";
 
 /// Integer noise with the tails of a Laplace law, also called two-sided geometric.
 #[derive(Debug, Clone)]
-pub struct DiscreteLaplace(Magnitude);
+pub struct DiscreteLaplace(Sampler);
 
 impl DiscreteLaplace {
     /// Noise of this scale or a hair more.
@@ -27,28 +23,13 @@ impl DiscreteLaplace {
     pub fn new(scale: f64) -> Result<Self> {
         Ok(Self(exponential(scale, None, true)?))
     }
-
-    /// Fills `out` with what as many samples would be, faster.
-    pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
-        self.0.fill(rng, out);
-    }
-
-    /// The law of the magnitude.
-    #[must_use]
-    pub fn law(&self) -> &Decay {
-        self.0.law()
-    }
 }
 
 /// A law that decays like `exp(-m / scale)`.
-pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Magnitude> {
+pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Sampler> {
     let bits = scale_bits(scale, SCALE_RANGE, SCALE_MESSAGE)?;
     let coefficient = Dyadic::from_f64(scale).reciprocal();
-    Ok(Magnitude::new(Decay { coefficient, square: false, limit, mirrored }, bits))
+    Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored }, bits))
 }
 
-impl Distribution<i64> for DiscreteLaplace {
-    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
-        self.0.sample(rng)
-    }
-}
+integer_law!(DiscreteLaplace);

@@ -175,6 +175,26 @@ fn ln2_scaled(precision: i64) -> BigInt {
     sum
 }
 
+/// Integers `low <= π 2^places <= high`, by Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.
+#[must_use]
+pub fn pi_bounds(places: u32) -> (BigInt, BigInt) {
+    let guard = 32;
+    let one = BigInt::from(1) << (places + guard);
+    let atan = |n: u32| {
+        let (mut power, mut sum, mut k) = (&one / n, BigInt::ZERO, 1_i64);
+        while power.sign() == Sign::Plus {
+            sum += &power / k;
+            power /= n * n;
+            k = if k > 0 { -(k + 2) } else { 2 - k };
+        }
+        sum
+    };
+    // Each of the fewer than 2^16 terms errs by two units at most, times twenty.
+    let pi = (atan(5) << 4) - (atan(239) << 2);
+    let error = BigInt::from(1) << 24;
+    ((&pi - &error) >> guard, ((pi + error) >> guard) + 1)
+}
+
 /// The series of `exp(-y)`, where `y` and the sum carry `precision` fractional bits and `0 <= y < 1`.
 fn exp_neg_series(y: &BigInt, precision: i64) -> BigInt {
     let mut term = BigInt::from(1) << precision.unsigned_abs();
@@ -226,6 +246,14 @@ mod tests {
         let (low, high) = exp_neg_bounds(&Dyadic::new(1, 0), 0, 128);
         let truth = "125182886983370532117250726298150828301".parse::<BigInt>().unwrap();
         assert!(low <= truth && truth <= high && &high - &low <= BigInt::from(2));
+    }
+
+    #[test]
+    fn the_first_digits_of_pi_are_right() {
+        // floor(2^128 π), from the hexadecimal expansion of π.
+        let truth = "1069028584064966747859680373161870783300".parse::<BigInt>().unwrap();
+        let (low, high) = pi_bounds(128);
+        assert!(low <= truth && truth <= high && high - low <= BigInt::from(2));
     }
 
     #[test]

@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_exponential_is_as_near_as_it_says() {
         for i in 0..20_000_u64 {
-            let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) as u128 * u128::from(i % 60);
+            let x = u128::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(i % 60);
             let (low, high) = exp_neg_bounds(&Dyadic::new(x, -64), 0, 64);
             let value = BigInt::from(exp_neg(x));
             assert!(&value + EXP_ERROR >= high && value <= low + EXP_ERROR, "{x}");

@@ -74,7 +74,8 @@ impl Table {
     }
 
     /// The draw that a first word decides alone, as nearly all do.
-    #[inline(always)]
+    #[must_use]
+    #[inline]
     pub fn quick(&self, word: u32) -> Option<(u64, bool)> {
         let first = word >> 1;
         let bucket = self.guide[(first >> self.shift) as usize];
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn products_keep_their_upper_half() {
         for (a, b) in
-            [(u128::MAX, u128::MAX), (1 << 127, 3), (0x1234 << 90 | 77, 0x9876 << 60 | 55)]
+            [(u128::MAX, u128::MAX), (1 << 127, 3), (0x1234 << 90 | 0x77, 0x9876 << 60 | 0x55)]
         {
             let exact = (BigInt::from(a) * BigInt::from(b)) >> 128;
             assert_eq!(BigInt::from(high_product(a, b)), exact);

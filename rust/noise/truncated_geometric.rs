@@ -1,18 +1,13 @@
 //! The truncated symmetric geometric law, `P[x] ∝ exp(-γ |x|)` for `|x| <= bound`, with `γ = 1/scale`
 //! rounded down (Desfontaines et al. 2020, Definition 6).
 
-use rand::Rng;
-use rand_distr::Distribution;
-
-use super::decay::Decay;
 use super::discrete_laplace::exponential;
-use super::magnitude::Magnitude;
+use super::sampler::{Sampler, integer_law};
 use crate::error::{Error, Result};
-use crate::rng::SecureRng;
 
 /// Bounded integer noise: what is noisier than `bound` came from a count above zero.
 #[derive(Debug, Clone)]
-pub struct TruncatedGeometric(Magnitude);
+pub struct TruncatedGeometric(Sampler);
 
 impl TruncatedGeometric {
     /// The largest bound.
@@ -31,21 +26,6 @@ impl TruncatedGeometric {
             _ => Err(Error::Parameter("bound must lie between 0 and 2^52")),
         }
     }
-
-    /// Fills `out` with what as many samples would be, faster.
-    pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
-        self.0.fill(rng, out);
-    }
-
-    /// The law of the magnitude.
-    #[must_use]
-    pub fn law(&self) -> &Decay {
-        self.0.law()
-    }
 }
 
-impl Distribution<i64> for TruncatedGeometric {
-    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
-        self.0.sample(rng)
-    }
-}
+integer_law!(TruncatedGeometric);

@@ -6,6 +6,7 @@
 //! scale, so that about 99 of 100 are accepted.
 
 use rand::Rng;
+use rand_distr::Distribution;
 
 use super::bernoulli::{Prefix, bernoulli_exp_from};
 use super::decay::Decay;
@@ -24,7 +25,7 @@ const NARROW: u32 = 16;
 
 /// A sampler of a law over the integers from zero, or of its mirror image on both sides of zero.
 #[derive(Debug, Clone)]
-pub struct Magnitude {
+pub struct Sampler {
     law: Decay,
     table: Table,
     blocks: Option<Blocks>,
@@ -46,7 +47,7 @@ struct Blocks {
     limit: u64,
 }
 
-impl Magnitude {
+impl Sampler {
     /// A sampler of a law that falls by `e` over `2^scale_bits` to `2^(scale_bits + 1)` values from zero.
     #[must_use]
     pub fn new(law: Decay, scale_bits: u32) -> Self {
@@ -85,7 +86,7 @@ impl Magnitude {
     }
 
     /// A draw; negative ones only of a mirrored law.
-    pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
+    fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let Some(blocks) = &self.blocks else { return self.signed(self.table.sample(rng)) };
         loop {
             let (block, negative) = self.table.sample(rng);
@@ -101,7 +102,7 @@ impl Magnitude {
         }
     }
 
-    /// Fills `out` with what as many calls of [`Self::sample`] would draw.
+    /// Fills `out` with what as many samples would draw.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
         let mut filled = 0;
         while filled < out.len() {
@@ -125,7 +126,7 @@ impl Magnitude {
             rng.skip(bytes);
             filled += drawn;
             if let Some(slot) = out.get_mut(filled) {
-                *slot = self.sample(rng);
+                *slot = self.draw(rng);
                 filled += 1;
             }
         }
@@ -133,7 +134,7 @@ impl Magnitude {
 
     /// Draws from words that are already there until one of the draws needs more: how many were drawn, and
     /// from how many bytes.
-    #[inline(always)]
+    #[inline]
     fn quick<const N: usize>(
         &self,
         bytes: &[u8],
@@ -150,7 +151,7 @@ impl Magnitude {
     }
 
     /// The draw that needs neither a further word nor the exponent of its place.
-    #[inline(always)]
+    #[inline]
     fn quick_block(
         &self,
         blocks: &Blocks,
@@ -166,7 +167,7 @@ impl Magnitude {
     }
 
     /// The value with its sign, by two's complement: no processor could predict a branch.
-    #[inline(always)]
+    #[inline]
     fn signed(&self, (magnitude, negative): (u64, bool)) -> i64 {
         let sign = -i64::from(negative & self.law.mirrored);
         (magnitude as i64 ^ sign).wrapping_sub(sign)
@@ -174,7 +175,7 @@ impl Magnitude {
 
     /// A place in a block from the upper `width` bits of a word: their lower end is the place, the rest
     /// begins the coin.
-    #[inline(always)]
+    #[inline]
     fn trial(&self, blocks: &Blocks, block: u64, negative: bool, word: u64, width: u32) -> Trial {
         // Values lie far below 2^62: nothing here can wrap.
         let place = blocks.place(word, width);
@@ -219,7 +220,7 @@ struct Trial {
 
 impl Trial {
     /// Whether the coin lies below `1 - y`, as nearly all do, and so below `exp(-y)`.
-    #[inline(always)]
+    #[inline]
     fn likely(&self) -> bool {
         self.coin.last() <= !self.exponent
     }
@@ -227,19 +228,25 @@ impl Trial {
 
 impl Blocks {
     /// The lower end of the upper `width` bits of a word.
-    #[inline(always)]
+    #[inline]
     fn place(&self, word: u64, width: u32) -> u64 {
         (word >> (64 - width)) & !u64::MAX.wrapping_shl(self.bits)
     }
 
     /// A multiple of the law's coefficient in units of `2^-64`, rounded up.
-    #[inline(always)]
+    #[inline]
     fn exponent(&self, factor: u64) -> u64 {
         if factor > self.most {
             return u64::MAX;
         }
         let product = u128::from(factor.wrapping_shl(self.up)) * u128::from(self.mantissa);
         ((product >> 64) as u64).saturating_add(2)
+    }
+}
+
+impl Distribution<i64> for Sampler {
+    fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
+        self.draw(rng)
     }
 }
 
@@ -254,3 +261,21 @@ pub fn scale_bits(scale: f64, range: (f64, f64), message: &'static str) -> Resul
         Err(Error::Parameter(message))
     }
 }
+
+/// What every law over the integers offers, as a type around its [`Sampler`].
+macro_rules! integer_law {
+    ($law:ident) => {
+        impl rand_distr::Distribution<i64> for $law {
+            fn sample<R: rand::Rng + ?Sized>(&self, rng: &mut R) -> i64 {
+                self.0.sample(rng)
+            }
+        }
+
+        impl From<$law> for $crate::noise::Sampler {
+            fn from(law: $law) -> Self {
+                law.0
+            }
+        }
+    };
+}
+pub(super) use integer_law;

@@ -1,0 +1,166 @@
+//! `Noise`, `Threshold` and `RealGumbel`: laws with their tails, rules with their chances.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::rng::PyRng;
+use crate::error::Result;
+use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
+use crate::real_gumbel::RealGumbel;
+use crate::rng::SecureRng;
+use crate::threshold::Threshold;
+
+/// Row numbers and noisy counts.
+type Rows<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// An integer law: exact draws, rigorous tails.
+#[pyclass(name = "Noise", module = "discreet._core", frozen)]
+pub struct PyNoise {
+    sampler: Sampler,
+    text: String,
+}
+
+impl PyNoise {
+    fn new(sampler: impl Into<Sampler>, text: String) -> Self {
+        Self { sampler: sampler.into(), text }
+    }
+
+    /// The sampler of the law.
+    pub fn sampler(&self) -> &Sampler {
+        &self.sampler
+    }
+}
+
+#[pymethods]
+impl PyNoise {
+    /// `P[x] ∝ exp(-x² / (2 sigma²))`.
+    #[staticmethod]
+    fn discrete_gaussian(sigma: f64) -> Result<Self> {
+        Ok(Self::new(DiscreteGaussian::new(sigma)?, format!("discrete_gaussian({sigma:?})")))
+    }
+
+    /// `P[x] ∝ exp(-|x| / scale)`.
+    #[staticmethod]
+    fn discrete_laplace(scale: f64) -> Result<Self> {
+        Ok(Self::new(DiscreteLaplace::new(scale)?, format!("discrete_laplace({scale:?})")))
+    }
+
+    /// `P[x] ∝ exp(-|x| / scale)` for `|x| <= bound`.
+    #[staticmethod]
+    fn truncated_geometric(scale: f64, bound: i64) -> Result<Self> {
+        let text = format!("truncated_geometric({scale:?}, {bound})");
+        Ok(Self::new(TruncatedGeometric::new(scale, bound)?, text))
+    }
+
+    /// `P[x] ∝ exp(-x / scale)` for `x >= 0`.
+    #[staticmethod]
+    fn geometric(scale: f64) -> Result<Self> {
+        Ok(Self::new(Geometric::new(scale)?, format!("geometric({scale:?})")))
+    }
+
+    /// An upper bound of `P[X >= m]`.
+    fn tail(&self, py: Python<'_>, m: i64) -> f64 {
+        py.detach(|| self.sampler.law().tail(m))
+    }
+
+    /// The least `m` from one up with `tail(m) <= p`.
+    fn quantile(&self, py: Python<'_>, p: f64) -> i64 {
+        py.detach(|| self.sampler.law().quantile(p))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Noise.{}", self.text)
+    }
+}
+
+/// The rule by which a noisy count is released, and the chance that a count passes it.
+#[pyclass(name = "Threshold", module = "discreet._core", frozen)]
+pub struct PyThreshold {
+    threshold: Threshold,
+    text: String,
+}
+
+#[pymethods]
+impl PyThreshold {
+    #[new]
+    fn new(noise: &PyNoise, value: i64) -> Result<Self> {
+        Ok(Self {
+            threshold: Threshold::new(noise.sampler().clone(), value)?,
+            text: noise.text.clone(),
+        })
+    }
+
+    /// The least threshold, from `count` up, that `count` passes with probability `p` at most.
+    #[staticmethod]
+    fn for_chance(py: Python<'_>, noise: &PyNoise, count: i64, p: f64) -> Result<Self> {
+        let threshold = py.detach(|| Threshold::for_chance(noise.sampler().clone(), count, p))?;
+        Ok(Self { threshold, text: noise.text.clone() })
+    }
+
+    /// What a noisy count must exceed.
+    #[getter]
+    fn value(&self) -> i64 {
+        self.threshold.value()
+    }
+
+    /// The rule.
+    fn passes(&self, noisy: i64) -> bool {
+        self.threshold.passes(noisy)
+    }
+
+    /// An upper bound of the probability that the noisy count of `count` passes.
+    fn chance(&self, py: Python<'_>, count: i64) -> f64 {
+        py.detach(|| self.threshold.chance(count))
+    }
+
+    /// The rows whose noisy counts pass, and those counts.
+    #[pyo3(signature = (counts, rng=None))]
+    fn release<'py>(
+        &self,
+        py: Python<'py>,
+        counts: PyReadonlyArray1<'py, i64>,
+        rng: Option<&mut PyRng>,
+    ) -> Result<Rows<'py>> {
+        let mut fresh;
+        let stream = match rng {
+            Some(rng) => rng.stream()?,
+            None => {
+                fresh = SecureRng::from_os()?;
+                &mut fresh
+            }
+        };
+        let view = counts.as_array();
+        let counts =
+            view.to_slice().map_or_else(|| view.to_vec().into(), std::borrow::Cow::Borrowed);
+        let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream))?;
+        let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
+        Ok((rows.into_pyarray(py), noisy.into_pyarray(py)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Threshold(Noise.{}, {})", self.text, self.threshold.value())
+    }
+}
+
+/// The selection of the largest of real scores, and what its rounding costs.
+#[pyclass(name = "RealGumbel", module = "discreet._core", frozen)]
+pub struct PyRealGumbel(RealGumbel);
+
+#[pymethods]
+impl PyRealGumbel {
+    #[new]
+    fn new(scale: f64, spread: f64) -> Result<Self> {
+        Ok(Self(RealGumbel::new(scale, spread)?))
+    }
+
+    /// What one draw adds to the bounded range of the exact exponential mechanism.
+    #[getter]
+    fn loss(&self) -> f64 {
+        self.0.loss()
+    }
+
+    /// The slot selected among scores between 0 and the spread.
+    fn select(&self, scores: PyReadonlyArray1<'_, f64>, rng: &mut PyRng) -> Result<usize> {
+        self.0.select(&scores.as_array().to_vec(), rng.stream()?)
+    }
+}

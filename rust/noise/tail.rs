@@ -1,0 +1,342 @@
+//! Rigorous tails: bounds of `P[X >= m]` for every law of [`Decay`], tight to about `2^-52`.
+//!
+//! Geometric tails have a closed form. Gaussian ones are summed up below a scale of 512; above it the
+//! Euler-Maclaurin formula joins the sum to the integral, with a bound of its remainder.
+
+use num_bigint::BigInt;
+
+use super::decay::Decay;
+use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
+
+/// Binary places beyond those that a result's size takes.
+const PLACES: u32 = 256;
+/// Coefficients of squares below `2^-19` belong to scales of 512 and more.
+const INTEGRAL_BITS: i64 = -19;
+/// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
+const BERNOULLI: [(i64, i64); 6] =
+    [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
+
+/// Integers that enclose a number in units of `2^-places`.
+#[derive(Debug, Clone)]
+struct Bounds {
+    low: BigInt,
+    high: BigInt,
+    places: u32,
+}
+
+impl Decay {
+    /// An upper bound of `P[X >= m]`, where `X` has this law, with either sign if it is mirrored.
+    #[must_use]
+    pub fn tail(&self, m: i64) -> f64 {
+        if m <= 0 {
+            if !self.mirrored {
+                return 1.0;
+            }
+            // 1 - P[X >= 1 - m]
+            let rest = self.upper_tail(1_u64.saturating_add(m.unsigned_abs()));
+            let one = BigInt::from(1) << rest.places;
+            return rounded_up(&(one - rest.low), rest.places);
+        }
+        let tail = self.upper_tail(m.unsigned_abs());
+        rounded_up(&tail.high, tail.places)
+    }
+
+    /// The least `m` from one up whose tail is bounded by `p`.
+    #[must_use]
+    pub fn quantile(&self, p: f64) -> i64 {
+        let mut high = 1_i64;
+        while self.tail(high) > p && high < 1 << 60 {
+            high *= 2;
+        }
+        let mut low = high / 2;
+        while high - low > 1 {
+            let middle = i64::midpoint(low, high);
+            if self.tail(middle) > p {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+
+    /// Bounds of `P[X >= m]` for `m >= 1`.
+    fn upper_tail(&self, m: u64) -> Bounds {
+        if self.limit.is_some_and(|limit| m > limit) {
+            return Bounds { low: BigInt::ZERO, high: BigInt::ZERO, places: 0 };
+        }
+        let power = BigInt::from(m).pow(if self.square { 2 } else { 1 });
+        let exponent = self.exponent(power);
+        // The tail is about exp(-x): so many halvings, and more.
+        let halvings = u32::try_from(exponent.floor_scaled(1)).unwrap_or(u32::MAX);
+        if halvings > 1500 {
+            // Below exp(-750), which is less than the least float.
+            return Bounds { low: BigInt::ZERO, high: BigInt::from(1), places: 1080 };
+        }
+        let places = PLACES + 2 * halvings;
+        if !self.square {
+            self.geometric_tail(m, places)
+        } else if self.coefficient.log2_floor() >= INTEGRAL_BITS {
+            self.summed_tail(m, &exponent, places)
+        } else {
+            self.integral_tail(m, &exponent, places)
+        }
+    }
+
+    /// `a^m (1 - a^(k - m + 1)) / (1 + a - 2 a^(k + 1))`, or `... / (1 - a^(k + 1))` on one side, for a limit
+    /// `k`; without one the powers that have it are zero.
+    fn geometric_tail(&self, m: u64, places: u32) -> Bounds {
+        let power = |n: u64| Bounds::new(exp_neg_bounds(&self.exponent(n), 0, places), places);
+        let beyond = |n: Option<u64>| n.map_or(Bounds::integer(0, places), power);
+        let one = Bounds::integer(1, places);
+        let part = one.minus(&beyond(self.limit.map(|k| k - m + 1)));
+        let end = beyond(self.limit.map(|k| k + 1));
+        let whole = if self.mirrored {
+            one.plus(&power(1)).minus(&end).minus(&end)
+        } else {
+            one.minus(&end)
+        };
+        power(m).times(&part).over(&whole)
+    }
+
+    /// The sum of the weights from `m` up over that of all.
+    fn summed_tail(&self, m: u64, exponent: &Dyadic, places: u32) -> Bounds {
+        let first = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
+        let from = |m: u64| {
+            let (weights, missing) = self.weights_from(m, PLACES);
+            let low: BigInt = weights.iter().sum();
+            Bounds { high: &low + missing, low, places: PLACES }
+        };
+        // All weights but that of zero, on both sides, and that of zero.
+        let half = from(0);
+        let zero = Bounds::integer(1, PLACES);
+        let whole = if self.mirrored { half.plus(&half).minus(&zero) } else { half };
+        first.times(&from(m)).over(&whole)
+    }
+
+    /// `P[X >= m] = (∫ f + f(m) E + R) / Z` with `f(x) = exp(-c x²)` and, by Poisson summation,
+    /// `Z = √(π/c) (1 + r)`, `0 < r < 2^-1000` for `c < 2^-19`. With `q = √(c/π)`:
+    ///
+    /// * `q ∫ f = 1/2 - m q f(m) Σ (2 c m²)^n / (2n + 1)!!` (Abramowitz and Stegun 7.1.6);
+    /// * `E = 1/2 + Σ B_2k/(2k)! g_(2k-1)`, where `f^(n) = (-1)^n g_n f` and `g_(n+1) = 2 c (m g_n - n g_(n-1))`;
+    /// * `|R| <= 2 ζ(12) / (2π)^12 ∫ |f^(12)|`, and the integral is at most `|g_11(m)| f(m)` where
+    ///   `c m² >= 25`, beyond the zeros of `g_12`, and by Cramér's bound of Hermite's functions at most
+    ///   `2 √(12!) (2c)^6 exp(-c m²/2) √(π/2c)` anywhere.
+    fn integral_tail(&self, m: u64, exponent: &Dyadic, places: u32) -> Bounds {
+        let f = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
+        let (pi_low, pi_high) = pi_bounds(places);
+        let c: BigInt = self.coefficient.floor_scaled(2 * i64::from(places) + i64::from(places));
+        // √(c/π) in units of 2^-places: c has 3 places and π one, so that their quotient has two.
+        let q = Bounds {
+            low: (&c / &pi_high).sqrt(),
+            high: BigInt::sqrt(&((c + 1) / &pi_low + 1)) + 1,
+            places,
+        };
+
+        let x = exponent.floor_scaled(i64::from(places) + 1);
+        let mut term = BigInt::from(1) << places;
+        let mut series = BigInt::ZERO;
+        let mut n = 0_u32;
+        while term.bits() > 0 {
+            series += &term;
+            n += 1;
+            term = ((term * &x) >> places) / (2 * n + 1);
+        }
+        // Every term loses at most two units more than the last one times 2 c m² / (2n + 1); with fewer than
+        // 2^13 terms whose ratios' product is at most exp(c m²), 2^(halvings + 30) units in all.
+        let lost = BigInt::from(1) << (30 + (places - PLACES) / 2);
+        let series = Bounds { low: series.clone(), high: series + lost, places };
+        let m_f_q = f.times(&q).scaled(m);
+        let half =
+            Bounds::new((BigInt::from(1) << (places - 1), BigInt::from(1) << (places - 1)), places);
+        let integral = half.minus(&m_f_q.times(&series));
+
+        let (ends, last) = self.ends(m, places);
+        let seams = f.times(&q).times(&ends);
+        // 2 ζ(12) / (2π)^12 < 2^-30.7 < 2^-30.
+        let remainder = if x >= BigInt::from(50) << places {
+            f.times(&q).times(&last).high >> 30
+        } else {
+            // 2^-30 · 2 √(12!) · 64 c^6 · √(π/2c) √(c/π) exp(-c m²/2), with √(12!) < 2^15 and the square
+            // root of one half < 1.
+            let sixth = (0..6).fold(Dyadic::new(1, 0), |power, _| power * self.coefficient.clone());
+            let root = exp_neg_bounds(&(exponent.clone() * Dyadic::new(1, -1)), 0, places).1;
+            (((sixth.floor_scaled(i64::from(places)) + 1) * root) >> (places + 8)) + 1
+        };
+        let sum = integral.plus(&seams);
+        // r, and what the bounds above have lost, are far below the last place kept.
+        Bounds { low: sum.low - &remainder - 1, high: sum.high + remainder + 1, places }
+    }
+
+    /// `E` of [`Self::integral_tail`], and `|g_11|`.
+    fn ends(&self, m: u64, places: u32) -> (Bounds, Bounds) {
+        let twice = self.exponent(2);
+        let mut g = (Dyadic::new(1, 0), twice.clone() * Dyadic::new(m, 0));
+        let one = BigInt::from(1) << places;
+        let mut low: BigInt = &one >> 1;
+        for (k, (numerator, denominator)) in BERNOULLI.iter().enumerate() {
+            // g.1 is g_(2k+1) here.
+            low += g.1.floor_scaled(i64::from(places)) * *numerator / *denominator;
+            for n in [2 * k + 1, 2 * k + 2] {
+                if n == 11 {
+                    break;
+                }
+                let next = g.1.clone() * Dyadic::new(m, 0) - g.0 * Dyadic::new(n as u64, 0);
+                g = (g.1, twice.clone() * next);
+            }
+        }
+        let last = g.1.floor_scaled(i64::from(places));
+        let last = if last < BigInt::ZERO { -last } else { last };
+        // Six terms, each a unit off at most after its product and its quotient.
+        let ends = Bounds { low: &low - 1024_u32, high: low + 1024_u32, places };
+        (ends, Bounds { low: &last - 1_u32, high: last + 1_u32, places })
+    }
+}
+
+impl Bounds {
+    fn new((low, high): (BigInt, BigInt), places: u32) -> Self {
+        Self { low, high, places }
+    }
+
+    fn integer(value: u32, places: u32) -> Self {
+        let value = BigInt::from(value) << places;
+        Self { low: value.clone(), high: value, places }
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self { low: &self.low + &other.low, high: &self.high + &other.high, places: self.places }
+    }
+
+    fn minus(&self, other: &Self) -> Self {
+        Self { low: &self.low - &other.high, high: &self.high - &other.low, places: self.places }
+    }
+
+    fn scaled(&self, factor: u64) -> Self {
+        Self { low: &self.low * factor, high: &self.high * factor, places: self.places }
+    }
+
+    /// The product of numbers from zero up, with the places of this one.
+    fn times(&self, other: &Self) -> Self {
+        let low = (&self.low * &other.low) >> other.places;
+        let high = ((&self.high * &other.high) >> other.places) + 1;
+        Self { low, high, places: self.places }
+    }
+
+    /// The quotient by a number above zero, with the places of this one.
+    fn over(&self, other: &Self) -> Self {
+        let low = (&self.low << other.places) / &other.high;
+        let high = (&self.high << other.places) / &other.low + 1;
+        Self { low, high, places: self.places }
+    }
+}
+
+/// The least float that is at least `value 2^-places`, or the least normal float where that is larger.
+fn rounded_up(value: &BigInt, places: u32) -> f64 {
+    let bits = value.bits() as i64;
+    if *value <= BigInt::ZERO {
+        return 0.0;
+    }
+    let exponent = bits - 1 - i64::from(places);
+    if exponent < -1022 {
+        return f64::MIN_POSITIVE;
+    }
+    if exponent >= 0 {
+        return 1.0;
+    }
+    let down = bits - 53;
+    let mantissa = if down > 0 { ((value - 1) >> down as u64) + 1 } else { value << -down as u64 };
+    let mantissa = u64::try_from(mantissa).unwrap_or(1 << 53);
+    // A mantissa of 2^53 carries into the exponent, as it should.
+    f64::from_bits((((exponent + 1023) as u64) << 52) + (mantissa - (1 << 52)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(coefficient: f64, square: bool, limit: Option<u64>, mirrored: bool) -> Decay {
+        Decay { coefficient: Dyadic::from_f64(coefficient), square, limit, mirrored }
+    }
+
+    fn near(value: f64, truth: f64) {
+        assert!(
+            value >= truth * (1.0 - 1e-15) && value <= truth * (1.0 + 1e-12),
+            "{value} {truth}"
+        );
+    }
+
+    #[test]
+    fn geometric_tails_are_those_of_the_closed_form() {
+        let laplace = law(0.5, false, None, true);
+        near(laplace.tail(1), 0.377_540_668_798_145_4);
+        near(laplace.tail(0), 0.622_459_331_201_854_6);
+        near(laplace.tail(40), (-20.0_f64).exp() / (1.0 + (-0.5_f64).exp()));
+        near(laplace.tail(-3), 1.0 - (-2.0_f64).exp() / (1.0 + (-0.5_f64).exp()));
+        // Theory: k = 11 for epsilon 1 and delta 1e-5.
+        let bounded = law(1.0, false, Some(11), true);
+        assert!((bounded.tail(11) / 7.718_211_827_601_5e-6 - 1.0).abs() < 1e-13);
+        assert!((bounded.tail(1) / 0.268_939_345_623_14 - 1.0).abs() < 1e-13);
+        assert!(
+            bounded.tail(12) == 0.0 && bounded.tail(-11) >= 1.0 && bounded.tail(-11) < 1.0 + 1e-15
+        );
+        near(law(0.5, false, None, false).tail(6), (-3.0_f64).exp());
+        near(law(0.5, false, Some(7), false).tail(0), 1.0);
+    }
+
+    #[test]
+    fn gaussian_tails_are_those_of_the_definition() {
+        for (sigma, m) in [(0.3, 1), (1.0, 5), (2.0, 6), (10.0, 49), (100.0, 700)] {
+            let c = 0.5 / (sigma * sigma);
+            let weights =
+                |from: i64| (from..4_000).map(|x| (-c * (x * x) as f64).exp()).rev().sum::<f64>();
+            near(
+                law(c, true, None, true).tail(m),
+                weights(m) / (2.0 * weights(1) + 1.0) * (1.0 - 2e-14),
+            );
+        }
+    }
+
+    #[test]
+    fn the_integral_agrees_with_the_sum_where_both_apply() {
+        // A scale of 724, on both sides of the switch but for its last bit.
+        let c = (-20.0_f64).exp2();
+        let law = law(c, true, None, true);
+        for m in [1, 2, 300, 724, 3_000, 3_600, 3_700, 8_000, 12_000, 25_000] {
+            let exponent = law.exponent(BigInt::from(m).pow(2));
+            let places = PLACES + 2 * u32::try_from(exponent.floor_scaled(1)).unwrap();
+            let sum = law.summed_tail(m, &exponent, places);
+            let integral = law.integral_tail(m, &exponent, places);
+            assert!(sum.low <= integral.high && integral.low <= sum.high, "{m}");
+            for bounds in [sum, integral] {
+                assert!((&bounds.high - &bounds.low) << 60 <= bounds.high, "{m}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_quantile_is_the_first_value_whose_tail_is_small_enough() {
+        for law in
+            [law(0.5, false, None, true), law(0.02, true, None, true), law(1e-12, true, None, true)]
+        {
+            for p in [0.3, 1e-6, 1e-30] {
+                let m = law.quantile(p);
+                assert!(law.tail(m) <= p && law.tail(m - 1) > p);
+            }
+        }
+        assert_eq!(law(1.0, false, Some(3), true).quantile(0.0), 4);
+    }
+
+    #[test]
+    fn bounds_become_floats_from_above() {
+        for (value, places, float) in [
+            (BigInt::from(3), 2, 0.75),
+            (BigInt::from(0), 2, 0.0),
+            (BigInt::from(5), 2, 1.0),
+            ((BigInt::from(1) << 80) + 1, 100, (-20.0_f64).exp2() * (1.0 + f64::EPSILON)),
+            ((BigInt::from(1) << 80) - 1, 100, (-20.0_f64).exp2()),
+            (BigInt::from(1), 2000, f64::MIN_POSITIVE),
+        ] {
+            assert!((rounded_up(&value, places) - float).abs() == 0.0);
+        }
+    }
+}
