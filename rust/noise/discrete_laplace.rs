@@ -28,6 +28,8 @@ impl DiscreteLaplace {
 /// A law that decays like `exp(-m / scale)`.
 pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Sampler> {
     let bits = scale_bits(scale, SCALE_RANGE, SCALE_MESSAGE)?;
+    // Within a bound the law spans no more than the bound.
+    let bits = limit.map_or(bits, |limit| bits.min(limit.max(1).ilog2()));
     let coefficient = Dyadic::from_f64(scale).reciprocal();
     Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored }, bits))
 }

@@ -48,7 +48,8 @@ struct Blocks {
 }
 
 impl Sampler {
-    /// A sampler of a law that falls by `e` over `2^scale_bits` to `2^(scale_bits + 1)` values from zero.
+    /// A sampler of a law that falls by at most `e` over `2^scale_bits` values from zero, and is nearly
+    /// spent after a few dozen times as many.
     #[must_use]
     pub fn new(law: Decay, scale_bits: u32) -> Self {
         if scale_bits < TABLE_BITS {

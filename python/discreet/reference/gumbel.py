@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
+from math import floor
 
 from discreet.reference.noise import Bits, bernoulli_exp
 
-__all__ = ["select"]
+__all__ = ["exponent", "peel", "select"]
+
+LOG2_E = 0x71547652B82FE177  # of 2^64 / ln 2, what exceeds 2^64
 
 
 def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> int:
@@ -21,10 +23,29 @@ def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: i
         if node is None:
             continue
         slot = node - leaves
-        count = bottom if slot == len(counts) else counts[slot]
-        x = Fraction(gamma) * (reference - count) - (Fraction(offset) if slot == len(counts) else 0)
-        if bernoulli_exp(rng, x, halvings[slot]):
+        if bernoulli_exp(rng, exponent(slot, counts, reference, gamma, bottom, offset), halvings[slot]):
             return slot
+
+
+def peel(
+    rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float, k: int
+) -> tuple[list[int], bool]:
+    """Up to k slots selected one after the other, and whether the stop element ended them."""
+    left, selected = list(counts), list[int]()
+    while len(selected) < k:
+        slot = select(rng, left, reference, gamma, bottom, offset)
+        if slot == len(counts):
+            return selected, True
+        selected.append(slot)
+        left[slot] = 0
+    return selected, False
+
+
+def exponent(slot: int, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> Fraction:
+    """How far the score of a slot lies below that of the reference."""
+    if slot == len(counts):
+        return Fraction(gamma) * (reference - bottom) - Fraction(offset)
+    return Fraction(gamma) * (reference - counts[slot])
 
 
 def _tree(
@@ -34,13 +55,14 @@ def _tree(
     leaves = 1 << len(counts).bit_length()
     tree = [Fraction(0)] * (2 * leaves)
     halvings = []
-    ulp = 2.0**-52
     for slot, count in enumerate([*counts, bottom]):
         is_bottom = slot == len(counts)
-        score = gamma * (reference - count)
-        lead = offset if is_bottom else 0.0
-        least = score - lead - (abs(score) + abs(lead)) * (2 * ulp)
-        s = math.floor(least * 1.4426950408889634 - abs(least) * (4 * ulp) - ulp)
+        # The exponent in units of 2^-64, less than one or two too small; then x / ln 2, rounded down.
+        least = floor(Fraction(gamma) * (reference - count) * 2**64) - 1
+        if is_bottom:
+            least -= floor(Fraction(offset) * 2**64) + 1
+        whole, part = least >> 64, least % 2**64
+        s = (least + whole * LOG2_E + (part * LOG2_E >> 64) - abs(whole) - 2) >> 64
         halvings.append(s)
         if is_bottom or count > 0:
             tree[leaves + slot] = Fraction(2) ** -s

@@ -1,32 +1,102 @@
-"""Exact samplers by rational arithmetic, reading the same bits as `rust/noise`."""
+"""Exact samplers by integer and rational arithmetic, reading the same bits as `rust/noise`."""
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import isqrt
 from typing import Protocol
 
-__all__ = ["Bits", "bernoulli_exp", "discrete_gaussian"]
+__all__ = [
+    "Bits",
+    "Sampler",
+    "bernoulli",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "geometric",
+    "truncated_geometric",
+    "uniform_below",
+]
+
+PLACES = 400  # binary places of the cumulative probabilities: more than any tape that is read
+FIRST = 31  # bits of a uniform number that are looked at first, beside the one of the sign
+TABLE_BITS, BLOCKS, NARROW = 10, 6, 16
 
 
 class Bits(Protocol):
-    """A source of random 64-bit words."""
+    """A source of random words."""
+
+    def bits32(self) -> int:
+        """A uniform integer from 0 to 2^32 - 1."""
 
     def bits64(self) -> int:
-        """A uniform integer from 0 to 2^64 - 1."""
+        """A uniform integer from 0 to 2^64 - 1: two words of 32, the lower half first."""
 
 
-def bernoulli_exp(rng: Bits, x: Fraction, s: int = 0) -> bool:
-    """True with probability exp(-x) 2^s: words are read until they differ from the probability's digits."""
-    prefix, bits = rng.bits64(), 64
-    while True:
-        probability = _exp_neg(x, bits + 64) * Fraction(2) ** (s + bits)
-        if prefix + 1 <= probability:
-            return True
-        if prefix >= probability:
-            return False
-        prefix, bits = prefix << 64 | rng.bits64(), bits + 64
+class Sampler:
+    """P[m] proportional to exp(-c m) or exp(-c m²) for 0 <= m <= limit, or mirrored to both sides of zero."""
+
+    def __init__(
+        self, c: Fraction, scale_bits: int, *, square: bool = False, limit: int | None = None, mirrored: bool = True
+    ) -> None:
+        self.c, self.square, self.limit, self.mirrored = c, square, limit, mirrored
+        self.block_bits = scale_bits - BLOCKS if scale_bits >= TABLE_BITS else 0
+        b = self.block_bits
+        last = None if limit is None else limit >> b
+        self.ends = _cumulative(c * 2 ** (2 * b if square else b), square, last, mirrored and b == 0)
+        self.firsts = [end >> (PLACES - FIRST) for end in self.ends]
+
+    def draw(self, rng: Bits) -> int:
+        """One draw."""
+        if self.block_bits == 0:
+            magnitude, negative = self._cell(rng)
+        else:
+            magnitude, negative = self._place(rng)
+        return -magnitude if negative and self.mirrored else magnitude
+
+    def _cell(self, rng: Bits) -> tuple[int, bool]:
+        """The cell of the cumulative table in which a uniform number lies, and a fair bit."""
+        word = rng.bits32()
+        prefix, bits, ends = word >> 1, FIRST, self.firsts
+        while True:
+            cell = bisect_left(ends, prefix)
+            if cell == len(ends) or ends[cell] != prefix:
+                return cell, bool(word & 1)
+            prefix, bits = prefix << 64 | rng.bits64(), bits + 64
+            ends = [end >> (PLACES - bits) for end in self.ends]
+
+    def _place(self, rng: Bits) -> tuple[int, bool]:
+        """A block by the table, a place in it uniformly, accepted with exp(-c (m² - start²)) or exp(-c place)."""
+        b = self.block_bits
+        while True:
+            block, negative = self._cell(rng)
+            word, width = (rng.bits32(), 32) if b <= NARROW else (rng.bits64(), 64)
+            place, start = word & ((1 << b) - 1), block << b
+            m = start + place
+            if (self.limit is not None and m > self.limit) or (self.mirrored and negative and m == 0):
+                continue
+            factor = m * m - start * start if self.square else place
+            if _below_exp(rng, word >> b, width - b, self.c, factor):
+                return m, negative
+
+
+def _cumulative(c: Fraction, square: bool, limit: int | None, doubled: bool) -> list[int]:
+    """P[M <= m] in units of 2^-PLACES, by adding up the weights; the last value has no end."""
+    places = PLACES + 100
+    unit = Fraction(2) ** places
+    ratio = int(_exp_neg(c, places) * unit)
+    shrink = int(_exp_neg(2 * c, places) * unit) if square else int(unit)
+    weight, total, sums = int(unit), 0, []
+    while weight > 1 << 40:
+        total += weight << 1 if doubled and sums else weight
+        if len(sums) == limit:
+            break
+        sums.append(total)
+        weight = weight * ratio >> places
+        ratio = ratio * shrink >> places
+    return [(total_so_far << PLACES) // total for total_so_far in sums]
 
 
 def _exp_neg(x: Fraction, bits: int) -> Fraction:
@@ -39,22 +109,81 @@ def _exp_neg(x: Fraction, bits: int) -> Fraction:
         return Fraction(Decimal(-x.numerator / Decimal(x.denominator)).exp())
 
 
-def discrete_gaussian(rng: Bits, sigma: float) -> int:
-    """Canonne, Kamath and Steinke (2020), Algorithm 3, with a proposal whose scale is a power of two."""
-    ulp = 2.0**-52
-    precision = 0.5 / (sigma * sigma) * (1 - 4 * ulp)
-    scale_bits = math.ceil(math.log2(max(sigma, 1.0)))
-    scale = 1 << scale_bits
-    headroom = 0.25 / (precision * scale * scale) * (1 + 8 * ulp)
+def _below(rng: Bits, prefix: int, bits: int, x: Fraction, s: int = 0) -> bool:
+    """Whether a uniform number that begins with these bits lies below exp(-x) 2^s; words are read until it shows."""
     while True:
-        while not bernoulli_exp(rng, Fraction(low := rng.bits64() % scale, scale)):
-            pass
-        quotient = 0
-        while bernoulli_exp(rng, Fraction(1)):
-            quotient += 1
-        m = low + quotient * scale
-        negative = rng.bits64() & 1
-        if negative and m == 0:
-            continue
-        if bernoulli_exp(rng, Fraction(precision) * m * m + Fraction(headroom) - Fraction(m, scale)):
-            return -m if negative else m
+        # Far below the prefix's last place there is no need of digits: exp(-x) < 2^-x.
+        tiny = x > max(0, s + bits + 64)
+        probability = Fraction(1, 2**64) if tiny else _exp_neg(x, bits + 64) * Fraction(2) ** (s + bits)
+        if prefix + 1 <= probability:
+            return True
+        if prefix >= probability:
+            return False
+        prefix, bits = prefix << 64 | rng.bits64(), bits + 64
+
+
+def _below_exp(rng: Bits, prefix: int, bits: int, c: Fraction, factor: int) -> bool:
+    """The same for exp(-c factor), where 1 - x <= exp(-x) <= 1 - x + x²/2 often tells in integers."""
+    x, one = c.numerator * factor, c.denominator
+    if (prefix + 1) * one <= (one - x) << bits:
+        return True
+    if 2 * prefix * one * one >= (2 * one * (one - x) + x * x) << bits:
+        return False
+    return _below(rng, prefix, bits, c * factor)
+
+
+def bernoulli_exp(rng: Bits, x: Fraction, s: int = 0) -> bool:
+    """True with probability exp(-x) 2^s."""
+    return _below(rng, rng.bits64(), 64, x, s)
+
+
+def bernoulli(rng: Bits, p: float) -> bool:
+    """True with probability p."""
+    prefix, bits = rng.bits64(), 64
+    while True:
+        probability = Fraction(p) * 2**bits
+        if prefix + 1 <= probability:
+            return True
+        if prefix >= probability:
+            return False
+        prefix, bits = prefix << 64 | rng.bits64(), bits + 64
+
+
+def uniform_below(rng: Bits, n: int) -> int:
+    """A uniform integer from 0 to n - 1."""
+    mask = (1 << max(n.bit_length(), 1)) - 1
+    while (draw := rng.bits64() & mask) >= n:
+        pass
+    return draw
+
+
+def _reciprocal(x: Fraction) -> Fraction:
+    """1 / x rounded down to 64 significant bits."""
+    shift = 64 - x.denominator.bit_length() + x.numerator.bit_length()
+    mantissa = int(Fraction(2) ** shift / x)
+    excess = mantissa.bit_length() - 64
+    return (mantissa >> excess) / Fraction(2) ** (shift - excess)
+
+
+def _scale_bits(scale: float) -> int:
+    return max(isqrt(int(Fraction(scale) ** 2)).bit_length() - 1, 0)
+
+
+def discrete_gaussian(sigma: float) -> Sampler:
+    """P[x] proportional to exp(-x² / (2 sigma²)), by the sampler of `rust/noise/discrete_gaussian.rs`."""
+    return Sampler(_reciprocal(2 * Fraction(sigma) ** 2), _scale_bits(sigma), square=True)
+
+
+def discrete_laplace(scale: float) -> Sampler:
+    """P[x] proportional to exp(-|x| / scale), by the sampler of `rust/noise/discrete_laplace.rs`."""
+    return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale))
+
+
+def truncated_geometric(scale: float, bound: int) -> Sampler:
+    """The same for |x| <= bound, by the sampler of `rust/noise/truncated_geometric.rs`."""
+    return Sampler(_reciprocal(Fraction(scale)), min(_scale_bits(scale), max(bound, 1).bit_length() - 1), limit=bound)
+
+
+def geometric(scale: float) -> Sampler:
+    """P[x] proportional to exp(-x / scale) for x >= 0, by the sampler of `rust/noise/geometric.rs`."""
+    return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale), mirrored=False)

@@ -1,0 +1,35 @@
+"""The threshold release: noise on every count, and the rows whose noisy counts are large enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Streams", "threshold_release"]
+
+CHUNK = 1 << 16
+
+
+class Streams(Protocol):
+    """A stream of random bits that splits, as `_core.Rng` does."""
+
+    def split(self) -> Streams:
+        """Another stream."""
+
+
+def threshold_release(
+    counts: NDArray[np.int64],
+    value: int,
+    noise: Callable[[Streams, int], NDArray[np.int64]],
+    rng: Streams,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows above zero whose noisy counts exceed `value`, and those counts; a stream for every 2^16 rows."""
+    noisy = counts.copy()
+    for start in range(0, len(counts), CHUNK):
+        part = noisy[start : start + CHUNK]
+        part += noise(rng.split(), len(part))
+    rows = np.flatnonzero((counts > 0) & (noisy > value))
+    return rows, noisy[rows]
