@@ -1,94 +1,197 @@
-"""Exact samplers: equal to their twins bit for bit, and to their laws by chi-square."""
+"""Exact samplers: equal to their twins draw for draw, and to their laws by the enumeration of tapes."""
 
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from discreet import ParameterError, _core
-from discreet.reference import gumbel, noise
+from discreet.reference import noise
 from discreet.testing import seeded_rng
 
-SIGNIFICANCE = 1e-6
+# One of each sampler and each way through it: tables, blocks, narrow and wide words, bounds.
+LAWS = [
+    ("discrete_gaussian", (1e-3,)),
+    ("discrete_gaussian", (0.3,)),
+    ("discrete_gaussian", (7.3,)),
+    ("discrete_gaussian", (1023.9,)),
+    ("discrete_gaussian", (1024.0,)),
+    ("discrete_gaussian", (8388608.5,)),
+    ("discrete_gaussian", (1e9,)),
+    ("discrete_laplace", (2.0**-20,)),
+    ("discrete_laplace", (1.0,)),
+    ("discrete_laplace", (333.3,)),
+    ("discrete_laplace", (5e4,)),
+    ("discrete_laplace", (2.0**45,)),
+    ("truncated_geometric", (1.0, 11)),
+    ("truncated_geometric", (1.0, 0)),
+    ("truncated_geometric", (1e12, 5)),
+    ("truncated_geometric", (1e4, 123_456)),
+    ("truncated_geometric", (1e9, 70_001)),
+    ("geometric", (0.4,)),
+    ("geometric", (700.0,)),
+    ("geometric", (1e7,)),
+]
 
 
-def discrete_gaussian_pmf(sigma, support):
-    weights = np.exp(-(support.astype(float) ** 2) / (2 * sigma**2))
-    return weights / weights.sum()
+def names(law):
+    return f"{law[0]}{law[1]}".replace(" ", "")
 
 
-def chi_square(draws, support, pmf):
-    """The p-value of draws under a law on `support`, cells of small expectation put together."""
-    expected = pmf * len(draws)
-    large = expected >= 10
-    seen = np.array([np.count_nonzero(draws == x) for x in support[large]], dtype=float)
-    rest = len(draws) - seen.sum(), len(draws) - expected[large].sum()
-    seen, expected = np.append(seen, rest[0]), np.append(expected[large], max(rest[1], 1e-9))
-    if expected[-1] < 1:
-        seen, expected = seen[:-1], expected[:-1]
-        expected *= seen.sum() / expected.sum()
-    return stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1)
-
-
-def gaussian_p_value(sigma, claimed, size, seed):
-    width = math.ceil(12 * max(sigma, claimed)) + 2
-    support = np.arange(-width, width + 1)
-    return chi_square(seeded_rng(seed).discrete_gaussian(sigma, size), support, discrete_gaussian_pmf(claimed, support))
-
-
-@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 1.7, 2.0, 7.3, 30.0])
-def test_the_discrete_gaussian_has_its_law(sigma):
-    assert gaussian_p_value(sigma, sigma, 200_000, seed=1) > SIGNIFICANCE
-
-
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 7.3])
-def test_a_wrong_scale_is_noticed(sigma):
-    assert gaussian_p_value(sigma, sigma * 1.02, 200_000, seed=1) < SIGNIFICANCE
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.5, 7.3, 40.0])
-def test_the_discrete_gaussian_has_its_law_at_full_size(sigma):
-    assert gaussian_p_value(sigma, sigma, 10_000_000, seed=2) > SIGNIFICANCE
+@pytest.mark.parametrize("law", LAWS, ids=names)
+def test_a_million_draws_equal_those_of_the_rational_reference(law):
+    name, parameters = law
+    draws = 1_000_000 if name == "discrete_laplace" and parameters[0] == 1.0 else 50_000
+    ours, twins = seeded_rng(1), seeded_rng(1)
+    twin = getattr(noise, name)(*parameters)
+    assert getattr(ours, name)(*parameters, draws).tolist() == [twin.draw(twins) for _ in range(draws)]
+    assert ours.bits64() == twins.bits64()
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.5, 7.3, 40.0])
-def test_a_wrong_scale_is_noticed_at_full_size(sigma):
-    assert gaussian_p_value(sigma, sigma * 1.003, 10_000_000, seed=2) < SIGNIFICANCE
+@pytest.mark.parametrize("law", LAWS, ids=names)
+def test_a_million_draws_of_every_sampler_equal_those_of_the_rational_reference(law):
+    name, parameters = law
+    ours, twins = seeded_rng(2), seeded_rng(2)
+    twin = getattr(noise, name)(*parameters)
+    assert getattr(ours, name)(*parameters, 1_000_000).tolist() == [twin.draw(twins) for _ in range(1_000_000)]
+
+
+scales = st.floats(1e-3, 1e9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(scale=scales, bound=st.integers(0, 10**7), seed=st.integers(0, 2**64 - 1), parts=st.lists(st.integers(0, 9)))
+def test_any_parameters_and_any_sizes_give_the_draws_of_the_reference(scale, bound, seed, parts):
+    for name, parameters in [
+        ("discrete_gaussian", (scale,)),
+        ("discrete_laplace", (scale,)),
+        ("truncated_geometric", (scale, bound)),
+        ("geometric", (scale,)),
+    ]:
+        ours, twins = seeded_rng(seed), seeded_rng(seed)
+        twin = getattr(noise, name)(*parameters)
+        for size in parts:
+            assert getattr(ours, name)(*parameters, size).tolist() == [twin.draw(twins) for _ in range(size)]
+        assert ours.bits64() == twins.bits64()
+
+
+# The probability that a tape names a value, by bisection of the tape: no sampling at all.
+
+
+def prefix_words(prefix, bits):
+    """The words of a tape whose first 31 bits, then 64 at a time, are those of a number (and a sign bit of 0)."""
+    words = [(prefix >> (bits - 31)) << 1]
+    for taken in range(31, bits, 64):
+        part = (prefix >> (bits - taken - 64)) & (2**64 - 1)
+        words += [part & (2**32 - 1), part >> 32]
+    return words
+
+
+def cell_edge(law, cell, bits=95):
+    """The greatest number of so many bits that begins a tape for a value up to `cell`, by bisection."""
+    low, high = -1, 2**bits - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        # Ones follow, so that a number that begins like the edge lies beyond it.
+        value = _core.Rng.scripted([*prefix_words(middle, bits), *[2**32 - 1] * 8]).sample(law, 1)[0]
+        low, high = (middle, high) if value <= cell else (low, middle - 1)
+    return low
 
 
 @pytest.mark.parametrize(
-    ("sigma", "variance"), [(0.5, 0.21501267508814), (1.0, 0.99999978876773), (9.25**0.5, 9.25), (1e6, 1e12)]
+    ("law", "weight", "limit"),
+    [
+        (_core.Noise.discrete_gaussian(1.5), lambda x: mpmath.exp(-x * x / mpmath.mpf("4.5")), None),
+        (_core.Noise.discrete_laplace(2.0), lambda x: mpmath.exp(-x / mpmath.mpf(2)), None),
+        (_core.Noise.truncated_geometric(2.0, 4), lambda x: mpmath.exp(-x / mpmath.mpf(2)), 4),
+        (_core.Noise.truncated_geometric(1e9, 3), lambda x: mpmath.exp(-x / mpmath.mpf(10**9)), 3),
+    ],
+    ids=str,
 )
-def test_the_variance_is_that_of_the_discrete_law(sigma, variance):
-    draws = seeded_rng(3).discrete_gaussian(sigma, 400_000).astype(float)
-    assert draws.var() == pytest.approx(variance, rel=6 * math.sqrt(2 / len(draws)) + 3e-3 * (sigma < 1))
-    assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))
+def test_the_tapes_that_name_a_value_are_as_many_as_its_probability_says(law, weight, limit):
+    with mpmath.workdps(60):
+        top = 400 if limit is None else limit
+        weights = [weight(x) * (2 if x else 1) for x in range(top + 1)]
+        total = mpmath.fsum(weights)
+        for cell in range(min(top, 8) + (limit is None)):
+            exact = mpmath.fsum(weights[: cell + 1]) / total * 2**95
+            # The law's coefficient has 64 bits, which moves probabilities by 2^-62 at most.
+            assert abs(cell_edge(law, cell) + 1 - exact) <= 2**35
 
 
-@settings(max_examples=60, deadline=None)
-@given(sigma=st.floats(0.01, 1e7), seed=st.integers(0, 2**64 - 1))
-def test_rust_and_python_draw_the_same_gaussian(sigma, seed):
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
-    assert ours.discrete_gaussian(sigma, 4).tolist() == [noise.discrete_gaussian(twins, sigma) for _ in range(4)]
-    assert ours.bits64() == twins.bits64()
+def test_the_edges_of_cells_are_those_of_the_stated_law_to_the_last_bit():
+    for name, parameters in [("discrete_gaussian", (1.5,)), ("geometric", (3.0,)), ("truncated_geometric", (0.7, 6))]:
+        law, twin = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
+        for cell in range(6):
+            assert cell_edge(law, cell) == (twin.ends[cell] >> (noise.PLACES - 95)) - 1
+
+
+def test_every_place_in_a_block_is_accepted_with_its_probability():
+    sigma = 4096.0
+    law = _core.Noise.discrete_gaussian(sigma)
+    twin = noise.discrete_gaussian(sigma)
+    bits = twin.block_bits
+    block = 40
+    first = (twin.firsts[block - 1] + twin.firsts[block]) // 2 << 1
+    for place in (1, 17, 2**bits - 1):
+        value = (block << bits) + place
+
+        def accepted(coin, place=place, value=value):
+            # A refused place is followed by a tape for zero, by way of the first block.
+            upper, lower = coin >> 64, coin & (2**64 - 1)
+            words = [first, upper << bits | place, lower & (2**32 - 1), lower >> 32, 0, 2**32 - 2**bits, 0, 0]
+            words = words if upper in ambiguous else [first, upper << bits | place, 0, 0, 0, 0]
+            return _core.Rng.scripted(words).sample(law, 1)[0] == value
+
+        width = 32 - bits
+        x = Fraction(twin.c) * (value**2 - (block << bits) ** 2)
+        exact = noise._exp_neg(x, 300) * 2 ** (width + 64)
+        ambiguous = {int(exact) >> 64}
+        low, high = -1, 2 ** (width + 64) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if accepted(middle) else (low, middle - 1)
+        assert low == int(exact) - 1
 
 
 @settings(max_examples=200, deadline=None)
-@given(x=st.floats(0, 50), seed=st.integers(0, 2**64 - 1))
-def test_rust_and_python_toss_the_same_coin(x, seed):
+@given(x=st.floats(0, 50), p=st.floats(0, 1), n=st.integers(0, 10**6), d=st.integers(1, 10**6), seed=st.integers(0, 2**64 - 1))
+def test_rust_and_python_toss_the_same_coins(x, p, n, d, seed):
     ours, twins = seeded_rng(seed), seeded_rng(seed)
     assert ours.bernoulli_exp(x) == noise.bernoulli_exp(twins, Fraction(x))
+    assert ours.bernoulli(p) == noise.bernoulli(twins, p)
+    assert ours.bernoulli_exp_ratio(n, d) == noise.bernoulli_exp(twins, Fraction(n, d))
     assert ours.bits64() == twins.bits64()
 
 
+@pytest.mark.parametrize(
+    ("toss", "probability"),
+    [
+        (lambda rng: rng.bernoulli(0.3), Fraction(0.3)),
+        (lambda rng: rng.bernoulli(5e-324), Fraction(5e-324)),
+        (lambda rng: rng.bernoulli_exp(0.7), noise._exp_neg(Fraction(0.7), 300)),
+        (lambda rng: rng.bernoulli_exp_ratio(22, 7), noise._exp_neg(Fraction(22, 7), 300)),
+    ],
+)
+def test_the_tapes_of_a_coin_are_as_many_as_its_probability_says(toss, probability):
+    def heads(number):
+        words = [number >> shift & (2**32 - 1) for shift in (64, 96, 0, 32)]
+        return toss(_core.Rng.scripted([*words, *[2**32 - 1] * 80]))
+
+    low, high = -1, 2**128 - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if heads(middle) else (low, middle - 1)
+    assert low == math.ceil(probability * 2**128) - 1 or low == int(probability * 2**128) - 1
+
+
 class ChosenBits:
-    """Bits that a test chooses, to reach what chance reaches once in 2^46 draws."""
+    """Bits that a test chooses."""
 
     def __init__(self, *words):
         self.words = list(words)
@@ -104,88 +207,53 @@ def test_a_coin_reads_on_while_its_digits_are_those_of_the_probability():
     assert not noise.bernoulli_exp(ChosenBits(first, second + 1), Fraction(1))
 
 
-counts = st.lists(st.integers(0, 400), min_size=0, max_size=12)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    counts=counts,
-    gamma=st.floats(0.001, 3),
-    bottom=st.integers(0, 50),
-    offset=st.floats(0, 60),
-    seed=st.integers(0, 2**64 - 1),
+@pytest.mark.parametrize(
+    ("sigma", "variance"), [(0.5, 0.21501267508814), (1.0, 0.99999978876773), (9.25**0.5, 9.25), (1e6, 1e12)]
 )
-def test_rust_and_python_select_the_same_candidate(counts, gamma, bottom, offset, seed):
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
-    arguments = (counts, max([*counts, bottom]), gamma, bottom, offset)
-    assert [ours.select(*arguments) for _ in range(3)] == [gumbel.select(twins, *arguments) for _ in range(3)]
-    assert ours.bits64() == twins.bits64()
+def test_the_variance_is_that_of_the_discrete_law(sigma, variance):
+    draws = seeded_rng(3).discrete_gaussian(sigma, 4_000_000).astype(float)
+    assert draws.var() == pytest.approx(variance, rel=6 * math.sqrt(2 / len(draws)) + 1e-3 * (sigma < 1))
+    assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))
 
 
-# The law of one call on {5, 3, 1} with epsilon 1, delta 0.1, k_bar 2: a, b and the stop element.
-LAW = [0.46924637821982, 0.063505591504133, 0.46724803027605]
-OFFSET = 3.995732273554
+BAD = [
+    ("discrete_gaussian", (0,)),
+    ("discrete_gaussian", (-1,)),
+    ("discrete_gaussian", (math.nan,)),
+    ("discrete_gaussian", (math.inf,)),
+    ("discrete_gaussian", (1e-4,)),
+    ("discrete_gaussian", (1e10,)),
+    ("discrete_laplace", (2.0**-21,)),
+    ("discrete_laplace", (math.nan,)),
+    ("discrete_laplace", (2.0**46,)),
+    ("geometric", (0,)),
+    ("truncated_geometric", (1.0, -1)),
+    ("truncated_geometric", (1.0, 2**53)),
+    ("truncated_geometric", (math.inf, 3)),
+    ("float_gumbel", (0.0,)),
+    ("float_laplace", (math.nan,)),
+]
 
 
-def selection_p_value(offset, size, seed):
-    rng = seeded_rng(seed)
-    draws = np.array([rng.select([5, 3], 5, 1.0, 1, offset) for _ in range(size)])
-    return chi_square(draws, np.arange(3), np.array(LAW))
-
-
-def test_selection_has_the_law_of_the_exponential_mechanism():
-    assert selection_p_value(OFFSET, 200_000, seed=4) > SIGNIFICANCE
-
-
-def test_a_wrong_offset_is_noticed():
-    assert selection_p_value(OFFSET + 0.05, 200_000, seed=4) < SIGNIFICANCE
-
-
-def test_where_scores_are_measured_from_changes_no_law():
-    rng = seeded_rng(5)
-    draws = np.array([rng.select([5, 3], 2000, 1.0, 1, OFFSET) for _ in range(50_000)])
-    assert chi_square(draws, np.arange(3), np.array(LAW)) > SIGNIFICANCE
-
-
-def test_one_item_against_a_table_of_nothing():
-    rng = seeded_rng(6)
-    draws = np.array([rng.select([5, 0], 5, 1.0, 0, OFFSET - 1 + 1) for _ in range(50_000)])
-    share = math.exp(5) / (math.exp(5) + math.exp(OFFSET))
-    assert share == pytest.approx(0.73189683670287, rel=1e-10)
-    assert chi_square(draws, np.array([0, 2]), np.array([share, 1 - share])) > SIGNIFICANCE
-
-
-@pytest.mark.parametrize("sigma", [0, -1, math.nan, math.inf, 1e-4, 1e10])
-def test_scales_out_of_range_are_refused(sigma):
+@pytest.mark.parametrize("law", BAD, ids=names)
+def test_parameters_out_of_range_are_refused(law):
     with pytest.raises(ParameterError):
-        seeded_rng(1).discrete_gaussian(sigma, 1)
+        getattr(seeded_rng(1), law[0])(*law[1], 1)
 
 
-def test_fresh_streams_differ_and_seeded_ones_say_so():
-    assert _core.Rng().bits64() != _core.Rng().bits64()
-    assert not _core.Rng().is_seeded
-    assert seeded_rng(1).is_seeded
+def test_noise_is_never_less_than_asked_for():
+    for scale in [1e-3, 0.1, 1 / 3, 1.0, 7.7, 1e3, 123_456.7, 1e9]:
+        gaussian, laplace = noise.discrete_gaussian(scale).c, noise.discrete_laplace(scale).c
+        assert 0 <= 1 - gaussian * 2 * Fraction(scale) ** 2 < Fraction(2) ** -62
+        assert 0 <= 1 - laplace * Fraction(scale) < Fraction(2) ** -62
 
 
-def test_streams_are_neither_copied_nor_pickled():
-    import copy
-    import pickle
-
-    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError):
-            duplicate(_core.Rng())
-
-
-@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system does not fork")
-def test_a_stream_refuses_to_work_after_a_fork():
-    import os
-
-    rng = _core.Rng()
-    child = os.fork()
-    if child == 0:
-        try:
-            rng.bits64()
-        except Exception as error:
-            os._exit(7 if type(error).__name__ == "ResourceError" else 8)
-        os._exit(9)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+def test_continuous_noise_has_its_moments():
+    rng = seeded_rng(4)
+    for draws, mean, variance in [
+        (rng.float_gaussian(2.0, 1_000_000), 0, 4),
+        (rng.float_laplace(2.0, 1_000_000), 0, 8),
+        (rng.float_gumbel(2.0, 1_000_000), 2 * np.euler_gamma, 4 * math.pi**2 / 6),
+    ]:
+        assert abs(draws.mean() - mean) < 6 * math.sqrt(variance / len(draws))
+        assert draws.var() == pytest.approx(variance, rel=0.02)

@@ -1,0 +1,255 @@
+"""Exact selection: the law of Plackett and Luce by the enumeration of tapes, and its twin draw for draw."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from discreet import ParameterError, _core
+from discreet.reference import gumbel, permute_and_flip
+from discreet.testing import seeded_rng
+
+SIGNIFICANCE = 1e-6
+
+counts = st.lists(st.integers(0, 400), min_size=0, max_size=12)
+scores = {
+    "gamma": st.floats(0.001, 3),
+    "bottom": st.integers(0, 50),
+    "offset": st.floats(-20, 60),
+    "seed": st.integers(0, 2**64 - 1),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(counts=counts, k=st.integers(1, 4), **scores)
+def test_rust_and_python_select_the_same_candidates(counts, gamma, bottom, offset, seed, k):
+    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    arguments = (counts, max([*counts, bottom]), gamma, bottom, offset)
+    assert ours.select(*arguments) == gumbel.select(twins, *arguments)
+    assert ours.peel(*arguments, k) == gumbel.peel(twins, *arguments, k)
+    flip = (counts, gamma, bottom, offset)
+    assert ours.permute_and_flip(*flip) == permute_and_flip.permute_and_flip(twins, *flip)
+    assert ours.bits64() == twins.bits64()
+
+
+# The histogram {5, 3, 1} with epsilon 1, delta 0.1 and k_bar 2: a, b, and the stop element at 1 + T.
+OFFSET = 3.995732273554
+LAW = [0.46924637821982, 0.063505591504133, 0.46724803027605]
+PAIRS = {
+    (0, 1): 0.056146143120176,
+    (0,): 0.41310023509964,
+    (1, 0): 0.03182055177231,
+    (1,): 0.031685039731823,
+    (): 0.46724803027605,
+}
+# The same with linf 2: T = 7.991464547108 on scores halved, as gamma is 1/2.
+DOUBLE = [0.11460702963726, 0.042161570017273, 0.84323140034547]
+
+
+def words64(*numbers):
+    """A tape of 64-bit words."""
+    return [part for number in numbers for part in (number & (2**32 - 1), number >> 32)]
+
+
+def region(walk, slot):
+    """The first and the last 64-bit word for which a step of the walk ends in a slot; the last ends the node."""
+    inside = next(word for word in range(2**64 - 1, 0, -(2**57)) if walk(word) == slot)
+    edges = []
+    for outside in (0, 2**64):
+        near, far = inside, outside
+        while abs(far - near) > 1:
+            middle = (near + far) // 2
+            near, far = (middle, far) if walk(middle) == slot else (near, middle)
+        edges.append(near)
+    return edges
+
+
+def right_share(walk, slot):
+    """With which probability a node is left to the right, where the rest of the tape then leads to a slot; and a
+    word that does so. (One at the very edge would ask for a further word.)"""
+    first, last = region(walk, slot)
+    return Fraction(last + 1 - first, last + 1), (first + last) // 2
+
+
+def acceptance(toss, slot):
+    """The probability of a coin, of which zero is heads; tails lead to another slot."""
+    low, high = 0, 2**64
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if toss(middle) == slot else (low, middle)
+    return Fraction(high, 2**64)
+
+
+def law_of_tapes(counts, reference, gamma, bottom, offset):
+    """P[select = slot] for two candidates and the stop element, from the tapes alone, to about 2^-60.
+
+    The tree is ((0, 1), (stop, nothing)): a word at the root, one at either node below, and a coin.
+    """
+
+    def select(*words):
+        return _core.Rng.scripted(words64(*words, *[0] * 9)).select(counts, reference, gamma, bottom, offset)
+
+    stop, to_stop = right_share(lambda word: select(word, 0, 0), 2)
+    second, to_second = right_share(lambda word: select(0, word, 0), 1)
+    reached = [(1 - stop) * (1 - second), (1 - stop) * second, stop]
+    accepted = [
+        acceptance(lambda coin: select(0, 0, coin, to_stop, 0, 0), 0),
+        acceptance(lambda coin: select(0, to_second, coin, 0, 0, 0), 1),
+        acceptance(lambda coin: select(to_stop, 0, coin, 0, 0, 0), 2),
+    ]
+    shares = [r * a for r, a in zip(reached, accepted, strict=True)]
+    return [float(share / sum(shares)) for share in shares]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "law"),
+    [
+        (([5, 3], 5, 1.0, 1, OFFSET), LAW),
+        (([5, 3], 1234, 1.0, 1, OFFSET), LAW),
+        (([5, 3], 5, 0.5, 1, 7.991464547108 / 2), DOUBLE),
+    ],
+)
+def test_tapes_name_a_slot_as_often_as_the_exponential_mechanism_says(arguments, law):
+    found = law_of_tapes(*arguments)
+    counts, _, gamma, bottom, offset = arguments
+    weights = [math.exp(gamma * score) for score in [*counts, bottom + offset / gamma]]
+    assert found == pytest.approx([w / sum(weights) for w in weights], abs=1e-14)
+    assert found == pytest.approx(law, abs=1e-12)
+
+
+def peel_law(weights, stop, k):
+    """The probability of every outcome of peeling: the product of the shares of what is left."""
+    outcomes = {}
+    for n in range(min(k, len(weights)) + 1):
+        for order in itertools.permutations(range(len(weights)), n):
+            left, p = sum(weights) + stop, 1.0
+            for slot in order:
+                p *= weights[slot] / left
+                left -= weights[slot]
+            if n < k:
+                p *= stop / left
+            outcomes[order] = p
+    return outcomes
+
+
+def test_the_vectors_are_the_law_of_plackett_and_luce():
+    weights, stop = [math.exp(5), math.exp(3)], math.exp(1 + OFFSET)
+    assert peel_law(weights, stop, 2) == pytest.approx(PAIRS, abs=1e-12)
+    total = sum(weights) + stop
+    assert [w / total for w in [*weights, stop]] == pytest.approx(LAW, abs=1e-12)
+    halves = [math.exp(2.5), math.exp(1.5), math.exp(0.5 + 7.991464547108 / 2)]
+    assert [w / sum(halves) for w in halves] == pytest.approx(DOUBLE, abs=1e-12)
+
+
+def chi_square(seen, law):
+    expected = np.array(law) * sum(seen)
+    return stats.chi2.sf(((np.array(seen) - expected) ** 2 / expected).sum(), len(law) - 1)
+
+
+def selections(arguments, slots, size, seed):
+    rng = seeded_rng(seed)
+    return np.bincount([rng.select(*arguments) for _ in range(size)], minlength=slots)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "law"),
+    [
+        (([5, 3], 5, 1.0, 1, OFFSET), LAW),
+        (([5, 3], 2000, 1.0, 1, OFFSET), LAW),
+        (([5, 3], 5, 0.5, 1, 7.991464547108 / 2), DOUBLE),
+        (([5], 5, 1.0, 0, OFFSET), [0.73189683670287, 1 - 0.73189683670287]),
+    ],
+)
+def test_draws_have_the_law_of_the_exponential_mechanism(arguments, law):
+    assert chi_square(selections(arguments, len(law), 300_000, seed=4), law) > SIGNIFICANCE
+
+
+def test_a_wrong_offset_is_noticed():
+    assert chi_square(selections(([5, 3], 5, 1.0, 1, OFFSET + 0.05), 3, 300_000, seed=4), LAW) < SIGNIFICANCE
+
+
+def test_peeling_has_the_law_of_plackett_and_luce():
+    rng = seeded_rng(7)
+    seen = dict.fromkeys(PAIRS, 0)
+    for _ in range(300_000):
+        slots, stopped = rng.peel([5, 3], 5, 1.0, 1, OFFSET, 2)
+        assert stopped == (len(slots) < 2)
+        seen[tuple(slots)] += 1
+    assert chi_square(list(seen.values()), list(PAIRS.values())) > SIGNIFICANCE
+
+
+def permute_and_flip_law(scores):
+    """Over all orders: each candidate in turn is taken with exp(-(best - score))."""
+    law = np.zeros(len(scores))
+    orders = list(itertools.permutations(range(len(scores))))
+    for order in orders:
+        left = 1.0
+        for slot in order:
+            p = math.exp(scores[slot] - max(scores))
+            law[slot] += left * p / len(orders)
+            left *= 1 - p
+    return law
+
+
+@pytest.mark.parametrize("offset", [0.3, 2.5, 9.0])
+def test_permute_and_flip_has_its_law(offset):
+    rng = seeded_rng(9)
+    draws = [rng.permute_and_flip([7, 5, 4], 0.7, 2, offset) for _ in range(300_000)]
+    law = permute_and_flip_law([4.9, 3.5, 2.8, 1.4 + offset])
+    assert chi_square(np.bincount(draws, minlength=4), law) > SIGNIFICANCE
+    if offset == 2.5:
+        wrong = permute_and_flip_law([4.9, 3.5, 2.8, 1.4 + offset + 0.05])
+        assert chi_square(np.bincount(draws, minlength=4), wrong) < SIGNIFICANCE
+
+
+def test_real_scores_are_selected_by_their_noisy_values_at_a_stated_loss():
+    gumbel_max = _core.RealGumbel(2.0, 10.0)
+    rng = seeded_rng(10)
+    draws = [gumbel_max.select(np.array([1.5, 4.25, -3.0, math.nan]), rng) for _ in range(300_000)]
+    weights = np.exp(np.array([1.5, 4.25, 0, 0]) / 2)
+    assert chi_square(np.bincount(draws, minlength=4), weights / weights.sum()) > SIGNIFICANCE
+    # Theory L5: four times the error of a noisy score over the scale, for |G| up to 745.
+    assert gumbel_max.loss == pytest.approx(4 * 2.0**-50 * (2 * 746 + 10) / 2, rel=1e-9)
+    with pytest.raises(ParameterError):
+        _core.RealGumbel(0.0, 1.0)
+    with pytest.raises(ParameterError):
+        gumbel_max.select(np.array([]), rng)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([1], 1, 0.0, 0, 1.0),
+        ([1], 1, math.nan, 0, 1.0),
+        ([1], 1, 2048.0, 0, 1.0),
+        ([-1], 1, 1.0, 0, 1.0),
+        ([2**36], 1, 1.0, 0, 1.0),
+        ([1], 1, 1.0, -1, 1.0),
+        ([1], 1, 1.0, 0, math.inf),
+    ],
+)
+def test_scores_out_of_range_are_refused(arguments):
+    with pytest.raises(ParameterError):
+        seeded_rng(1).select(*arguments)
+    with pytest.raises(ParameterError):
+        seeded_rng(1).peel(*arguments, 1)
+
+
+def test_peeling_needs_a_k():
+    with pytest.raises(ParameterError, match="k must be"):
+        seeded_rng(1).peel([1], 1, 1.0, 0, 1.0, 0)
+
+
+@pytest.mark.parametrize(("gamma", "far"), [(1024.0, 2**35), (5e-324, 2**35), (1e-9, 1)])
+def test_scores_at_the_ends_of_their_range_are_selected_from(gamma, far):
+    rng = seeded_rng(1)
+    for counts in ([far, 1, 7], [far, far, 0]):
+        assert rng.select(counts, far, gamma, 0, 40.0) in range(4)
+        assert rng.permute_and_flip(counts, gamma, 0, -1e9) in range(3)
+        slots, _ = rng.peel(counts, far, gamma, 0, -1e9, 5)
+        assert sorted(slots) == [slot for slot, count in enumerate(counts) if count]
