@@ -1,6 +1,7 @@
-"""Makes `contract` importable from every test folder."""
+"""Makes `contract` and `goodness` importable from every test folder."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in ("", "statistical"):
+    sys.path.insert(0, str(Path(__file__).parent / folder))

@@ -160,7 +160,13 @@ def test_every_place_in_a_block_is_accepted_with_its_probability():
 
 
 @settings(max_examples=200, deadline=None)
-@given(x=st.floats(0, 50), p=st.floats(0, 1), n=st.integers(0, 10**6), d=st.integers(1, 10**6), seed=st.integers(0, 2**64 - 1))
+@given(
+    x=st.floats(0, 50),
+    p=st.floats(0, 1),
+    n=st.integers(0, 10**6),
+    d=st.integers(1, 10**6),
+    seed=st.integers(0, 2**64 - 1),
+)
 def test_rust_and_python_toss_the_same_coins(x, p, n, d, seed):
     ours, twins = seeded_rng(seed), seeded_rng(seed)
     assert ours.bernoulli_exp(x) == noise.bernoulli_exp(twins, Fraction(x))

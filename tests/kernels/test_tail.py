@@ -16,7 +16,6 @@ from discreet.testing import seeded_rng
 Noise = _core.Noise
 
 
-
 def summed_gaussian_tail(sigma, m):
     h = 1 / (2 * mpmath.mpf(sigma) ** 2)
     step = lambda x: mpmath.exp(-h * x * x)  # noqa: E731

@@ -1,0 +1,180 @@
+"""Whether integers come from a law: cells by chi-square, tails and sides by binomials, order by pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+LAGS = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+CHUNK = 1_000_000
+LEAST = 25.0  # the expected number of draws in a cell
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law over the integers by its upper tail P[X >= m], in floating point."""
+
+    name: str
+    tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    reach: float  # P[|X| > reach] is far below one in all draws
+    symmetric: bool = True
+
+    def above(self, m):
+        """P[X >= m], with relative precision in the upper tail."""
+        return np.asarray(self.tail(np.asarray(m, dtype=float)))
+
+    def below(self, m):
+        """P[X <= m], with relative precision in the lower tail."""
+        return self.above(-np.asarray(m, dtype=float)) if self.symmetric else 1 - self.above(np.asarray(m) + 1)
+
+    def between(self, low, high):
+        """P[low < X <= high]."""
+        upper = self.above(low + 1) - self.above(high + 1)
+        lower = self.below(high) - self.below(low)
+        return np.where(np.asarray(low) >= 0, upper, lower)
+
+
+def gaussian(sigma):
+    """The discrete Gaussian: summed up, or for a large scale by its midpoints."""
+    if sigma > 3000:
+        return Law(f"gaussian {sigma:g}", lambda m: special.ndtr(-(m - 0.5) / sigma), 12 * sigma)
+    reach = math.ceil(14 * sigma) + 3
+    weights = np.exp(-(np.arange(-reach, reach + 1, dtype=float) ** 2) / (2 * sigma**2))
+    tails = np.append(np.cumsum(weights[::-1])[::-1] / math.fsum(weights), 0.0)
+    return Law(f"gaussian {sigma:g}", lambda m: tails[np.clip(m + reach, 0, 2 * reach + 1).astype(int)], reach)
+
+
+def laplace(scale):
+    """The discrete Laplace law."""
+    unit = 1 + math.exp(-1 / scale)
+
+    def tail(m):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(m > 0, np.exp(-m / scale) / unit, 1 - np.exp(-(1 - m) / scale) / unit)
+
+    return Law(f"laplace {scale:g}", tail, 45 * scale + 2)
+
+
+def truncated(scale, bound):
+    """The truncated symmetric geometric law."""
+    whole = -math.expm1(-(bound + 1) / scale) + math.exp(-1 / scale) * -math.expm1(-bound / scale)
+
+    def upper(m):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(m > bound, 0, np.exp(-m / scale) * -np.expm1(-(bound + 1 - m) / scale) / whole)
+
+    return Law(f"truncated {scale:g} {bound}", lambda m: np.where(m > 0, upper(m), 1 - upper(1 - m)), bound + 1)
+
+
+def geometric(scale):
+    """The geometric law."""
+    return Law(
+        f"geometric {scale:g}", lambda m: np.where(m > 0, np.exp(-np.maximum(m, 0) / scale), 1.0), 45 * scale + 2, False
+    )
+
+
+def cell_edges(law, n):
+    """Integers that part the law into cells of at least LEAST expected draws: each integer, or some 500 quantiles."""
+    start = -law.reach if law.symmetric else -1.0
+    if law.reach <= 300:
+        return np.arange(math.floor(start), math.ceil(law.reach) + 1, dtype=float)
+    tails = np.geomspace(LEAST / n, 0.002, 40)
+    wanted = np.concatenate([tails, np.linspace(0.004, 0.996, 420), 1 - tails])
+    low, high = np.full(len(wanted), math.floor(start)), np.full(len(wanted), math.ceil(law.reach))
+    for _ in range(64):
+        middle = np.floor((low + high) / 2)
+        early = law.below(middle) < wanted
+        low, high = np.where(early, middle, low), np.where(early, high, middle)
+    return np.unique(high)
+
+
+def pooled(law, edges, n):
+    """Edges without those that leave a cell too small, and the probabilities of the cells between and beyond them."""
+    kept: list[float] = []
+    for edge in edges:
+        p = law.below(edge) if not kept else law.between(kept[-1], edge)
+        if p * n >= LEAST and law.above(edge + 1) * n >= LEAST:
+            kept.append(float(edge))
+    if not kept:
+        return np.array([]), np.array([1.0])
+    inner = [float(law.between(a, b)) for a, b in zip(kept[:-1], kept[1:], strict=True)]
+    return np.array(kept), np.array([float(law.below(kept[0])), *inner, float(law.above(kept[-1] + 1))])
+
+
+def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
+    """The p-value of each test for n draws; under the law, each is uniform or larger."""
+    edges, law_of_cells = pooled(law, cell_edges(law, n), n)
+    far = far_points(law, n)
+    cells = np.zeros(len(edges) + 1)
+    beyond = np.zeros(len(far), dtype=int)
+    sides = np.zeros(2, dtype=int)
+    # Up to eight kinds of draws, about equally frequent, to compare each draw with those before it.
+    kinds = np.array([])
+    if len(edges):
+        octiles = np.searchsorted(np.cumsum(law_of_cells), np.arange(1, 8) / 8)
+        kinds = np.unique(edges[octiles.clip(0, len(edges) - 1)])
+    width = len(kinds) + 1
+    pairs = np.zeros((len(LAGS), width * width))
+    for start in range(0, n, CHUNK):
+        draws = draw(min(CHUNK, n - start))
+        cells += count_cells(draws, edges)
+        for i, (m, side) in enumerate(far):
+            beyond[i] += np.count_nonzero(draws >= m if side > 0 else draws <= m)
+        sides += np.count_nonzero(draws > 0), np.count_nonzero(draws < 0)
+        kind = np.searchsorted(kinds, draws, side="left")
+        for i, lag in enumerate(LAGS):
+            # Pairs without overlap, so that they are independent.
+            whole = len(kind) // (2 * lag) * (2 * lag)
+            first, second = kind[:whole].reshape(-1, 2, lag).transpose(1, 0, 2).reshape(2, -1)
+            pairs[i] += np.bincount(first * width + second, minlength=width * width)
+    results = {}
+    if len(edges):
+        expected = law_of_cells / law_of_cells.sum() * n
+        results["cells"] = stats.chi2.sf(((cells - expected) ** 2 / expected).sum(), len(edges))
+    for (m, side), seen in zip(far, beyond, strict=True):
+        p = float(law.above(m) if side > 0 else law.below(m))
+        results[f"beyond {m:g}"] = two_sided(int(seen), n, p)
+    if law.symmetric and sides.sum():
+        results["sign"] = two_sided(int(sides[0]), int(sides.sum()), 0.5)
+    if width > 1:
+        for lag, table in zip(LAGS, pairs, strict=True):
+            results[f"lag {lag}"] = independence(table.reshape(width, width))
+    return results
+
+
+def far_points(law, n):
+    """Values that few draws or none should pass, on either side."""
+    points = []
+    for p in (1e-3, 100 / n, 10 / n, 0.1 / n, 1e-3 / n):
+        low, high = 0.0, math.ceil(law.reach)
+        while high - low > 1:
+            middle = math.floor((low + high) / 2)
+            low, high = (middle, high) if law.above(middle) > p else (low, middle)
+        points += [(high, 1), (-high, -1)] if law.symmetric else [(high, 1)]
+    return sorted(set(points))
+
+
+def count_cells(draws, edges):
+    if not len(edges):
+        return np.array([len(draws)], dtype=float)
+    return np.bincount(np.searchsorted(edges, draws, side="left"), minlength=len(edges) + 1)
+
+
+def two_sided(seen, n, p):
+    """The binomial p-value of either side, doubled."""
+    upper, lower = stats.binom.sf(seen - 1, n, p), stats.binom.cdf(seen, n, p)
+    return float(min(1.0, 2 * min(upper, lower)))
+
+
+def independence(table):
+    """The p-value of a table of pairs being the product of its margins."""
+    rows, columns = table.sum(1), table.sum(0)
+    expected = np.outer(rows, columns) / table.sum()
+    kept = expected > 5
+    statistic = ((table - expected) ** 2 / np.maximum(expected, 1e-9))[kept].sum()
+    return float(stats.chi2.sf(statistic, (np.count_nonzero(rows) - 1) * (np.count_nonzero(columns) - 1)))
