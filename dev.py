@@ -138,7 +138,7 @@ def set_stamp(name: str, value: str) -> None:
 def cargo() -> str:
     found = shutil.which("cargo")
     if found is None:
-        raise SystemExit(fail("cargo is not on the PATH; install a Rust toolchain (1.88 or newer) with rustup"))
+        raise SystemExit(fail("cargo is not on the PATH; install a Rust toolchain (1.89 or newer) with rustup"))
     return found
 
 

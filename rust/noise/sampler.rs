@@ -12,7 +12,7 @@ use super::bernoulli::{Prefix, bernoulli_exp_from};
 use super::decay::Decay;
 use super::dyadic::Dyadic;
 use super::fixed::Fixed;
-use super::table::Table;
+use super::table::{Guide, Table};
 use crate::error::{Error, Result};
 use crate::rng::SecureRng;
 
@@ -103,25 +103,33 @@ impl Sampler {
         }
     }
 
-    /// Fills `out` with what as many samples would draw.
+    /// Fills `out` with what as many samples would be, faster.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
+        match self.table.guide() {
+            Guide::Narrow(buckets) => self.fill_by(buckets, rng, out),
+            Guide::Wide(buckets) => self.fill_by(buckets, rng, out),
+        }
+    }
+
+    fn fill_by<const N: usize>(&self, buckets: &[u64; N], rng: &mut SecureRng, out: &mut [i64]) {
         let mut filled = 0;
         while filled < out.len() {
             let rest = &mut out[filled..];
             let (drawn, bytes) = match &self.blocks {
-                None => self.quick(rng.upcoming(), rest, |word: [u8; 4]| {
-                    self.table.quick(u32::from_le_bytes(word))
+                None => self.quick(rng.upcoming(), rest, |word| {
+                    self.table.quick(buckets, u32::from_le_bytes(word))
                 }),
                 Some(blocks @ Blocks { bits: 0..=NARROW, .. }) => {
-                    self.quick(rng.upcoming(), rest, |words: [u8; 8]| {
+                    self.quick(rng.upcoming(), rest, |words| {
                         let words = u64::from_le_bytes(words);
-                        self.quick_block(blocks, words as u32, words & !u64::from(u32::MAX), 32)
+                        let cell = self.table.quick(buckets, words as u32)?;
+                        blocks.quick(cell, words & !u64::from(u32::MAX), 32)
                     })
                 }
                 Some(blocks) => self.quick(rng.upcoming(), rest, |words: [u8; 12]| {
                     let [a, b, c, d, wide @ ..] = words;
-                    let first = u32::from_le_bytes([a, b, c, d]);
-                    self.quick_block(blocks, first, u64::from_le_bytes(wide), 64)
+                    let cell = self.table.quick(buckets, u32::from_le_bytes([a, b, c, d]))?;
+                    blocks.quick(cell, u64::from_le_bytes(wide), 64)
                 }),
             };
             rng.skip(bytes);
@@ -149,22 +157,6 @@ impl Sampler {
             drawn += 1;
         }
         (drawn, drawn * N)
-    }
-
-    /// The draw that needs neither a further word nor the exponent of its place.
-    #[inline]
-    fn quick_block(
-        &self,
-        blocks: &Blocks,
-        first: u32,
-        word: u64,
-        width: u32,
-    ) -> Option<(u64, bool)> {
-        let (block, negative) = self.table.quick(first)?;
-        let coin = (word >> 32) as u32;
-        let most = *blocks.coins.get(block as usize)?;
-        (coin < most)
-            .then(|| (block.wrapping_shl(blocks.bits) | blocks.place(word, width), negative))
     }
 
     /// The value with its sign, by two's complement: no processor could predict a branch.
@@ -232,6 +224,15 @@ impl Blocks {
     #[inline]
     fn place(&self, word: u64, width: u32) -> u64 {
         (word >> (64 - width)) & !u64::MAX.wrapping_shl(self.bits)
+    }
+
+    /// The draw that needs neither a further word nor the exponent of its place.
+    #[inline]
+    fn quick(&self, (block, negative): (u64, bool), word: u64, width: u32) -> Option<(u64, bool)> {
+        let coin = (word >> 32) as u32;
+        let most = *self.coins.get(block as usize)?;
+        let value = block.wrapping_shl(self.bits) | self.place(word, width);
+        (coin < most).then_some((value, negative))
     }
 
     /// A multiple of the law's coefficient in units of `2^-64`, rounded up.

@@ -36,10 +36,18 @@ pub struct Table {
     law: Decay,
     /// The ends of the cells, up to the first that is all ones in 31 bits.
     ends: Vec<End>,
-    /// For each value of the leading bits: the end in that bucket (or the largest number) in the upper
-    /// half and the cell before it in the lower one; with several ends, that cell and [`SEVERAL`].
-    guide: Vec<u64>,
-    shift: u32,
+    guide: Guide,
+}
+
+/// For each value of the leading bits, the numbers in that bucket: the end in it (or the largest number) in
+/// the upper half and the cell before it in the lower one; with several ends, that cell and [`SEVERAL`].
+/// Two fixed sizes, so that no index needs a check: one for the nearest cache, one for wide tables.
+#[derive(Debug, Clone)]
+pub enum Guide {
+    /// For up to `2^11` cells.
+    Narrow(Box<[u64; 1 << 12]>),
+    /// For more.
+    Wide(Box<[u64; 1 << 15]>),
 }
 
 impl Table {
@@ -62,23 +70,32 @@ impl Table {
                 break;
             }
         }
-        let shift = FIRST - (ends.len().next_power_of_two().ilog2() + 2).clamp(10, 15);
-        let guide = guide(&ends, shift);
-        Self { law, ends, guide, shift }
+        let guide = Guide::new(&ends);
+        Self { law, ends, guide }
     }
 
     /// A draw, and a fair bit that is independent of it.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> (u64, bool) {
         let word = rng.next_u32();
-        self.quick(word).unwrap_or_else(|| (self.search(rng, word >> 1), word & 1 == 1))
+        let quick = match &self.guide {
+            Guide::Narrow(buckets) => self.quick(buckets, word),
+            Guide::Wide(buckets) => self.quick(buckets, word),
+        };
+        quick.unwrap_or_else(|| (self.search(rng, word >> 1), word & 1 == 1))
+    }
+
+    /// The guide, for [`Self::quick`].
+    #[must_use]
+    pub fn guide(&self) -> &Guide {
+        &self.guide
     }
 
     /// The draw that a first word decides alone, as nearly all do.
     #[must_use]
     #[inline]
-    pub fn quick(&self, word: u32) -> Option<(u64, bool)> {
+    pub fn quick<const N: usize>(&self, buckets: &[u64; N], word: u32) -> Option<(u64, bool)> {
         let first = word >> 1;
-        let bucket = self.guide[(first >> self.shift) as usize];
+        let bucket = buckets[(first >> (FIRST - N.ilog2())) as usize];
         let (end, cell) = ((bucket >> 32) as u32, bucket as u32);
         let cell = match cell {
             SEVERAL => self.scan(end as usize, first)?,
@@ -189,21 +206,31 @@ fn high_product(a: u128, b: u128) -> u128 {
     a_high * b_high + ((a_high * b_low) >> 64) + ((a_low * b_high) >> 64) + (middle >> 64)
 }
 
-/// See [`Table::guide`].
-fn guide(ends: &[End], shift: u32) -> Vec<u64> {
-    let mut cell = 0_usize;
-    let mut guide = Vec::with_capacity(1 << (FIRST - shift));
-    for bucket in 0..1_u32 << (FIRST - shift) {
-        let inside = ends[cell..].iter().take_while(|end| end.first >> shift == bucket).count();
-        let (end, before) = match inside {
-            0 => (u32::MAX, cell as u32),
-            1 => (ends[cell].first, cell as u32),
-            _ => (cell as u32, SEVERAL),
-        };
-        guide.push(u64::from(end) << 32 | u64::from(before));
-        cell += inside;
+impl Guide {
+    fn new(ends: &[End]) -> Self {
+        if ends.len() <= 1 << 11 {
+            Self::Narrow(Self::buckets(ends))
+        } else {
+            Self::Wide(Self::buckets(ends))
+        }
     }
-    guide
+
+    fn buckets<const N: usize>(ends: &[End]) -> Box<[u64; N]> {
+        let mut cell = 0_usize;
+        let mut buckets = Box::new([0; N]);
+        for (number, bucket) in buckets.iter_mut().enumerate() {
+            let inside = |end: &&End| (end.first >> (FIRST - N.ilog2())) as usize == number;
+            let inside = ends[cell..].iter().take_while(inside).count();
+            let (end, before) = match inside {
+                0 => (u32::MAX, cell as u32),
+                1 => (ends[cell].first, cell as u32),
+                _ => (cell as u32, SEVERAL),
+            };
+            *bucket = u64::from(end) << 32 | u64::from(before);
+            cell += inside;
+        }
+        buckets
+    }
 }
 
 #[cfg(test)]

@@ -141,17 +141,18 @@ def test_every_place_in_a_block_is_accepted_with_its_probability():
     for place in (1, 17, 2**bits - 1):
         value = (block << bits) + place
 
-        def accepted(coin, place=place, value=value):
+        width = 32 - bits
+        x = Fraction(twin.c) * (value**2 - (block << bits) ** 2)
+        exact = noise._exp_neg(x, 300) * 2 ** (width + 64)
+        ambiguous = {int(exact) >> 64}
+
+        def accepted(coin, place=place, value=value, ambiguous=ambiguous):
             # A refused place is followed by a tape for zero, by way of the first block.
             upper, lower = coin >> 64, coin & (2**64 - 1)
             words = [first, upper << bits | place, lower & (2**32 - 1), lower >> 32, 0, 2**32 - 2**bits, 0, 0]
             words = words if upper in ambiguous else [first, upper << bits | place, 0, 0, 0, 0]
             return _core.Rng.scripted(words).sample(law, 1)[0] == value
 
-        width = 32 - bits
-        x = Fraction(twin.c) * (value**2 - (block << bits) ** 2)
-        exact = noise._exp_neg(x, 300) * 2 ** (width + 64)
-        ambiguous = {int(exact) >> 64}
         low, high = -1, 2 ** (width + 64) - 1
         while low < high:
             middle = (low + high + 1) // 2

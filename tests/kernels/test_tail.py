@@ -64,7 +64,7 @@ def test_geometric_tails_are_bounded_and_tight_down_to_1e_30(scale, x, bound):
         assert_tight(Noise.discrete_laplace(scale).tail(m), a(m) / (1 + a(1)))
         truncated = Noise.truncated_geometric(scale, bound).tail(m)
         truth = (a(m) - a(bound + 1)) / (1 + a(1) - 2 * a(bound + 1)) if 0 < m <= bound else 0
-        if 0 < m:
+        if m > 0:
             assert_tight(truncated, truth)
 
 

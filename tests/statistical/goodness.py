@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def pooled(law, edges, n):
             kept.append(float(edge))
     if not kept:
         return np.array([]), np.array([1.0])
-    inner = [float(law.between(a, b)) for a, b in zip(kept[:-1], kept[1:], strict=True)]
+    inner = [float(law.between(a, b)) for a, b in pairwise(kept)]
     return np.array(kept), np.array([float(law.below(kept[0])), *inner, float(law.above(kept[-1] + 1))])
 
 

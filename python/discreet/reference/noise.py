@@ -88,7 +88,7 @@ def _cumulative(c: Fraction, square: bool, limit: int | None, doubled: bool) -> 
     unit = Fraction(2) ** places
     ratio = int(_exp_neg(c, places) * unit)
     shrink = int(_exp_neg(2 * c, places) * unit) if square else int(unit)
-    weight, total, sums = int(unit), 0, []
+    weight, total, sums = int(unit), 0, list[int]()
     while weight > 1 << 40:
         total += weight << 1 if doubled and sums else weight
         if len(sums) == limit:

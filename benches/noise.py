@@ -1,0 +1,173 @@
+"""Draws noise by every contestant in turn and prints nanoseconds per draw on one core, and ratios.
+
+    python benches/noise.py [--rounds N] [--record FILE]
+
+`core` is exact and drawn from ChaCha20; numpy's generators are neither. OpenDP and diffprivlib are exact or
+hardened; they take part where they are installed. Contestants are interleaved; numbers are medians of rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from discreet import _core
+
+DRAWS = 1 << 16
+PEER_DRAWS = 300
+
+
+def core(kind, *parameters):
+    """This library: the law is tabulated once, as for one release."""
+    rng, law = _core.Rng(), getattr(_core.Noise, kind)(*parameters)
+    return lambda size: rng.sample(law, size)
+
+
+def core_float(kind, scale):
+    """This library's continuous noise."""
+    draw = getattr(_core.Rng(), kind)
+    return lambda size: draw(scale, size)
+
+
+def numpy_generator(name, *parameters):
+    """numpy's own law."""
+    draw = getattr(np.random.default_rng(), name)
+    return lambda size: draw(*parameters, size)
+
+
+def numpy_rounded(sigma):
+    """What one would write for integers with the tails of a Gaussian."""
+    rng = np.random.default_rng()
+    return lambda size: np.rint(rng.normal(0.0, sigma, size)).astype(np.int64)
+
+
+def numpy_difference(scale):
+    """What one would write for the two-sided geometric law."""
+    rng, p = np.random.default_rng(), -math.expm1(-1 / scale)
+    return lambda size: rng.geometric(p, size) - rng.geometric(p, size)
+
+
+def opendp(kind, scale):
+    """OpenDP's vector mechanism, on a vector of zeros."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    metric = dp.l2_distance(T=float) if kind == "make_gaussian" else dp.l1_distance(T=int)
+    mechanism = getattr(dp.m, kind)(dp.vector_domain(dp.atom_domain(T=int)), metric, scale)
+    return lambda size: mechanism([0] * size)
+
+
+def diffprivlib(kind, **parameters):
+    """diffprivlib's mechanism, on a zero at a time."""
+    from diffprivlib import mechanisms
+
+    mechanism = getattr(mechanisms, kind)(**parameters)
+    return lambda size: [mechanism.randomise(0) for _ in range(size)]
+
+
+def gaussian_case(sigma):
+    contestants = {
+        "core": lambda: core("discrete_gaussian", sigma),
+        "numpy normal": lambda: numpy_generator("normal", 0.0, sigma),
+        "numpy normal, rounded": lambda: numpy_rounded(sigma),
+        "opendp": lambda: opendp("make_gaussian", sigma),
+    }
+    if sigma == 1.0:
+        contestants["diffprivlib"] = lambda: diffprivlib("GaussianDiscrete", epsilon=1.0, delta=0.2)
+    return contestants
+
+
+def laplace_case(scale):
+    return {
+        "core": lambda: core("discrete_laplace", scale),
+        "numpy laplace": lambda: numpy_generator("laplace", 0.0, scale),
+        "numpy geometric difference": lambda: numpy_difference(scale),
+        "opendp": lambda: opendp("make_laplace", scale),
+        "diffprivlib": lambda: diffprivlib("Geometric", epsilon=1 / scale),
+    }
+
+
+def truncated_case(scale, bound):
+    return {
+        "core": lambda: core("truncated_geometric", scale, bound),
+        "numpy geometric": lambda: numpy_generator("geometric", -math.expm1(-1 / scale)),
+        "numpy geometric difference": lambda: numpy_difference(scale),
+        "diffprivlib": lambda: diffprivlib("GeometricTruncated", epsilon=1 / scale, lower=-bound, upper=bound),
+    }
+
+
+CASES = {
+    **{f"discrete Gaussian, sigma {s:g}": gaussian_case(s) for s in (1.0, 10.0, 100.0, 1000.0, 1e4, 1e5, 1e6)},
+    **{f"discrete Laplace, scale {s:g}": laplace_case(s) for s in (1.0, 10.0, 100.0, 1000.0, 1e6)},
+    **{f"truncated geometric, scale {s:g}": truncated_case(s, k) for s, k in ((1.0, 11), (10.0, 109))},
+    "geometric, scale 10": {
+        "core": lambda: core("geometric", 10.0),
+        "numpy geometric": lambda: numpy_generator("geometric", -math.expm1(-0.1)),
+    },
+    "Gumbel, floating point": {
+        "core": lambda: core_float("float_gumbel", 1.0),
+        "numpy gumbel": lambda: numpy_generator("gumbel", 0.0, 1.0),
+    },
+}
+
+
+def contestants(case):
+    """The contestants of a case that are installed, ready to draw, and how many draws each makes at a time."""
+    ready = {}
+    for name, make in CASES[case].items():
+        try:
+            ready[name] = make(), DRAWS if name.startswith(("core", "numpy")) else PEER_DRAWS
+        except ImportError:
+            continue
+    return ready
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=201)
+    parser.add_argument("--case", action="append", choices=CASES)
+    parser.add_argument("--record")
+    options = parser.parse_args()
+    record = {"machine": machine(), "rounds": options.rounds, "draws": DRAWS, "cases": {}}
+    for case in options.case or CASES:
+        times = {name: [] for name in contestants(case)}
+        ready = contestants(case)
+        for number in range(options.rounds):
+            for name, (draw, size) in ready.items():
+                # The slow ones tell enough in fewer rounds.
+                if size < DRAWS and number % 20:
+                    continue
+                started = time.perf_counter()
+                draw(size)
+                times[name].append((time.perf_counter() - started) / size * 1e9)
+        medians = {name: statistics.median(values) for name, values in times.items()}
+        ratios = {name: value / medians["core"] for name, value in medians.items() if name != "core"}
+        record["cases"][case] = {"nanoseconds": medians, "over_core": ratios}
+        print(f"{case}: core {medians['core']:.2f} ns", *(f"{n} {r:,.1f}x" for n, r in ratios.items()), sep="; ", flush=True)
+    if options.record:
+        with open(options.record, "w") as file:
+            json.dump(record, file, indent=1)
+            file.write("\n")
+
+
+def machine():
+    """What the numbers depend on."""
+    versions = {}
+    for name in ("discreet", "numpy", "opendp", "diffprivlib"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version(), **versions}
+
+
+if __name__ == "__main__":
+    main()
