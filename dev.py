@@ -74,7 +74,7 @@ def lint(rest: list[str]) -> int:
 
 
 def bench(rest: list[str]) -> int:
-    build("test", "frames")
+    build("test", "frames", "peers")
     return subprocess.call([PYTHON, "-m", "pytest", "benches", "--benchmark-only", *rest], cwd=ROOT)
 
 
@@ -118,7 +118,7 @@ def identity() -> str:
 def sources() -> str:
     """A digest of all that the extension is built from; Python sources are used where they stand."""
     digest = hashlib.sha256()
-    files = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml")]
+    files = [ROOT / name for name in (".cargo/config.toml", "Cargo.toml", "Cargo.lock", "pyproject.toml")]
     for path in sorted([*files, *(ROOT / "rust").rglob("*.rs")]):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
