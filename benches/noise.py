@@ -151,7 +151,12 @@ def main():
         medians = {name: statistics.median(values) for name, values in times.items()}
         ratios = {name: value / medians["core"] for name, value in medians.items() if name != "core"}
         record["cases"][case] = {"nanoseconds": medians, "over_core": ratios}
-        print(f"{case}: core {medians['core']:.2f} ns", *(f"{n} {r:,.1f}x" for n, r in ratios.items()), sep="; ", flush=True)
+        print(
+            f"{case}: core {medians['core']:.2f} ns",
+            *(f"{n} {r:,.1f}x" for n, r in ratios.items()),
+            sep="; ",
+            flush=True,
+        )
     if options.record:
         with open(options.record, "w") as file:
             json.dump(record, file, indent=1)

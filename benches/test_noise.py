@@ -1,6 +1,7 @@
 """Draws of each law, core beside numpy and the peers that are installed; `benches/noise.py` interleaves them."""
 
 import pytest
+
 from noise import CASES, contestants
 
 

@@ -39,9 +39,7 @@ impl Candidates {
     }
 
     /// Puts another candidate into a slot (0 empties it) and sets the count that ⊥ is measured from.
-    ///
-    /// Both must lie between 0 and [`Scores::COUNT_LIMIT`].
-    pub fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
+    pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
         self.scores.replace(slot, count, bottom);
         for slot in [slot, self.scores.slots() - 1] {
             let mut node = self.leaves + slot;

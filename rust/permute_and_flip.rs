@@ -5,18 +5,15 @@
 
 use rand::Rng;
 
-use crate::noise::{Dyadic, Fixed, bernoulli_exp, uniform_below};
+use crate::noise::{bernoulli_exp, uniform_below};
 use crate::scores::{Choice, Scores};
 
-/// One draw, empty slots being left out. The scores' reference must be their largest count.
+/// One draw, empty slots being left out.
 pub fn permute_and_flip<R: Rng + ?Sized>(scores: &Scores, rng: &mut R) -> Choice {
     let bottom = scores.slots() - 1;
     let mut order: Vec<usize> = (0..=bottom).filter(|&slot| !scores.is_empty(slot)).collect();
-    // ⊥ may lie above every count, and the best is where exponents are measured from.
-    let (lead, lead_fixed) = match scores.exact_exponent(bottom) {
-        lead if lead.is_negative() || order.len() == 1 => (lead, scores.exponent(bottom)),
-        _ => (Dyadic::new(0, 0), Fixed { value: 0, error: 0 }),
-    };
+    let best = scores.best();
+    let (lead, lead_fixed) = (scores.exact_exponent(best), scores.exponent(best));
     loop {
         let left = order.len();
         for passed in 0..left {

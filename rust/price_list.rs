@@ -187,7 +187,7 @@ mod tests {
         let purse = Purse { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
         let sale = price_list(&[], None, &prices, purse, &mut SecureRng::seeded(1)).unwrap();
         assert_eq!((sale.rows.len(), sale.calls), (0, 4));
-        assert_eq!(sale.spent, prices.iter().map(|l| l.call_price).sum());
+        assert_eq!(sale.spent, prices.iter().map(|l| l.call_price).sum::<u128>());
     }
 
     #[test]

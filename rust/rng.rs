@@ -1,8 +1,9 @@
 //! The one source of randomness: a `ChaCha20` stream with a fresh key from the operating system.
 //!
 //! A release opens one `SecureRng`, passes it down as an argument and drops it, key and buffer
-//! zeroised. There is no global and no thread-local generator, so that a fork, a snapshot or a
-//! second thread can never repeat noise. A thread gets a stream of its own from [`SecureRng::split`].
+//! zeroised. There is no global and no thread-local generator: no second release and no second thread
+//! can repeat noise. A thread gets a stream of its own from [`SecureRng::split`]. The stream itself does not
+//! know of forks, so that the one way to hold it for longer than a release, Python's `Rng`, does.
 
 use std::convert::Infallible;
 

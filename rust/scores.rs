@@ -34,10 +34,11 @@ impl Scores {
     /// The largest γ; see [`Self::COUNT_LIMIT`].
     pub const GAMMA_LIMIT: f64 = 1024.0;
 
-    /// Scores measured from `reference`, which changes no law.
+    /// Scores measured from `reference`, which changes no law. Counts below zero or above
+    /// [`Self::COUNT_LIMIT`] count as these: an error would tell that there are such.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `gamma`, `offset` or a count is out of range.
+    /// [`Error::Parameter`] where `gamma` or `offset` is out of range.
     pub fn new(
         counts: &[i64],
         reference: i64,
@@ -48,13 +49,10 @@ impl Scores {
         if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && (-1e9..=1e9).contains(&offset)) {
             return Err(Error::Parameter("gamma or offset of a selection is out of range"));
         }
-        let legal = 0..=Self::COUNT_LIMIT;
-        if ![reference, bottom].iter().chain(counts).all(|c| legal.contains(c)) {
-            return Err(Error::Parameter("counts must lie between 0 and 2^35"));
-        }
         let (gamma, offset) = (Dyadic::from_f64(gamma), Dyadic::from_f64(offset));
         let (rate, fixed_offset) = (gamma.parts(), Fixed::from(&offset));
-        let counts = counts.to_vec();
+        let counts = counts.iter().copied().map(legal).collect();
+        let (reference, bottom) = (legal(reference), legal(bottom));
         Ok(Self { gamma, rate, offset, fixed_offset, reference, counts, bottom })
     }
 
@@ -83,9 +81,19 @@ impl Scores {
     }
 
     /// Puts another count into a slot and sets the count that ⊥ is measured from.
-    pub fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
-        self.counts[slot] = count;
-        self.bottom = bottom;
+    pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
+        self.counts[slot] = legal(count);
+        self.bottom = legal(bottom);
+    }
+
+    /// The slot of the largest score: of the largest count, or ⊥.
+    #[must_use]
+    pub fn best(&self) -> usize {
+        let bottom = self.counts.len();
+        let candidates = (0..bottom).filter(|&slot| !self.is_empty(slot));
+        let best = candidates.max_by_key(|&slot| self.counts[slot]).unwrap_or(bottom);
+        let lead = self.exact_exponent(bottom) - self.exact_exponent(best);
+        if lead.is_negative() { bottom } else { best }
     }
 
     /// How far the score of a slot lies below the reference.
@@ -109,22 +117,31 @@ impl Scores {
     }
 }
 
+/// A count within the limits.
+fn legal(count: i64) -> i64 {
+    count.clamp(0, Scores::COUNT_LIMIT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn parameters_out_of_range_are_refused() {
-        for (counts, gamma, bottom, offset) in [
-            (vec![1], 0.0, 0, 1.0),
-            (vec![1], f64::NAN, 0, 1.0),
-            (vec![1], 2048.0, 0, 1.0),
-            (vec![-1], 1.0, 0, 1.0),
-            (vec![i64::MAX], 1.0, 0, 1.0),
-            (vec![1], 1.0, -1, 1.0),
-            (vec![1], 1.0, 0, f64::INFINITY),
-        ] {
-            assert!(Scores::new(&counts, 1, gamma, bottom, offset).is_err());
+        for (gamma, offset) in
+            [(0.0, 1.0), (f64::NAN, 1.0), (2048.0, 1.0), (1.0, f64::INFINITY), (1.0, f64::NAN)]
+        {
+            assert!(Scores::new(&[1], 1, gamma, 0, offset).is_err());
         }
+    }
+
+    #[test]
+    fn counts_out_of_range_count_as_the_nearest_in_it() {
+        let mut odd = Scores::new(&[-1, i64::MAX, 5], i64::MAX, 1.0, i64::MIN, 1.0).unwrap();
+        let limit = Scores::COUNT_LIMIT;
+        let even = Scores::new(&[0, limit, 5], limit, 1.0, 0, 1.0).unwrap();
+        odd.replace(2, i64::MAX, -3);
+        assert!(odd.is_empty(0) && odd.bottom() == 0 && odd.exponent(2) == even.exponent(1));
+        assert!((0..2).all(|slot| odd.exponent(slot) == even.exponent(slot)));
     }
 }

@@ -2,7 +2,9 @@
 //! a count passes it, as one object, so that they cannot disagree.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
+use std::iter;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::error::{Error, Result};
@@ -21,6 +23,8 @@ pub struct Threshold {
 
 /// Released rows of a histogram and their noisy counts.
 pub type Rows = (Vec<usize>, Vec<i64>);
+/// Where a part of a histogram begins, its counts, and the stream of its noise.
+type Part<'a> = (usize, &'a [i64], SecureRng);
 
 impl Threshold {
     /// The largest threshold, far above any count.
@@ -41,15 +45,13 @@ impl Threshold {
     /// most, by a rigorous bound of the tail.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `p` is not above zero and below one, or `count` is not from 0 to `2^35`.
+    /// [`Error::Parameter`] where `p` is not a normal number between zero and one, or `count` not from 0 to
+    /// `2^35`.
     pub fn for_chance(noise: Sampler, count: i64, p: f64) -> Result<Self> {
-        if !(p > 0.0 && p < 1.0) {
-            return Err(Error::Parameter("the chance of a release must lie between 0 and 1"));
-        }
         if !(0..=1 << 35).contains(&count) {
             return Err(Error::Parameter("a count must lie between 0 and 2^35"));
         }
-        let margin = noise.law().quantile(p);
+        let margin = noise.law().quantile(p)?;
         Self::new(noise, count - 1 + margin)
     }
 
@@ -72,56 +74,46 @@ impl Threshold {
         self.noise.law().tail(self.value.saturating_sub(count).saturating_add(1))
     }
 
-    /// The rows of `counts` whose noisy counts pass, and those counts. Rows with a count of zero are not in
-    /// the domain and never pass.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] where a count is negative.
-    pub fn release(&self, counts: &[i64], rng: &mut SecureRng) -> Result<Rows> {
-        if counts.iter().any(|&count| count < 0) {
-            return Err(Error::Parameter("counts must not be negative"));
-        }
-        let mut tasks: Vec<(usize, &[i64], SecureRng)> = counts
+    /// The rows of `counts` whose noisy counts pass, and those counts. Rows with a count of zero, or
+    /// below it, are not in the domain and never pass.
+    #[must_use]
+    pub fn release(&self, counts: &[i64], rng: &mut SecureRng) -> Rows {
+        let parts: Vec<Part> = counts
             .chunks(CHUNK)
             .enumerate()
-            .map(|(i, part)| (i * CHUNK, part, rng.split()))
+            .map(|(i, counts)| (i * CHUNK, counts, rng.split()))
             .collect();
-        let threads =
-            thread::available_parallelism().map_or(1, usize::from).min(tasks.len()).max(1);
-        let share = tasks.len().div_ceil(threads);
-        let parts: Vec<Rows> = thread::scope(|scope| {
-            let (here, there) = tasks.split_at_mut(share);
-            let others: Vec<_> = there
-                .chunks_mut(share.max(1))
-                .map(|share| scope.spawn(|| self.release_parts(share)))
-                .collect();
-            let mut parts = vec![self.release_parts(here)];
-            parts.extend(
-                others
-                    .into_iter()
-                    .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))),
-            );
-            parts
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        let parts = Mutex::new(parts.into_iter());
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || iter::from_fn(next).map(|part| self.release_part(part)).collect();
+        let mut done: Vec<(usize, Rows)> = thread::scope(|scope| {
+            // A thread that the system refuses leaves its parts to the others.
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+            let mut done: Vec<_> = work();
+            for other in others {
+                done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            done
         });
-        let (rows, noisy): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        Ok((rows.concat(), noisy.concat()))
+        done.sort_unstable_by_key(|(start, _)| *start);
+        let (rows, noisy): (Vec<_>, Vec<_>) = done.into_iter().map(|(_, rows)| rows).unzip();
+        (rows.concat(), noisy.concat())
     }
 
-    fn release_parts(&self, tasks: &mut [(usize, &[i64], SecureRng)]) -> Rows {
-        let mut noise = vec![0; CHUNK];
+    fn release_part(&self, (start, counts, mut rng): Part) -> (usize, Rows) {
+        let mut noise = vec![0; counts.len()];
+        self.noise.fill(&mut rng, &mut noise);
         let (mut rows, mut noisy) = Rows::default();
-        for (start, counts, rng) in tasks {
-            let noise = &mut noise[..counts.len()];
-            self.noise.fill(rng, noise);
-            for ((row, &count), &noise) in (*start..).zip(counts.iter()).zip(noise.iter()) {
-                let value = count.saturating_add(noise);
-                if count > 0 && self.passes(value) {
-                    rows.push(row);
-                    noisy.push(value);
-                }
+        for ((row, &count), noise) in (start..).zip(counts).zip(noise) {
+            let value = count.saturating_add(noise);
+            if count > 0 && self.passes(value) {
+                rows.push(row);
+                noisy.push(value);
             }
         }
-        (rows, noisy)
+        (start, (rows, noisy))
     }
 }
 
@@ -152,10 +144,10 @@ mod tests {
         let threshold = Threshold::new(bounded, 11).unwrap();
         let mut rng = SecureRng::seeded(1);
         let counts: Vec<i64> = (0..200_000).map(|row| if row % 2 == 0 { 0 } else { 23 }).collect();
-        let (rows, noisy) = threshold.release(&counts, &mut rng).unwrap();
+        let (rows, noisy) = threshold.release(&counts, &mut rng);
         assert!(rows.iter().copied().eq((1..200_000).step_by(2)));
         assert!(noisy.iter().all(|&value| (12..=34).contains(&value)));
-        assert_eq!(threshold.release(&[], &mut rng), Ok((vec![], vec![])));
-        assert!(threshold.release(&[-1], &mut rng).is_err());
+        assert_eq!(threshold.release(&[], &mut rng), (vec![], vec![]));
+        assert_eq!(threshold.release(&[-1, i64::MIN], &mut rng), (vec![], vec![]));
     }
 }

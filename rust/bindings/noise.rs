@@ -64,7 +64,7 @@ impl PyNoise {
     }
 
     /// The least `m` from one up with `tail(m) <= p`.
-    fn quantile(&self, py: Python<'_>, p: f64) -> i64 {
+    fn quantile(&self, py: Python<'_>, p: f64) -> Result<i64> {
         py.detach(|| self.sampler.law().quantile(p))
     }
 
@@ -132,7 +132,7 @@ impl PyThreshold {
         let view = counts.as_array();
         let counts =
             view.to_slice().map_or_else(|| view.to_vec().into(), std::borrow::Cow::Borrowed);
-        let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream))?;
+        let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream));
         let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
         Ok((rows.into_pyarray(py), noisy.into_pyarray(py)))
     }

@@ -3,7 +3,6 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
-use rand_distr::Distribution;
 
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
@@ -62,7 +61,7 @@ impl PyRng {
         let stream = self.stream()?;
         let mut draws: Vec<f64> = reserve(size)?;
         let noise = noise(scale);
-        py.detach(|| draws.iter_mut().for_each(|slot| *slot = noise.sample(stream)));
+        py.detach(|| noise.fill(stream, &mut draws));
         Ok(draws.into_pyarray(py))
     }
 }

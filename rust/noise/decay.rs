@@ -12,13 +12,13 @@ use super::dyadic::{Dyadic, exp_neg_bounds};
 #[derive(Debug, Clone)]
 pub struct Decay {
     /// `c`, above zero, with at most 64 significant bits.
-    pub coefficient: Dyadic,
+    pub(super) coefficient: Dyadic,
     /// Whether the exponent grows with the square.
-    pub square: bool,
+    pub(super) square: bool,
     /// The largest value, where there is one.
-    pub limit: Option<u64>,
+    pub(super) limit: Option<u64>,
     /// Whether every value but zero counts twice: the law of the magnitude of a symmetric one.
-    pub mirrored: bool,
+    pub(super) mirrored: bool,
 }
 
 /// What follows a given cell of a cumulative table.

@@ -116,6 +116,11 @@ impl Mul for Dyadic {
 /// As [`exp_neg_bounds_of`], for an exponent that is a dyadic number.
 #[must_use]
 pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
+    if x.mantissa == BigInt::ZERO && s + i64::from(bits) >= 0 {
+        // Exactly one: no digits of a coin need be read.
+        let one = BigInt::from(1) << (s + i64::from(bits)).unsigned_abs();
+        return (one.clone(), one);
+    }
     exp_neg_bounds_of(|places| x.floor_scaled(places), s, bits)
 }
 

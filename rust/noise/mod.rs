@@ -13,6 +13,7 @@ pub mod discrete_gaussian;
 pub mod discrete_laplace;
 pub mod dyadic;
 pub mod fixed;
+pub mod float_gumbel;
 pub mod geometric;
 pub mod sampler;
 pub mod table;

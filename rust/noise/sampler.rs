@@ -51,7 +51,7 @@ impl Sampler {
     /// A sampler of a law that falls by at most `e` over `2^scale_bits` values from zero, and is nearly
     /// spent after a few dozen times as many.
     #[must_use]
-    pub fn new(law: Decay, scale_bits: u32) -> Self {
+    pub(super) fn new(law: Decay, scale_bits: u32) -> Self {
         if scale_bits < TABLE_BITS {
             return Self { table: Table::new(law.clone()), law, blocks: None };
         }
@@ -70,12 +70,15 @@ impl Sampler {
             limit,
         };
         let table = Table::new(law.of_blocks(bits));
+        let foreign = if bits <= NARROW { bits } else { bits.saturating_sub(32) };
         for block in 0..table.cells() {
             let (first, last) = (block << bits, (block + 1) << bits);
             let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
-            // A coin whose upper half is below this lies below 1 - y for the last place of the block.
+            // A coin whose upper half is below this lies below 1 - y for the last place of the block,
+            // whatever the bits of the place that follow the coin's.
             let least = (!blocks.exponent(factor) >> 32) as u32;
-            blocks.coins.push(if first == 0 || last > limit { 0 } else { least });
+            let coin = least >> foreign << foreign;
+            blocks.coins.push(if first == 0 || last > limit { 0 } else { coin });
         }
         Self { table, law, blocks: Some(blocks) }
     }

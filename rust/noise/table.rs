@@ -53,17 +53,14 @@ pub enum Guide {
 impl Table {
     /// Tabulates a law whose weights fall below `2^-90` within about `2^17` values.
     #[must_use]
-    pub fn new(law: Decay) -> Self {
+    pub(super) fn new(law: Decay) -> Self {
         let words = words(&law);
         let mut ends: Vec<End> = Vec::with_capacity(words.len());
         let mut exact = None;
         for (m, &word) in words.iter().enumerate() {
             let first = match (word.saturating_sub(WORD_ERROR), word.saturating_add(WORD_ERROR)) {
                 (low, high) if low >> 33 == high >> 33 => (word >> 33) as u32,
-                _ => {
-                    let ends = exact.get_or_insert_with(|| law.cumulative(FIRST + 128));
-                    ends.get(m).map_or(0, |(low, _)| u32::try_from(low >> 128_u32).unwrap_or(0))
-                }
+                _ => exact.get_or_insert_with(|| firsts(&law, words.len()))[m],
             };
             ends.push(End { first, word });
             if first == (1 << FIRST) - 1 {
@@ -158,6 +155,24 @@ impl Table {
     }
 }
 
+/// The first 31 bits of the ends of so many cells, rounded down, exactly: bounds are drawn closer until both
+/// have the same. No end has finitely many digits, nor is it one.
+fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
+    let mut guard = 128;
+    loop {
+        let below_one = (BigInt::from(1) << (FIRST + guard)) - 1;
+        let first = |(low, high): &(BigInt, BigInt)| {
+            let floor = high.min(&below_one) >> guard;
+            u32::try_from(&floor).ok().filter(|_| low >> guard == floor)
+        };
+        let bounds = law.cumulative(FIRST + guard);
+        match bounds.iter().take(cells).map(first).collect::<Option<Vec<u32>>>() {
+            Some(firsts) if firsts.len() == cells => return firsts,
+            _ => guard *= 2,
+        }
+    }
+}
+
 /// The cumulative probabilities of a law in units of `2^-64`, to within [`WORD_ERROR`], until they are
 /// within `2^-32` of one or the last value is reached (which has no end).
 ///
@@ -209,13 +224,13 @@ fn high_product(a: u128, b: u128) -> u128 {
 impl Guide {
     fn new(ends: &[End]) -> Self {
         if ends.len() <= 1 << 11 {
-            Self::Narrow(Self::buckets(ends))
+            Self::sorted(ends, Self::Narrow)
         } else {
-            Self::Wide(Self::buckets(ends))
+            Self::sorted(ends, Self::Wide)
         }
     }
 
-    fn buckets<const N: usize>(ends: &[End]) -> Box<[u64; N]> {
+    fn sorted<const N: usize>(ends: &[End], of: impl Fn(Box<[u64; N]>) -> Self) -> Self {
         let mut cell = 0_usize;
         let mut buckets = Box::new([0; N]);
         for (number, bucket) in buckets.iter_mut().enumerate() {
@@ -229,7 +244,7 @@ impl Guide {
             *bucket = u64::from(end) << 32 | u64::from(before);
             cell += inside;
         }
-        buckets
+        of(buckets)
     }
 }
 
@@ -259,6 +274,20 @@ mod tests {
                 assert!(BigInt::from(word) + WORD_ERROR >= high);
                 assert!(BigInt::from(word) <= low + WORD_ERROR);
             }
+        }
+    }
+
+    #[test]
+    fn first_bits_are_those_of_any_precision() {
+        for law in [
+            law(0.02, true, None, true),
+            law(0.4, false, Some(5), true),
+            law(9.0, true, None, true),
+        ] {
+            let cells = words(&law).len();
+            let exact = law.cumulative(FIRST + 500);
+            let exact = exact.iter().map(|(low, _)| u32::try_from(low >> 500).unwrap());
+            assert!(firsts(&law, cells).into_iter().eq(exact.take(cells)));
         }
     }
 

@@ -7,6 +7,7 @@ use num_bigint::BigInt;
 
 use super::decay::Decay;
 use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
+use crate::error::{Error, Result};
 
 /// Binary places beyond those that a result's size takes.
 const PLACES: u32 = 256;
@@ -42,8 +43,14 @@ impl Decay {
     }
 
     /// The least `m` from one up whose tail is bounded by `p`.
-    #[must_use]
-    pub fn quantile(&self, p: f64) -> i64 {
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where `p` is not a normal number above zero and below one.
+    pub fn quantile(&self, p: f64) -> Result<i64> {
+        if !(p.is_normal() && p > 0.0 && p < 1.0) {
+            return Err(Error::Parameter("p must lie between 2.3e-308 and 1"));
+        }
+        // The widest law is spent long before 2^60.
         let mut high = 1_i64;
         while self.tail(high) > p && high < 1 << 60 {
             high *= 2;
@@ -57,7 +64,7 @@ impl Decay {
                 high = middle;
             }
         }
-        high
+        Ok(high)
     }
 
     /// Bounds of `P[X >= m]` for `m >= 1`.
@@ -319,11 +326,14 @@ mod tests {
             [law(0.5, false, None, true), law(0.02, true, None, true), law(1e-12, true, None, true)]
         {
             for p in [0.3, 1e-6, 1e-30] {
-                let m = law.quantile(p);
+                let m = law.quantile(p).unwrap();
                 assert!(law.tail(m) <= p && law.tail(m - 1) > p);
             }
         }
-        assert_eq!(law(1.0, false, Some(3), true).quantile(0.0), 4);
+        assert_eq!(law(1.0, false, Some(3), true).quantile(f64::MIN_POSITIVE), Ok(4));
+        for p in [0.0, 5e-324, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+            assert!(law(1.0, false, None, true).quantile(p).is_err());
+        }
     }
 
     #[test]

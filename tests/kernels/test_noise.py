@@ -80,6 +80,25 @@ def test_any_parameters_and_any_sizes_give_the_draws_of_the_reference(scale, bou
         assert ours.bits64() == twins.bits64()
 
 
+@pytest.mark.parametrize("bound", [2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46])
+@pytest.mark.parametrize("scale", [2.0**18, 2.0**33, 2.0**45])
+def test_coins_on_the_edge_of_a_place_give_the_draws_of_the_reference(scale, bound):
+    # Coins of ones alone, or nearly so, before places of zeros or ones: quick ways must not take them for each other.
+    twin = noise.truncated_geometric(scale, bound)
+    bits = twin.block_bits
+    wide, ones = bits > noise.NARROW, 2**32 - 1
+    for first in (2**30, 3 * 2**29, 2**32 - 2**20):
+        for place in (0, 1, 2**bits - 1):
+            for short in range(4):
+                coin = (2 ** (64 if wide else 32) - 1) - (short << bits)
+                word = coin >> bits << bits | place
+                words = [first, *([word & ones, word >> 32] if wide else [word]), *[ones] * 6, *[0] * 40]
+                ours, twins = _core.Rng.scripted(words), _core.Rng.scripted(words)
+                drawn = ours.truncated_geometric(scale, bound, 1).tolist()
+                assert drawn == [twin.draw(twins)]
+                assert ours.bits64() == twins.bits64()
+
+
 # The probability that a tape names a value, by bisection of the tape: no sampling at all.
 
 
@@ -221,6 +240,24 @@ def test_the_variance_is_that_of_the_discrete_law(sigma, variance):
     draws = seeded_rng(3).discrete_gaussian(sigma, 4_000_000).astype(float)
     assert draws.var() == pytest.approx(variance, rel=6 * math.sqrt(2 / len(draws)) + 1e-3 * (sigma < 1))
     assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))
+
+
+def test_float_gumbel_noise_errs_by_no_more_than_its_stated_bound():
+    rng = seeded_rng(5)
+    words = [*map(int, rng.words(4000)), 0, 1, 0, 2, *[0, 0] * 3, 7, 0, 1, *[0, 0] * 9, 0, 5]
+    tape = _core.Rng.scripted(words[-1000:])
+    replay = _core.Rng.scripted(words[-1000:])
+    with mpmath.workdps(60):
+        for ours in tape.float_gumbel(1.0, 480):
+            word = replay.bits64()
+            low, digits, bits = word & 1, word >> 1, 64
+            while digits < 2**52:
+                digits, bits = digits << 64 | replay.bits64(), bits + 64
+            # The next digit could be any; take the middle.
+            u = (mpmath.mpf(digits) + 0.5) / mpmath.mpf(2) ** bits
+            exact = -mpmath.log(-mpmath.log(u if low else 1 - u))
+            assert abs(ours - exact) <= 2.0**-49 * (abs(exact) + 1)
+    assert replay.bits64() == tape.bits64()
 
 
 BAD = [

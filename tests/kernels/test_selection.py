@@ -213,8 +213,10 @@ def test_real_scores_are_selected_by_their_noisy_values_at_a_stated_loss():
     draws = [gumbel_max.select(np.array([1.5, 4.25, -3.0, math.nan]), rng) for _ in range(300_000)]
     weights = np.exp(np.array([1.5, 4.25, 0, 0]) / 2)
     assert chi_square(np.bincount(draws, minlength=4), weights / weights.sum()) > SIGNIFICANCE
-    # Theory L5: four times the error of a noisy score over the scale, for |G| up to 745.
-    assert gumbel_max.loss == pytest.approx(4 * 2.0**-50 * (2 * 746 + 10) / 2, rel=1e-9)
+    # Four times the error of a noisy score, 2^-49 (scale (|G| + 1) + spread) for |G| < 666, over the scale.
+    assert gumbel_max.loss == pytest.approx(4 * 2.0**-49 * (2 * 667 + 10) / 2, rel=1e-9, abs=0)
+    # However far a score lies below the best one, it is lifted to where its noise can still decide.
+    assert _core.RealGumbel(1e-6, 1e3).select(np.array([0.0, 1e3]), rng) == 1
     with pytest.raises(ParameterError):
         _core.RealGumbel(0.0, 1.0)
     with pytest.raises(ParameterError):
@@ -227,9 +229,6 @@ def test_real_scores_are_selected_by_their_noisy_values_at_a_stated_loss():
         ([1], 1, 0.0, 0, 1.0),
         ([1], 1, math.nan, 0, 1.0),
         ([1], 1, 2048.0, 0, 1.0),
-        ([-1], 1, 1.0, 0, 1.0),
-        ([2**36], 1, 1.0, 0, 1.0),
-        ([1], 1, 1.0, -1, 1.0),
         ([1], 1, 1.0, 0, math.inf),
     ],
 )
@@ -238,6 +237,14 @@ def test_scores_out_of_range_are_refused(arguments):
         seeded_rng(1).select(*arguments)
     with pytest.raises(ParameterError):
         seeded_rng(1).peel(*arguments, 1)
+
+
+def test_counts_out_of_range_select_as_the_nearest_in_it():
+    odd, even = [2**36, -5, 2**62, 7], [2**35, 0, 2**35, 7]
+    for seed in range(50):
+        ours, same = seeded_rng(seed), seeded_rng(seed)
+        assert ours.select(odd, 2**40, 1.0, -1, 1.0) == same.select(even, 2**35, 1.0, 0, 1.0)
+        assert ours.permute_and_flip(odd, 1.0, -1, 1.0) == same.permute_and_flip(even, 1.0, 0, 1.0)
 
 
 def test_peeling_needs_a_k():

@@ -171,5 +171,11 @@ def test_thresholds_out_of_range_are_refused():
             _core.Threshold.for_chance(law, count, p)
     with pytest.raises(ParameterError):
         _core.Threshold(law, 2**61)
-    with pytest.raises(ParameterError, match="negative"):
-        _core.Threshold(law, 1).release(np.array([1, -1]), seeded_rng(1))
+    for p in [0.0, 5e-324, 1.0, math.nan]:
+        with pytest.raises(ParameterError):
+            law.quantile(p)
+
+
+def test_rows_below_zero_are_no_more_in_the_domain_than_those_of_zero():
+    rows, _ = _core.Threshold(Noise.discrete_gaussian(1.0), -100).release(np.array([1, -1, 0, 2]), seeded_rng(1))
+    assert rows.tolist() == [0, 3]

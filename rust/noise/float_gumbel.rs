@@ -1,0 +1,168 @@
+//! Gumbel noise in floating point: `G = -ln E` with `E = -ln U`, of which either tail is as fine as the
+//! middle. NEVER on the path of a published count.
+//!
+//! `U` is `u` or `1 - u` by a fair coin, where `u` is uniform below one half with an exponent as small as
+//! `2^-960`. Logarithms are sums that any processor rounds alike, many at a time where it can.
+//!
+//! A result lies within `2^-49 (|G| + 1)` of that of the real number whose digits were drawn. `u` is known
+//! to `2^-52` of itself, `E` therefore to `1.45 2^-52`; [`ln_1p`] errs by `1.6 2^-52` of itself, and by less
+//! than `2^-60` for the terms left out; each sum with a multiple of `ln 2` adds `2^-53` of either.
+#![allow(clippy::float_arithmetic, reason = "floating point by purpose; nothing exact is here")]
+#![allow(clippy::inline_always, reason = "what is not inlined is not compiled for wider vectors")]
+
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
+
+use pulp::{Arch, Simd, WithSimd};
+use rand::Rng;
+
+use crate::rng::SecureRng;
+
+/// Words below this one have too few digits for a number of full exponent.
+const LEAST: u64 = 1 << 53;
+/// How many further words may follow one.
+const MORE: i32 = 14;
+
+/// A draw of scale one.
+pub fn float_gumbel<R: Rng + ?Sized>(rng: &mut R) -> f64 {
+    let word = rng.next_u64();
+    if word >= LEAST { from_word(word) } else { from_tail(word, rng) }
+}
+
+/// Fills `out` with what as many draws times the scale would be, faster.
+pub fn fill_float_gumbel(scale: f64, rng: &mut SecureRng, out: &mut [f64]) {
+    let mut filled = 0;
+    while filled < out.len() {
+        let words = rng.upcoming().as_chunks().0;
+        let drawn = Arch::new().dispatch(Block { scale, words, out: &mut out[filled..] });
+        rng.skip(8 * drawn);
+        filled += drawn;
+        if let Some(slot) = out.get_mut(filled) {
+            *slot = scale * float_gumbel(rng);
+            filled += 1;
+        }
+    }
+}
+
+/// Words that are already there, and where their draws go.
+struct Block<'a> {
+    scale: f64,
+    words: &'a [[u8; 8]],
+    out: &'a mut [f64],
+}
+
+impl WithSimd for Block<'_> {
+    /// How many draws are good: those before the first word with too few digits.
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        let mut short = false;
+        for (slot, word) in self.out.iter_mut().zip(self.words) {
+            let word = u64::from_le_bytes(*word);
+            short |= word < LEAST;
+            *slot = self.scale * from_word(word);
+        }
+        let ready = self.words.len().min(self.out.len());
+        let all = &self.words[..ready];
+        if short {
+            all.iter().take_while(|word| u64::from_le_bytes(**word) >= LEAST).count()
+        } else {
+            ready
+        }
+    }
+}
+
+/// The draw of one word: a coin, and 63 digits of `u`.
+#[inline(always)]
+fn from_word(word: u64) -> f64 {
+    gumbel((word >> 1) as f64 * (1.0 / (1_u128 << 64) as f64), word & 1 == 1)
+}
+
+/// The draw of a word that begins with zeros: as many digits follow as it takes.
+#[cold]
+fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
+    let (mut digits, mut exponent) = (u128::from(word >> 1), -64);
+    while digits < 1 << 52 && exponent > -64 * (MORE + 1) {
+        digits = digits << 64 | u128::from(rng.next_u64());
+        exponent -= 64;
+    }
+    gumbel(digits.max(1) as f64 * f64::from(exponent).exp2(), word & 1 == 1)
+}
+
+/// `-ln(-ln U)` for `U = u` below one half, or for `1 - u`.
+#[inline(always)]
+fn gumbel(u: f64, low: bool) -> f64 {
+    let (mut k, mut f) = split(u);
+    if !low {
+        // 1 - u, or twice that below √½, less one: exact either way.
+        let far = u > 1.0 - FRAC_1_SQRT_2;
+        k = if far { -1.0 } else { 0.0 };
+        f = if far { 1.0 - 2.0 * u } else { -u };
+    }
+    let (k, f) = split(-(k * LN_2 + ln_1p(f)));
+    -(k * LN_2 + ln_1p(f))
+}
+
+/// `k` and `f` with `x = 2^k (1 + f)` and `1 + f` from `√½` up to `√2`, both exact.
+#[inline(always)]
+fn split(x: f64) -> (f64, f64) {
+    let root = FRAC_1_SQRT_2.to_bits();
+    let bits = x.to_bits().wrapping_add(1.0_f64.to_bits() - root);
+    // The exponent's bits as the lowest of 2^52 + k + 1023.
+    let k = f64::from_bits(bits >> 52 | 0x433 << 52) - ((1_u64 << 52) + 1023) as f64;
+    // Nothing wraps here, nor is it checked, which no vector could.
+    (k, f64::from_bits((bits & ((1 << 52) - 1)).wrapping_add(root)) - 1.0)
+}
+
+/// `ln(1 + f) = 2 atanh(s)` with `s = f / (2 + f)`, by the terms of its series up to `s^23`; for `|s| < 0.172`
+/// the rest is less than `2^-60` of it.
+#[inline(always)]
+fn ln_1p(f: f64) -> f64 {
+    let s = f / (2.0 + f);
+    let square = s * s;
+    let mut sum = 0.0;
+    for n in (1..=11_u32).rev() {
+        sum = (sum + 1.0 / f64::from(2 * n + 1)) * square;
+    }
+    2.0 * s + 2.0 * s * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_the_double_logarithms_of_their_words() {
+        let mut rng = SecureRng::seeded(1);
+        for _ in 0..2_000 {
+            let word = rng.next_u64();
+            let u = (word >> 1) as f64 * (-64.0_f64).exp2();
+            let e = if word & 1 == 1 { -u.ln() } else { -(-u).ln_1p() };
+            let exact = -e.ln();
+            let ours = from_word(word);
+            assert!((ours - exact).abs() <= 1e-15 * (exact.abs() + 1.0), "{ours} {exact}");
+        }
+    }
+
+    #[test]
+    fn tails_have_the_digits_of_further_words() {
+        let draw = |words: &[u32]| float_gumbel(&mut SecureRng::scripted(words));
+        // u = 2^-80, from the second bit of a second word's upper half, on either side.
+        let upper = draw(&[0, 0, 0, 1 << 16]);
+        let lower = draw(&[1, 0, 0, 1 << 16]);
+        assert!((upper - 80.0 * LN_2).abs() < 1e-13 && (lower + (80.0 * LN_2).ln()).abs() < 1e-13);
+        let zeros = [0; 40];
+        assert!((draw(&zeros) - 960.0 * LN_2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn any_sizes_give_the_same_draws() {
+        let (mut a, mut b) = (SecureRng::seeded(5), SecureRng::seeded(5));
+        for size in [0, 1, 3, 600, 5_000, 17] {
+            let mut out = vec![0.0; size];
+            fill_float_gumbel(2.0, &mut a, &mut out);
+            assert!(out.iter().all(|x| x.to_bits() == (2.0 * float_gumbel(&mut b)).to_bits()));
+        }
+        assert_eq!(a.next_u64(), b.next_u64());
+    }
+}
