@@ -222,7 +222,7 @@ impl Position {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::SecureRng;
+    use crate::rng::{SecureRng, repetitions};
 
     fn candidates(
         counts: &[i64],
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn draws_follow_the_exponential_mechanism() {
         // theory: h = {5, 3, 1}, ε = 1, k̄ = 2, T = 3.995732273554; the last digits are not tested.
-        let (draws, mut seen) = (400_000, [0_u32; 3]);
+        let (draws, mut seen) = (repetitions(400_000), [0_u32; 3]);
         let candidates = candidates(&[5, 3], 5, 1.0, 1, 3.995_732_273_554);
         let mut rng = SecureRng::seeded(3);
         for _ in 0..draws {

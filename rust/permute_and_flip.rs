@@ -31,7 +31,7 @@ pub fn permute_and_flip<R: Rng + ?Sized>(scores: &Scores, rng: &mut R) -> Choice
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::SecureRng;
+    use crate::rng::{SecureRng, repetitions};
 
     #[test]
     fn draws_follow_the_law_of_exponential_noise() {
@@ -41,7 +41,7 @@ mod tests {
         let third = c * (0.5 - b / 6.0);
         let law = [1.0 - second - third, second, third];
         let scores = Scores::new(&[4, 3], 4, 1.0, 1, 1.0).unwrap();
-        let (draws, mut seen) = (300_000, [0_u32; 3]);
+        let (draws, mut seen) = (repetitions(300_000), [0_u32; 3]);
         let mut rng = SecureRng::seeded(8);
         for _ in 0..draws {
             match permute_and_flip(&scores, &mut rng) {

@@ -33,7 +33,10 @@ impl RealGumbel {
     /// than `2^32`.
     pub fn new(scale: f64, spread: f64) -> Result<Self> {
         let range = 1e-9..=1e15;
-        if range.contains(&scale) && range.contains(&spread) && spread / scale <= 2_f64.powi(32) {
+        if range.contains(&scale)
+            && range.contains(&spread)
+            && spread / scale <= (1_u64 << 32) as f64
+        {
             Ok(Self { scale, spread })
         } else {
             Err(Error::Parameter(
@@ -46,7 +49,7 @@ impl RealGumbel {
     #[must_use]
     pub fn loss(&self) -> f64 {
         // The factor makes up for the roundings of this line, and for the noise that is missing.
-        2_f64.powi(-47) * (667.0 + self.spread / self.scale) * (1.0 + 1e-12)
+        (667.0 + self.spread / self.scale) / (1_u64 << 47) as f64 * (1.0 + 1e-12)
     }
 
     /// The slot selected; scores beyond 0 and the spread are moved there, and none that is not a number
@@ -75,12 +78,13 @@ impl RealGumbel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::repetitions;
 
     #[test]
     fn draws_follow_the_exponential_mechanism() {
         let gumbel = RealGumbel::new(2.0, 10.0).unwrap();
         let mut rng = SecureRng::seeded(1);
-        let (draws, mut seen) = (300_000, [0_u32; 3]);
+        let (draws, mut seen) = (repetitions(300_000), [0_u32; 3]);
         for _ in 0..draws {
             seen[gumbel.select(&[1.5, -7.0, 99.0], &mut rng).unwrap()] += 1;
         }

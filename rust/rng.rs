@@ -149,6 +149,12 @@ impl TryRng for SecureRng {
 
 impl TryCryptoRng for SecureRng {}
 
+/// So many repetitions of a test, or a few where each step is interpreted and checked.
+#[cfg(test)]
+pub(crate) fn repetitions(many: u32) -> u32 {
+    if cfg!(miri) { many.div_ceil(1000) } else { many }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

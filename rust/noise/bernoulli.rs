@@ -160,7 +160,7 @@ pub fn uniform_below<R: Rng + ?Sized>(rng: &mut R, n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::SecureRng;
+    use crate::rng::{SecureRng, repetitions};
 
     fn heads(x: f64, error: u64, draws: u32) -> u32 {
         let mut rng = SecureRng::seeded(11);
@@ -173,13 +173,14 @@ mod tests {
     #[test]
     fn the_exact_path_decides_as_the_fast_path() {
         for x in [0.0, 0.01, 0.5, 1.0, 3.0, 100.0] {
-            assert_eq!(heads(x, 1, 2_000), heads(x, u64::MAX, 2_000));
+            let draws = repetitions(2_000);
+            assert_eq!(heads(x, 1, draws), heads(x, u64::MAX, draws));
         }
     }
 
     #[test]
     fn heads_come_as_often_as_they_should() {
-        let draws = 1_000_000;
+        let draws = repetitions(1_000_000);
         for x in [0.05_f64, 0.5, 1.0, 2.5] {
             let p = (-x).exp();
             let sd = (p * (1.0 - p) * f64::from(draws)).sqrt();
@@ -192,7 +193,7 @@ mod tests {
     fn a_ratio_is_the_exponent_that_it_equals() {
         let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
         let x = Dyadic::from_f64(0.75);
-        for _ in 0..2_000 {
+        for _ in 0..repetitions(2_000) {
             let coin = bernoulli_exp_ratio(&mut a, 3, 4).unwrap();
             assert_eq!(coin, bernoulli_exp(&mut b, Fixed::from(&x), || (x.clone(), 0)));
         }

@@ -54,6 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "moments take many draws")]
     fn moments_are_those_of_the_laws() {
         let draws = 400_000;
         let euler = 0.577_215_664_901_532_9;

@@ -20,7 +20,9 @@ use crate::rng::SecureRng;
 /// Words below this one have too few digits for a number of full exponent.
 const LEAST: u64 = 1 << 53;
 /// How many further words may follow one.
-const MORE: i32 = 14;
+const MORE: usize = 14;
+/// The place of the last of 64 digits.
+const PLACE: f64 = 1.0 / (1_u128 << 64) as f64;
 
 /// A draw of scale one.
 pub fn float_gumbel<R: Rng + ?Sized>(rng: &mut R) -> f64 {
@@ -75,18 +77,20 @@ impl WithSimd for Block<'_> {
 /// The draw of one word: a coin, and 63 digits of `u`.
 #[inline(always)]
 fn from_word(word: u64) -> f64 {
-    gumbel((word >> 1) as f64 * (1.0 / (1_u128 << 64) as f64), word & 1 == 1)
+    gumbel((word >> 1) as f64 * PLACE, word & 1 == 1)
 }
 
 /// The draw of a word that begins with zeros: as many digits follow as it takes.
 #[cold]
 fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
-    let (mut digits, mut exponent) = (u128::from(word >> 1), -64);
-    while digits < 1 << 52 && exponent > -64 * (MORE + 1) {
-        digits = digits << 64 | u128::from(rng.next_u64());
-        exponent -= 64;
+    let (mut digits, mut place) = (u128::from(word >> 1), PLACE);
+    for _ in 0..MORE {
+        if digits < 1 << 52 {
+            digits = digits << 64 | u128::from(rng.next_u64());
+            place *= PLACE;
+        }
     }
-    gumbel(digits.max(1) as f64 * f64::from(exponent).exp2(), word & 1 == 1)
+    gumbel(digits.max(1) as f64 * place, word & 1 == 1)
 }
 
 /// `-ln(-ln U)` for `U = u` below one half, or for `1 - u`.
@@ -130,13 +134,14 @@ fn ln_1p(f: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::repetitions;
 
     #[test]
     fn draws_are_the_double_logarithms_of_their_words() {
         let mut rng = SecureRng::seeded(1);
-        for _ in 0..2_000 {
+        for _ in 0..repetitions(2_000) {
             let word = rng.next_u64();
-            let u = (word >> 1) as f64 * (-64.0_f64).exp2();
+            let u = (word >> 1) as f64 * PLACE;
             let e = if word & 1 == 1 { -u.ln() } else { -(-u).ln_1p() };
             let exact = -e.ln();
             let ours = from_word(word);

@@ -291,6 +291,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many digits")]
     fn gaussian_tails_are_those_of_the_definition() {
         for (sigma, m) in [(0.3, 1), (1.0, 5), (2.0, 6), (10.0, 49), (100.0, 700)] {
             let c = 0.5 / (sigma * sigma);
@@ -304,6 +305,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many digits")]
     fn the_integral_agrees_with_the_sum_where_both_apply() {
         // A scale of 724, on both sides of the switch but for its last bit.
         let c = (-20.0_f64).exp2();
@@ -321,6 +323,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too many digits")]
     fn the_quantile_is_the_first_value_whose_tail_is_small_enough() {
         for law in
             [law(0.5, false, None, true), law(0.02, true, None, true), law(1e-12, true, None, true)]
@@ -338,12 +341,13 @@ mod tests {
 
     #[test]
     fn bounds_become_floats_from_above() {
+        let twentieth = 1.0 / f64::from(1 << 20);
         for (value, places, float) in [
             (BigInt::from(3), 2, 0.75),
             (BigInt::from(0), 2, 0.0),
             (BigInt::from(5), 2, 1.0),
-            ((BigInt::from(1) << 80) + 1, 100, (-20.0_f64).exp2() * (1.0 + f64::EPSILON)),
-            ((BigInt::from(1) << 80) - 1, 100, (-20.0_f64).exp2()),
+            ((BigInt::from(1) << 80) + 1, 100, twentieth * (1.0 + f64::EPSILON)),
+            ((BigInt::from(1) << 80) - 1, 100, twentieth),
             (BigInt::from(1), 2000, f64::MIN_POSITIVE),
         ] {
             assert!((rounded_up(&value, places) - float).abs() == 0.0);
