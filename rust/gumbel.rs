@@ -97,7 +97,7 @@ impl Candidates {
         Some(node - self.leaves)
     }
 
-    /// The least power of two that is not below the weight for certain, give or take rounding.
+    /// A power of two that is never below the weight, and seldom more than twice it.
     fn envelope(&self, slot: usize) -> Weight {
         if self.scores.is_empty(slot) {
             return Weight::ZERO;

@@ -1,6 +1,8 @@
 //! Private Count Release (Rogers 2024, Algorithm 2): select an item, publish its noisy count, remove
 //! it, go on; and pay for each step from a list of prices that grow only when nothing was selected.
 
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
 use rand::Rng;
 use rand_distr::Distribution;
 
@@ -106,7 +108,7 @@ pub fn price_list<R: Rng + ?Sized>(
             sale.spent += level.call_price;
             let Choice::Slot(slot) = candidates.select(rng) else { break };
             let row = slots[slot];
-            let count = counts[row] + noise.sample(rng);
+            let count = counts[row].saturating_add(noise.sample(rng));
             sale.rows.push(Row { row, count, level: number });
             sale.spent += level.count_price;
             slots[slot] = next;

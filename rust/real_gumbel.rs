@@ -52,8 +52,8 @@ impl RealGumbel {
         (667.0 + self.spread / self.scale) / (1_u64 << 47) as f64 * (1.0 + 1e-12)
     }
 
-    /// The slot selected; scores beyond 0 and the spread are moved there, and none that is not a number
-    /// counts for more than zero.
+    /// The slot selected; scores beyond 0 and the spread are moved there, and what is not a number
+    /// counts as zero.
     ///
     /// # Errors
     /// [`Error::Parameter`] where there are no scores.

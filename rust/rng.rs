@@ -52,12 +52,16 @@ impl SecureRng {
         Self::with_key(&key, true)
     }
 
-    /// A repeatable stream that begins with chosen words (the last [`BUFFER`] bytes of them), so that a
-    /// test reaches what chance does not.
+    /// A repeatable stream that begins with up to 1,024 chosen words, so that a test reaches what chance does
+    /// not.
+    ///
+    /// # Panics
+    /// Where there are more words.
     #[must_use]
     pub fn scripted(words: &[u32]) -> Self {
+        assert!(words.len() <= BUFFER / 4, "a script has at most 1,024 words");
         let mut new = Self::seeded(0);
-        for word in words.iter().rev().take(BUFFER / 4) {
+        for word in words.iter().rev() {
             new.position -= 4;
             new.buffer[new.position..][..4].copy_from_slice(&word.to_le_bytes());
         }
@@ -94,6 +98,7 @@ impl SecureRng {
 
     /// Passes over so many of the upcoming bytes, a multiple of four.
     pub(crate) fn skip(&mut self, bytes: usize) {
+        debug_assert!(bytes.is_multiple_of(4) && bytes <= self.upcoming().len());
         self.position += bytes;
     }
 

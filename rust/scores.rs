@@ -38,7 +38,7 @@ impl Scores {
     /// [`Self::COUNT_LIMIT`] count as these: an error would tell that there are such.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `gamma` or `offset` is out of range.
+    /// [`Error::Parameter`] where `gamma` is not above 0 and at most 1,024, or `offset` not within 1e9 of zero.
     pub fn new(
         counts: &[i64],
         reference: i64,
@@ -47,7 +47,9 @@ impl Scores {
         offset: f64,
     ) -> Result<Self> {
         if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && (-1e9..=1e9).contains(&offset)) {
-            return Err(Error::Parameter("gamma or offset of a selection is out of range"));
+            return Err(Error::Parameter(
+                "gamma must lie between 0 and 1,024 and the offset within 1e9 of zero; use a larger scale or delta",
+            ));
         }
         let (gamma, offset) = (Dyadic::from_f64(gamma), Dyadic::from_f64(offset));
         let (rate, fixed_offset) = (gamma.parts(), Fixed::from(&offset));
@@ -98,7 +100,7 @@ impl Scores {
 
     /// How far the score of a slot lies below the reference.
     #[must_use]
-    pub fn exponent(&self, slot: usize) -> Fixed {
+    pub(crate) fn exponent(&self, slot: usize) -> Fixed {
         let below = |count| Fixed::product(self.reference - count, self.rate.0, self.rate.1);
         match self.counts.get(slot) {
             Some(&count) => below(count),
@@ -108,7 +110,7 @@ impl Scores {
 
     /// The same without an error.
     #[must_use]
-    pub fn exact_exponent(&self, slot: usize) -> Dyadic {
+    pub(crate) fn exact_exponent(&self, slot: usize) -> Dyadic {
         let below = |count| self.gamma.clone() * Dyadic::new(self.reference - count, 0);
         match self.counts.get(slot) {
             Some(&count) => below(count),

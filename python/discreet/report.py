@@ -45,6 +45,8 @@ def guarantee_lines(release: Release) -> list[str]:
         f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
         f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections.",
     ]
+    if not len(release):
+        lines.append("No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta.")
     if release.stopped_early:
         lines.append("The table was truncated and ran out of rows before the budget did.")
     return lines + [f"Note: {note}." for note in release.notes]

@@ -129,9 +129,8 @@ impl PyThreshold {
                 &mut fresh
             }
         };
-        let view = counts.as_array();
-        let counts =
-            view.to_slice().map_or_else(|| view.to_vec().into(), std::borrow::Cow::Borrowed);
+        // A copy, since other threads of Python may write to theirs.
+        let counts = counts.as_array().to_vec();
         let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream));
         let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
         Ok((rows.into_pyarray(py), noisy.into_pyarray(py)))
@@ -160,7 +159,13 @@ impl PyRealGumbel {
     }
 
     /// The slot selected among scores between 0 and the spread.
-    fn select(&self, scores: PyReadonlyArray1<'_, f64>, rng: &mut PyRng) -> Result<usize> {
-        self.0.select(&scores.as_array().to_vec(), rng.stream()?)
+    fn select(
+        &self,
+        py: Python<'_>,
+        scores: PyReadonlyArray1<'_, f64>,
+        rng: &mut PyRng,
+    ) -> Result<usize> {
+        let (scores, stream) = (scores.as_array().to_vec(), rng.stream()?);
+        py.detach(|| self.0.select(&scores, stream))
     }
 }

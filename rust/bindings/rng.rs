@@ -43,7 +43,7 @@ impl PyRng {
         size: usize,
     ) -> Result<Bound<'py, PyArray1<i64>>> {
         let stream = self.stream()?;
-        let mut draws = reserve(size)?;
+        let mut draws = zeros(size)?;
         py.detach(|| noise.fill(stream, &mut draws));
         Ok(draws.into_pyarray(py))
     }
@@ -59,7 +59,7 @@ impl PyRng {
             return Err(Error::Parameter("scale must be a number above zero"));
         }
         let stream = self.stream()?;
-        let mut draws: Vec<f64> = reserve(size)?;
+        let mut draws: Vec<f64> = zeros(size)?;
         let noise = noise(scale);
         py.detach(|| noise.fill(stream, &mut draws));
         Ok(draws.into_pyarray(py))
@@ -67,7 +67,7 @@ impl PyRng {
 }
 
 /// So many zeros, where there is memory for them.
-fn reserve<T: Clone + Default>(size: usize) -> Result<Vec<T>> {
+fn zeros<T: Clone + Default>(size: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     let reserved = values.try_reserve_exact(size);
     reserved.map_err(|_| {
@@ -93,8 +93,11 @@ impl PyRng {
 
     /// A repeatable stream that begins with up to 1,024 chosen words of 32 bits, for tests alone.
     #[staticmethod]
-    fn scripted(words: Vec<u32>) -> Self {
-        Self::new(SecureRng::scripted(&words))
+    fn scripted(words: Vec<u32>) -> Result<Self> {
+        if words.len() > 1024 {
+            return Err(Error::Parameter("a script has at most 1,024 words"));
+        }
+        Ok(Self::new(SecureRng::scripted(&words)))
     }
 
     /// A new stream, keyed by 256 bits of this one.
@@ -121,7 +124,7 @@ impl PyRng {
     /// The next words of 32 random bits.
     fn words<'py>(&mut self, py: Python<'py>, size: usize) -> Result<Bound<'py, PyArray1<u32>>> {
         let stream = self.stream()?;
-        let mut words: Vec<u32> = reserve(size)?;
+        let mut words: Vec<u32> = zeros(size)?;
         py.detach(|| words.iter_mut().for_each(|word| *word = stream.next_u32()));
         Ok(words.into_pyarray(py))
     }
@@ -230,6 +233,7 @@ impl PyRng {
     /// The slot that the exponential mechanism selects, or `len(counts)` for the stop element.
     fn select(
         &mut self,
+        py: Python<'_>,
         counts: Counts<'_>,
         reference: i64,
         gamma: f64,
@@ -238,13 +242,20 @@ impl PyRng {
     ) -> Result<usize> {
         let counts = counts.into_vec();
         let scores = Scores::new(&counts, reference, gamma, bottom, offset)?;
-        Ok(slot(Candidates::new(scores).select(self.stream()?), counts.len()))
+        let stream = self.stream()?;
+        let choice = py.detach(|| Candidates::new(scores).select(stream));
+        Ok(slot(choice, counts.len()))
     }
 
     /// Up to `k` slots that the exponential mechanism selects one after the other, without replacement, and
     /// whether the stop element ended them.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parameters of a selection, by name in Python"
+    )]
     fn peel(
         &mut self,
+        py: Python<'_>,
         counts: Counts<'_>,
         reference: i64,
         gamma: f64,
@@ -254,12 +265,14 @@ impl PyRng {
     ) -> Result<(Vec<usize>, bool)> {
         let counts = counts.into_vec();
         let scores = Scores::new(&counts, reference, gamma, bottom, offset)?;
-        Candidates::new(scores).peel(k, self.stream()?)
+        let stream = self.stream()?;
+        py.detach(|| Candidates::new(scores).peel(k, stream))
     }
 
     /// The slot that permute-and-flip selects, or `len(counts)` for the stop element.
     fn permute_and_flip(
         &mut self,
+        py: Python<'_>,
         counts: Counts<'_>,
         gamma: f64,
         bottom: i64,
@@ -268,7 +281,9 @@ impl PyRng {
         let counts = counts.into_vec();
         let reference = counts.iter().copied().max().unwrap_or(0).max(0);
         let scores = Scores::new(&counts, reference, gamma, bottom, offset)?;
-        Ok(slot(permute_and_flip(&scores, self.stream()?), counts.len()))
+        let stream = self.stream()?;
+        let choice = py.detach(|| permute_and_flip(&scores, stream));
+        Ok(slot(choice, counts.len()))
     }
 }
 

@@ -36,7 +36,7 @@ impl Prefix {
         self.word
     }
 
-    /// The largest value that the number lies at or above, in the same units: one less than its end.
+    /// The greatest that its first 64 bits can be, in the same units.
     #[must_use]
     #[inline]
     pub fn last(self) -> u64 {
@@ -204,13 +204,15 @@ mod tests {
 
     #[test]
     fn a_probability_is_met_to_the_last_bit() {
-        // The uniform number 0.01 0000.. lies below 1/4 + 2^-1074 and not below 1/4.
-        let quarter = |p| {
-            let mut rng = SecureRng::scripted(&[0, 1 << 30, 0, 0]);
+        // 2^-40 (1 + 2^-52) has its last digit at the 92nd place. Numbers that begin like it are below it where
+        // the 92nd digit of theirs is zero, and not where it is one.
+        let p = f64::from_bits((1.0 / (1_u64 << 40) as f64).to_bits() + 1);
+        let begins_like_it = |more: u32| {
+            let mut rng = SecureRng::scripted(&[1 << 24, 0, 0, more, 0, 0]);
             bernoulli(&mut rng, p).unwrap()
         };
-        assert!(!quarter(0.25));
-        assert!(quarter(0.25 + f64::EPSILON));
+        assert!(begins_like_it(0) && begins_like_it((1 << 4) - 1));
+        assert!(!begins_like_it(1 << 4));
         let mut rng = SecureRng::seeded(1);
         assert!(bernoulli(&mut rng, 1.0).unwrap() && !bernoulli(&mut rng, 0.0).unwrap());
         assert!(bernoulli(&mut rng, 1.5).is_err() && bernoulli(&mut rng, f64::NAN).is_err());

@@ -12,7 +12,8 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 use super::float_gumbel::{fill_float_gumbel, float_gumbel};
 use crate::rng::SecureRng;
 
-/// Floating-point noise of a scale, around zero.
+/// Floating-point noise of a scale, a finite number above zero. Gaussian and Laplace draws of one seed need not
+/// be equal on all platforms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Continuous {
     /// The Gaussian of this standard deviation.

@@ -21,8 +21,8 @@ pub struct Decay {
     pub(super) mirrored: bool,
 }
 
-/// What follows a given cell of a cumulative table.
-pub enum Position {
+/// Which cell a number belongs to, as far as its digits tell.
+pub(super) enum Location {
     /// The number belongs to this cell.
     Cell(u64),
     /// It takes more bits to say.
@@ -32,7 +32,7 @@ pub enum Position {
 impl Decay {
     /// The law of the blocks of `2^bits` consecutive values, each as likely as its first value.
     #[must_use]
-    pub fn of_blocks(&self, bits: u32) -> Self {
+    pub(super) fn of_blocks(&self, bits: u32) -> Self {
         let power = if self.square { 2 * bits } else { bits };
         Self {
             coefficient: self.coefficient.clone() * Dyadic::new(1, i64::from(power)),
@@ -44,14 +44,14 @@ impl Decay {
 
     /// `c` times an integer.
     #[must_use]
-    pub fn exponent(&self, factor: impl Into<BigInt>) -> Dyadic {
+    pub(super) fn exponent(&self, factor: impl Into<BigInt>) -> Dyadic {
         self.coefficient.clone() * Dyadic::new(factor, 0)
     }
 
     /// The two ratios that make all weights: `w(1) / w(0) = exp(-c)`, and the one by which each further
     /// ratio is smaller than the last, `exp(-2c)` with squares and one without; rounded down to `places` binary places.
     #[must_use]
-    pub fn ratios(&self, places: u32) -> (BigInt, BigInt) {
+    pub(super) fn ratios(&self, places: u32) -> (BigInt, BigInt) {
         // The low bounds are at most two units below the truth.
         let [first, second] = [1, if self.square { 2 } else { 0 }]
             .map(|n| exp_neg_bounds(&self.exponent(n), 0, places).0);
@@ -60,7 +60,7 @@ impl Decay {
 
     /// `k` such that the weights after the one of `m` sum up to at most `2^k` times the next one.
     #[must_use]
-    pub fn tail_bits(&self, m: u64) -> u32 {
+    pub(super) fn tail_bits(&self, m: u64) -> u32 {
         // Each ratio is at most exp(-z), and 1 / (1 - exp(-z)) <= max(2/z, 2).
         let z = self.exponent(if self.square { 2 * m + 3 } else { 1 });
         (1 - z.log2_floor()).max(1) as u32
@@ -73,7 +73,7 @@ impl Decay {
     /// Weight `i` is at most `4 (i + 1)²` units too small: each ratio loses three units a step, each
     /// weight what its ratio has lost and one more.
     #[must_use]
-    pub fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
+    pub(super) fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
         let (first, shrink) = self.ratios(places);
         let mut ratio = match start {
             0 => first,
@@ -102,7 +102,7 @@ impl Decay {
 
     /// Bounds of `P[M <= m] 2^bits` for `m = 0, 1, ...` up to where the rest is far below `2^-bits`.
     #[must_use]
-    pub fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
+    pub(super) fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
         // Weights are lost in units that are multiplied by m³ and by the tail: 64 + 64 bits hold them.
         let places = bits + 128;
         let (mut weights, mut missing) = self.weights_from(0, places);
@@ -123,7 +123,7 @@ impl Decay {
 
     /// Where a uniform number lies whose first `bits` binary digits are `prefix`.
     #[must_use]
-    pub fn locate(&self, prefix: &BigInt, bits: u32) -> Position {
+    pub(super) fn locate(&self, prefix: &BigInt, bits: u32) -> Location {
         let mut guard = 64;
         loop {
             let ends = self.cumulative(bits + guard);
@@ -135,9 +135,9 @@ impl Decay {
             // No cell but the last ends at one.
             let open = to.bits() > u64::from(bits + guard);
             match ends.get(passed) {
-                Some((low, _)) if last || *low >= to => return Position::Cell(passed as u64),
+                Some((low, _)) if last || *low >= to => return Location::Cell(passed as u64),
                 Some((low, high)) if *low > from && (open || *high < to) => {
-                    return Position::Undecided;
+                    return Location::Undecided;
                 }
                 _ => guard += 64,
             }
@@ -188,8 +188,8 @@ mod tests {
     fn a_number_is_located_or_asks_for_more_digits() {
         let half = law(std::f64::consts::LN_2, false, None, false);
         let locate = |prefix: u32, bits| match half.locate(&BigInt::from(prefix), bits) {
-            Position::Cell(cell) => Some(cell),
-            Position::Undecided => None,
+            Location::Cell(cell) => Some(cell),
+            Location::Undecided => None,
         };
         // LN_2 is a little below ln 2, so that the cells end a little before 1/2, 3/4, 7/8 ...
         assert_eq!((locate(0, 1), locate(0b01, 2), locate(0b00, 2)), (None, None, Some(0)));
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(locate(u32::MAX, 32), None);
         // Nearly all the mass in one cell, and the cells that take hundreds of thousands of digits to tell.
         let point = law(5e5, true, None, true);
-        assert!(matches!(point.locate(&BigInt::from(u32::MAX), 32), Position::Undecided));
-        assert!(matches!(point.locate(&BigInt::from(u32::MAX - 1), 32), Position::Cell(0)));
+        assert!(matches!(point.locate(&BigInt::from(u32::MAX), 32), Location::Undecided));
+        assert!(matches!(point.locate(&BigInt::from(u32::MAX - 1), 32), Location::Cell(0)));
     }
 }

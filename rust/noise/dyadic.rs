@@ -62,12 +62,6 @@ impl Dyadic {
         self.mantissa.bits() as i64 - 1 + self.exponent
     }
 
-    /// Whether the number is zero.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        self.mantissa.sign() == Sign::NoSign
-    }
-
     /// Whether the number is below zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {

@@ -41,8 +41,8 @@ impl Fixed {
         Self { value: self.value - other.value, error: self.error + other.error }
     }
 
-    /// A multiple of ln 2 to subtract so that what remains is at least zero for certain and below
-    /// `ln 2` but for the error.
+    /// A multiple of ln 2 to subtract so that what remains is at least zero for certain, and below `ln 2` but
+    /// for the error and `|x| + 2` units.
     #[must_use]
     pub fn halvings(self) -> i64 {
         let least = self.value - i128::from(self.error);
@@ -126,7 +126,10 @@ mod tests {
             let value = (i - 10_000) * 0x0123_4567_89ab_cdef_0123_4567 + i;
             let x = Fixed { value, error: 1 };
             let rest = x.minus_ln2(x.halvings());
-            assert!(rest.value >= -2 && rest.value < (i128::from(LN_2) + (1 << 30)), "{value}");
+            assert!(
+                rest.value >= rest.error.into() && rest.value < (i128::from(LN_2) + (1 << 30)),
+                "{value}"
+            );
         }
     }
 

@@ -17,7 +17,7 @@ use rand::Rng;
 
 use crate::rng::SecureRng;
 
-/// Words below this one have too few digits for a number of full exponent.
+/// Words below this one have too few digits for a full mantissa.
 const LEAST: u64 = 1 << 53;
 /// How many further words may follow one.
 const MORE: usize = 14;

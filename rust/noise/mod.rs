@@ -2,31 +2,32 @@
 //!
 //! No floating-point number decides an outcome: floats are parameters, taken at their exact value, and
 //! the lint below refuses to compute with them. Quick answers come from integers with a rigorous error
-//! bound; what they leave open goes to exact arithmetic of any precision. The one exception is
-//! [`continuous`], which no published count rests on.
+//! bound; what they leave open goes to exact arithmetic of any precision. The exceptions are
+//! `continuous` and `float_gumbel`, which no published count rests on.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
-pub mod bernoulli;
-pub mod continuous;
-pub mod decay;
-pub mod discrete_gaussian;
-pub mod discrete_laplace;
-pub mod dyadic;
-pub mod fixed;
-pub mod float_gumbel;
-pub mod geometric;
-pub mod sampler;
-pub mod table;
-pub mod tail;
-pub mod truncated_geometric;
+mod bernoulli;
+mod continuous;
+mod decay;
+mod discrete_gaussian;
+mod discrete_laplace;
+mod dyadic;
+mod fixed;
+mod float_gumbel;
+mod geometric;
+mod sampler;
+mod table;
+mod tail;
+mod truncated_geometric;
 
-pub use bernoulli::{bernoulli, bernoulli_exp, bernoulli_exp_ratio, uniform_below};
+pub use bernoulli::{bernoulli, bernoulli_exp_ratio};
+pub(crate) use bernoulli::{bernoulli_exp, uniform_below};
 pub use continuous::Continuous;
 pub use decay::Decay;
 pub use discrete_gaussian::DiscreteGaussian;
 pub use discrete_laplace::DiscreteLaplace;
-pub use dyadic::Dyadic;
-pub use fixed::Fixed;
+pub(crate) use dyadic::Dyadic;
+pub(crate) use fixed::Fixed;
 pub use geometric::Geometric;
 pub use sampler::Sampler;
 pub use truncated_geometric::TruncatedGeometric;

@@ -1,6 +1,6 @@
 //! Exact draws from a [`Decay`] of any scale: from a table of all its values, or from a table of blocks.
 //!
-//! Above a scale of 1024 a table of all values would be large. Then a block of `2^b` values is drawn as
+//! From a scale of 1024 up a table of all values would be large. Then a block of `2^b` values is drawn as
 //! if all its values were as likely as its first, the largest; a place in the block is drawn uniformly,
 //! and accepted with what its value is less likely than the first. A block spans at most a 64th of the
 //! scale, so that about 99 of 100 are accepted.
@@ -16,7 +16,7 @@ use super::table::{Guide, Table};
 use crate::error::{Error, Result};
 use crate::rng::SecureRng;
 
-/// The largest scale, as a power of two, of which all values are tabulated.
+/// The least scale, as a power of two, of which not all values are tabulated.
 const TABLE_BITS: u32 = 10;
 /// A scale spans this many blocks or up to twice as many, as a power of two.
 const BLOCKS: u32 = 6;
@@ -36,8 +36,8 @@ pub struct Sampler {
 struct Blocks {
     /// Blocks have `2^bits` values.
     bits: u32,
-    /// For each block the largest upper half of a coin that accepts any place in it; zero where there is
-    /// more to a place than its coin.
+    /// For each block what the upper half of a coin must be below to accept any place in it; zero where
+    /// there is more to a place than its coin.
     coins: Vec<u32>,
     /// The law's coefficient is `mantissa 2^(up - 128)`.
     mantissa: u64,
@@ -209,7 +209,7 @@ struct Trial {
     value: u64,
     possible: bool,
     factor: u64,
-    /// `factor c` in units of `2^-64`, at most three too large; the largest number from `1/2` up.
+    /// `factor c` in units of `2^-64`, at most two too large; the largest number from `1/2` up.
     exponent: u64,
     coin: Prefix,
 }

@@ -8,7 +8,7 @@
 use num_bigint::BigInt;
 use rand::Rng;
 
-use super::decay::{Decay, Position};
+use super::decay::{Decay, Location};
 
 /// How many bits of a uniform number are looked at first.
 const FIRST: u32 = 31;
@@ -145,8 +145,8 @@ impl Table {
         let mut bits = FIRST + 64;
         loop {
             match self.law.locate(&prefix, bits) {
-                Position::Cell(cell) => return cell,
-                Position::Undecided => {
+                Location::Cell(cell) => return cell,
+                Location::Undecided => {
                     prefix = (prefix << 64) + rng.next_u64();
                     bits += 64;
                 }
@@ -320,8 +320,8 @@ mod tests {
                     let script = [first << 1, more as u32, (more >> 32) as u32, 9, 9];
                     let (cell, bit) = table.sample(&mut SecureRng::scripted(&script));
                     let exact = match law.locate(&BigInt::from(first), FIRST) {
-                        Position::Cell(cell) => cell,
-                        Position::Undecided => {
+                        Location::Cell(cell) => cell,
+                        Location::Undecided => {
                             table.locate(&mut SecureRng::scripted(&script[3..]), first, more)
                         }
                     };

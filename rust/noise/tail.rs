@@ -83,7 +83,7 @@ impl Decay {
         let places = PLACES + 2 * halvings;
         if !self.square {
             self.geometric_tail(m, places)
-        } else if self.coefficient.log2_floor() >= INTEGRAL_BITS {
+        } else if !self.mirrored || self.coefficient.log2_floor() >= INTEGRAL_BITS {
             self.summed_tail(m, &exponent, places)
         } else {
             self.integral_tail(m, &exponent, places)
@@ -132,7 +132,7 @@ impl Decay {
     fn integral_tail(&self, m: u64, exponent: &Dyadic, places: u32) -> Bounds {
         let f = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
         let (pi_low, pi_high) = pi_bounds(places);
-        let c: BigInt = self.coefficient.floor_scaled(2 * i64::from(places) + i64::from(places));
+        let c: BigInt = self.coefficient.floor_scaled(3 * i64::from(places));
         // √(c/π) in units of 2^-places: c has 3 places and π one, so that their quotient has two.
         let q = Bounds {
             low: (&c / &pi_high).sqrt(),

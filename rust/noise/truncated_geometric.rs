@@ -5,7 +5,7 @@ use super::discrete_laplace::exponential;
 use super::sampler::{Sampler, integer_law};
 use crate::error::{Error, Result};
 
-/// Bounded integer noise: what is noisier than `bound` came from a count above zero.
+/// Bounded integer noise: a noisy count above `bound` came from a true count above zero.
 #[derive(Debug, Clone)]
 pub struct TruncatedGeometric(Sampler);
 

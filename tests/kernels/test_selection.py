@@ -256,7 +256,7 @@ def test_peeling_needs_a_k():
 def test_scores_at_the_ends_of_their_range_are_selected_from(gamma, far):
     rng = seeded_rng(1)
     for counts in ([far, 1, 7], [far, far, 0]):
-        assert rng.select(counts, far, gamma, 0, 40.0) in range(4)
-        assert rng.permute_and_flip(counts, gamma, 0, -1e9) in range(3)
+        chosen = (rng.select(counts, far, gamma, 0, 40.0), rng.permute_and_flip(counts, gamma, 0, -1e9))
+        assert all(counts[slot] == far for slot in chosen)
         slots, _ = rng.peel(counts, far, gamma, 0, -1e9, 5)
         assert sorted(slots) == [slot for slot, count in enumerate(counts) if count]
