@@ -1,7 +1,18 @@
-"""Makes `contract` and `goodness` importable from every test folder."""
+"""What all tests share: `contract` and `goodness` importable from every folder, and interrupts."""
 
+import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 for folder in ("", "statistical"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
+
+
+@pytest.fixture
+def interrupts():
+    """Interrupts as in the foreground: a shell starts its background jobs with them ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

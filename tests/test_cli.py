@@ -149,6 +149,7 @@ def test_a_closed_pipe_is_no_traceback(log):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how):
     sql = "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)"
