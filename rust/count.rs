@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::bound::Bounded;
 use crate::column::LabelType;
 use crate::error::{Error, Result};
 use crate::hash::{HashKeys, PARTITIONS};
@@ -31,14 +32,16 @@ pub struct Counts {
     pub counts: Vec<i64>,
 }
 
-/// Counts the distinct users of each item over all batches. `tick` is called between morsels with the
-/// number of rows read so far and may stop the work with an error.
+/// Counts the distinct users of each item over all batches; with `l0` only so many items of each user count,
+/// chosen uniformly. `tick` is called between morsels with the number of rows read so far and may stop the
+/// work with an error.
 ///
 /// # Errors
 /// The first error of the batches, of `tick` or of a worker.
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     (user_type, item_type): (LabelType, LabelType),
+    l0: Option<usize>,
     threads: usize,
     mut tick: impl FnMut(u64) -> Result<()>,
 ) -> Result<Counts> {
@@ -89,13 +92,14 @@ pub fn count_distinct(
             .collect();
         read.and(shares)
     })?;
-    finish(shares, item_type, &keys, threads)
+    finish(shares, item_type, l0, &keys, threads)
 }
 
 /// Merges the workers' partitions and counts each.
 fn finish(
     shares: Vec<Share>,
     item_type: LabelType,
+    l0: Option<usize>,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
@@ -110,20 +114,50 @@ fn finish(
         }
     }
     if !hashed.is_empty() {
-        count_shares(hashed, item_type, keys, threads)
+        count_shares(hashed, item_type, l0, keys, threads)
     } else if !wide.is_empty() {
-        count_shares(wide, item_type, keys, threads)
+        count_shares(wide, item_type, l0, keys, threads)
     } else {
-        count_shares(narrow, item_type, keys, threads)
+        count_shares(narrow, item_type, l0, keys, threads)
     }
 }
 
 fn count_shares<P: Pair>(
     shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
     item_type: LabelType,
+    l0: Option<usize>,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
+    let Some(l0) = l0 else {
+        let new = || Counts::new(item_type);
+        let mut counted = each_partition(shares, keys, threads, new, Counts::add)?.into_iter();
+        let mut total = counted.next().unwrap_or_else(new);
+        for part in counted {
+            total.labels.append(&part.labels);
+            total.counts.extend(part.counts);
+        }
+        return Ok(total);
+    };
+    let new = || Bounded::new(item_type);
+    let parts = each_partition(shares, keys, threads, new, Bounded::add)?;
+    let counts = Bounded::count(&parts, l0, threads)?;
+    let mut labels = Labels::new(item_type);
+    for part in &parts {
+        labels.append(part.labels());
+    }
+    Ok(Counts { labels, counts })
+}
+
+/// Merges the shares of every partition and hands its distinct rows to `add`, on all threads, each with a
+/// state of its own.
+fn each_partition<P: Pair, S: Send>(
+    shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
+    keys: &HashKeys,
+    threads: usize,
+    new: impl Fn() -> S + Sync,
+    add: impl Fn(&mut S, &[P], Option<&Interner>, &HashKeys, &mut Table) + Sync,
+) -> Result<Vec<S>> {
     let mut stores = Vec::new();
     let mut interners: Vec<Vec<Option<Interner>>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
     for (labels, store) in shares {
@@ -140,10 +174,10 @@ fn count_shares<P: Pair>(
         std::cmp::Reverse(stores.iter().map(|store| store.partition_len(partition)).sum::<usize>())
     });
     let next = AtomicUsize::new(0);
-    let counted: Result<Vec<Counts>> = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let work = || {
             let (mut table, mut rows) = (Table::default(), Vec::new());
-            let mut total = Counts::new(item_type);
+            let mut state = new();
             while let Some((partition, labels)) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 let labels = labels.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -155,21 +189,14 @@ fn count_shares<P: Pair>(
                 });
                 let labels = merge(shares, *partition, &mut rows)?;
                 distinct(&mut rows, keys, &mut table);
-                total.add(&rows, labels.as_ref(), keys, &mut table);
+                add(&mut state, &rows, labels.as_ref(), keys, &mut table);
             }
-            Ok(total)
+            Ok(state)
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let crashed = Error::Resource("a counting thread did not finish");
         handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect()
-    });
-    let mut counted = counted?.into_iter();
-    let mut total = counted.next().unwrap_or_else(|| Counts::new(item_type));
-    for part in counted {
-        total.labels.append(&part.labels);
-        total.counts.extend(part.counts);
-    }
-    Ok(total)
+    })
 }
 
 impl Counts {

@@ -55,6 +55,12 @@ impl HashKeys {
         u128::from(high) << 64 | u128::from(low)
     }
 
+    /// The place of an item, given by its hash, in the order of a user's items: uniform for every user.
+    #[must_use]
+    pub fn priority(&self, user: u128, item: u64) -> u64 {
+        self.users[0].hash_one((user, item))
+    }
+
     /// A hash of a pair of keys, for tables that live in one partition.
     #[must_use]
     pub fn pair(&self, low: u64, high: u64) -> u64 {

@@ -5,11 +5,13 @@
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
+//! bound                        at most l0 items of each user
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
-//! threshold price_list         counts and prices -> a whole release
+//! threshold partition_selection price_list  counts and prices -> a whole release
+//! parts                        rows in parts, each with a stream of its own
 //! scores                       counts, a rate and the stop element
 //! noise                        exact integer samplers, one distribution a file
 //! rng                          one fresh ChaCha20 per release
@@ -18,6 +20,7 @@
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+mod bound;
 pub mod column;
 pub mod count;
 pub mod error;
@@ -28,6 +31,8 @@ pub mod interner;
 pub mod labels;
 pub mod noise;
 pub mod pairs;
+pub mod partition_selection;
+mod parts;
 pub mod permute_and_flip;
 pub mod price_list;
 pub mod real_gumbel;

@@ -14,6 +14,8 @@ pub trait Pair: Copy + Eq + Send {
     fn new(item: u64, user: u128) -> Self;
     /// The item's key.
     fn item(self) -> u64;
+    /// The user's key.
+    fn user(self) -> u128;
     /// The same row with another key for its item.
     #[must_use]
     fn with_item(self, item: u64) -> Self;
@@ -47,6 +49,9 @@ macro_rules! pair {
             #[inline]
             fn item(self) -> u64 {
                 (self.0 >> $user_bits) as u64
+            }
+            fn user(self) -> u128 {
+                u128::from(self.0 & Self::USER)
             }
             fn with_item(self, item: u64) -> Self {
                 Self(<$bits>::from(item) << $user_bits | self.0 & Self::USER)
@@ -166,6 +171,35 @@ fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) 
         }
     }
     kept
+}
+
+/// The items of distinct rows in a number each, and every row's number in `numbers`. Keys below `codes` are
+/// their own numbers; where that is `None` items are found by hash.
+pub fn number_items<P: Pair>(
+    rows: &[P],
+    codes: Option<usize>,
+    keys: &HashKeys,
+    table: &mut Table,
+    numbers: &mut Vec<u32>,
+) -> Vec<u64> {
+    numbers.clear();
+    if let Some(codes) = codes {
+        numbers.extend(rows.iter().map(|row| row.item() as u32));
+        return (0..codes as u64).collect();
+    }
+    let mut items = Vec::new();
+    table.reset(rows.len());
+    for row in rows {
+        let item = row.item();
+        let hash = keys.pair(item, 1);
+        let place = table.find(hash, |other| items[other] == item);
+        if table.is_free(place) {
+            table.set(place, hash, items.len());
+            items.push(item);
+        }
+        numbers.push(table.number(place) as u32);
+    }
+    items
 }
 
 /// The items of distinct rows and how many rows each has. Keys below `codes` are counted in place, by

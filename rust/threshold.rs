@@ -2,17 +2,10 @@
 //! a count passes it, as one object, so that they cannot disagree.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
-use std::iter;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use crate::error::{Error, Result};
 use crate::noise::Sampler;
+use crate::parts::{Part, of_parts};
 use crate::rng::SecureRng;
-
-/// Rows that share a stream of random bits, whatever the number of threads.
-const CHUNK: usize = 1 << 16;
 
 /// Integer noise, and the value that a noisy count must exceed.
 #[derive(Debug, Clone)]
@@ -23,8 +16,6 @@ pub struct Threshold {
 
 /// Released rows of a histogram and their noisy counts.
 pub type Rows = (Vec<usize>, Vec<i64>);
-/// Where a part of a histogram begins, its counts, and the stream of its noise.
-type Part<'a> = (usize, &'a [i64], SecureRng);
 
 impl Threshold {
     /// The largest threshold, far above any count.
@@ -78,31 +69,12 @@ impl Threshold {
     /// below it, are not in the domain and never pass.
     #[must_use]
     pub fn release(&self, counts: &[i64], rng: &mut SecureRng) -> Rows {
-        let parts: Vec<Part> = counts
-            .chunks(CHUNK)
-            .enumerate()
-            .map(|(i, counts)| (i * CHUNK, counts, rng.split()))
-            .collect();
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
-        let parts = Mutex::new(parts.into_iter());
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = || iter::from_fn(next).map(|part| self.release_part(part)).collect();
-        let mut done: Vec<(usize, Rows)> = thread::scope(|scope| {
-            // A thread that the system refuses leaves its parts to the others.
-            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-            let mut done: Vec<_> = work();
-            for other in others {
-                done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
-            done
-        });
-        done.sort_unstable_by_key(|(start, _)| *start);
-        let (rows, noisy): (Vec<_>, Vec<_>) = done.into_iter().map(|(_, rows)| rows).unzip();
+        let parts = of_parts(counts, rng, |part| self.release_part(part));
+        let (rows, noisy): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         (rows.concat(), noisy.concat())
     }
 
-    fn release_part(&self, (start, counts, mut rng): Part) -> (usize, Rows) {
+    fn release_part(&self, (start, counts, mut rng): Part<'_>) -> Rows {
         let mut noise = vec![0; counts.len()];
         self.noise.fill(&mut rng, &mut noise);
         let (mut rows, mut noisy) = Rows::default();
@@ -113,7 +85,7 @@ impl Threshold {
                 noisy.push(value);
             }
         }
-        (start, (rows, noisy))
+        (rows, noisy)
     }
 }
 

@@ -1,7 +1,7 @@
 """Counts, top-k lists and sets of items with differential privacy, when nobody knows the items in advance."""
 
 from discreet._core import __version__
-from discreet.api import count
+from discreet.api import count, select, top_k
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -15,7 +15,16 @@ from discreet.errors import (
     StateError,
 )
 from discreet.histogram import Histogram
+from discreet.mechanisms.gaussian_threshold import GaussianThreshold
+from discreet.mechanisms.gaussian_top_k import GaussianTopK
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.laplace_threshold import LaplaceThreshold
+from discreet.mechanisms.laplace_top_k import LaplaceTopK
+from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.truncated_geometric import TruncatedGeometric
+from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.release import Release
 
@@ -23,11 +32,19 @@ __all__ = [
     "BudgetExceeded",
     "DiscreetError",
     "EntropyError",
+    "GaussianThreshold",
+    "GaussianTopK",
     "Guarantee",
+    "GumbelTopK",
     "Histogram",
     "InputError",
+    "LaplaceThreshold",
+    "LaplaceTopK",
     "LedgerError",
+    "OptimalSelection",
     "ParameterError",
+    "PermuteAndFlip",
+    "Plan",
     "PrivateCountRelease",
     "Release",
     "ResourceError",
@@ -35,6 +52,10 @@ __all__ = [
     "Sensitivity",
     "SensitivityError",
     "StateError",
+    "TruncatedGeometric",
     "__version__",
     "count",
+    "plan",
+    "select",
+    "top_k",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "arrow_stream",
     "count_distinct",
     "count_pairs",
+    "partition_selection",
     "price_list",
     "top",
 ]
@@ -111,11 +112,17 @@ def count_distinct(
     user: str,
     item: str,
     *,
+    l0: int | None = None,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
-def count_pairs(users: Any, items: Any, *, threads: int | None = None) -> tuple[Labels, NDArray[np.int64]]: ...
+def count_pairs(
+    users: Any, items: Any, *, l0: int | None = None, threads: int | None = None
+) -> tuple[Labels, NDArray[np.int64]]: ...
 def top(labels: Labels, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]: ...
+def partition_selection(
+    counts: NDArray[np.int64], chances: NDArray[np.uint64], rng: Rng | None = None
+) -> NDArray[np.int64]: ...
 def price_list(
     counts: NDArray[np.int64],
     limit: int | None,

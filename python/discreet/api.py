@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from discreet.histogram import Histogram
 from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.privacy import resolve_rho
+from discreet.plan import choose
 from discreet.release import Release
 
-__all__ = ["count"]
+__all__ = ["count", "select", "top_k"]
 
 
 def count(
@@ -21,6 +22,7 @@ def count(
     rho: float | None = None,
     epsilon: float | None = None,
     delta: float,
+    l0: int | None = None,
     relative_error: float = 0.1,
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
@@ -32,21 +34,77 @@ def count(
     `data`: rows of (user, item): a path or glob of Parquet or CSV files, any frame or relation with
     `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and
     `item` name its columns, of integers or text. Give exactly one of `rho`, the cost in delta-approximate
-    rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user may have any number of items
-    and counts once for each. Counts are released to about `relative_error` by `PrivateCountRelease`,
-    whose parameters the others are (Rogers 2024, Algorithm 2). `progress` is called with the rows read.
+    rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for each item.
+
+    Without `l0` a user may have any number of items, and counts are released to about `relative_error` by
+    `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). With `l0` at most so
+    many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
+    by the mechanism that `plan` finds to name the smallest items; the release says which and why.
+    `progress` is called with the rows read.
 
     Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError or InputError
     before anything is spent.
     """
-    rho, delta = resolve_rho(rho, epsilon, delta)
-    mechanism = PrivateCountRelease(
+    mechanism, reasons = choose(
+        "count",
         rho=rho,
+        epsilon=epsilon,
         delta=delta,
+        l0=l0,
+        relative_error=relative_error,
+        k_bar=k_bar,
         epsilon_star=epsilon_star,
         delta_star=delta_star,
-        k_bar=k_bar,
-        relative_error=relative_error,
     )
-    histogram = Histogram.from_table(data, user=user, item=item, k_bar=mechanism.rows_needed - 1, progress=progress)
-    return mechanism.release(histogram)
+    rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
+    histogram = Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, progress=progress)
+    release = mechanism.release(histogram)
+    return replace(release, notes=(*release.notes, *reasons))
+
+
+def top_k(
+    data: Any,
+    *,
+    user: str,
+    item: str,
+    k: int,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float,
+    k_bar: int = 1_000,
+    progress: Callable[[int], None] | None = None,
+) -> Release:
+    """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
+
+    By `GumbelTopK` over the `k_bar` largest counts (Rogers 2023, Algorithm 3). A user may have any number
+    of items. The other parameters and the errors are those of `count`.
+
+    Returns a Release of item and rank.
+    """
+    mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar)
+    return mechanism.release(Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress))
+
+
+def select(
+    data: Any,
+    *,
+    user: str,
+    item: str,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float,
+    l0: int,
+    progress: Callable[[int], None] | None = None,
+) -> Release:
+    """The items that can be named, without counts.
+
+    At most `l0` items of each user count, chosen uniformly. By `OptimalSelection` (Desfontaines et al. 2020) or a
+    threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items; the
+    release says which and why. The other parameters and the errors are those of `count`.
+
+    Returns a Release of items, in their own order.
+    """
+    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0)
+    release = mechanism.release(Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress))
+    items = sorted(release.items)
+    return replace(release, items=items, counts=None, sigmas=None, notes=(*release.notes, *reasons))

@@ -45,6 +45,7 @@ class Histogram:
         *,
         user: str,
         item: str,
+        l0: int | None = None,
         k_bar: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Histogram:
@@ -52,27 +53,32 @@ class Histogram:
 
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
         (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and `item` name its
-        columns: integers or text, of which a row with a NULL is dropped. `k_bar` keeps only the k_bar + 1
+        columns: integers or text, of which a row with a NULL is dropped. `l0` counts at most so many distinct
+        items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
         largest counts; a mechanism never looks further, whether or not there are more.
         `progress` is called now and then with the number of rows read.
 
         Raises SchemaError for a column that is missing or of another type, InputError for a file that
-        cannot be read, ParameterError for a k_bar below 1.
+        cannot be read, ParameterError for an l0 or k_bar below 1.
         """
+        sensitivity = Sensitivity(l0=l0, linf=1)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
-        labels, counts = local.count(data, user=user, item=item, progress=progress)
-        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), None if k_bar is None else k_bar + 1)
+        labels, counts = local.count(data, user=user, item=item, l0=sensitivity.l0, progress=progress)
+        return cls._of(labels, counts, sensitivity, None if k_bar is None else k_bar + 1)
 
     @classmethod
-    def from_pairs(cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any]) -> Histogram:
+    def from_pairs(
+        cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any], *, l0: int | None = None
+    ) -> Histogram:
         """Counts the distinct users of each item in two equally long arrays of integers or text.
 
-        A pair in which either is None is dropped. Raises SchemaError for other or mixed types,
-        ParameterError for unequal lengths.
+        A pair in which either is None is dropped; `l0` counts at most so many items of each user. Raises
+        SchemaError for other or mixed types, ParameterError for unequal lengths or an l0 below 1.
         """
-        labels, counts = _core.count_pairs(users, items)
-        return cls._of(labels, counts, Sensitivity(l0=None, linf=1), None)
+        sensitivity = Sensitivity(l0=l0, linf=1)
+        labels, counts = _core.count_pairs(users, items, l0=sensitivity.l0)
+        return cls._of(labels, counts, sensitivity, None)
 
     @classmethod
     def from_counts(

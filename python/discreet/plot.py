@@ -17,12 +17,7 @@ __all__ = ["bars"]
 
 def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Any:
     """Horizontal bars of noisy counts, the largest on top, with whiskers of two sigma."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'discreet[plot]'") from error
-    figure = Figure(figsize=(7, 1.2 + 0.25 * len(items)), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(7, 1.2 + 0.25 * len(items))
     positions = np.arange(len(items))
     axes.barh(positions, counts, xerr=2 * sigmas, color="#4c72b0", ecolor="#222222", capsize=2)
     axes.set_yticks(positions, [plain_text(item).replace("$", r"\$") for item in items])
@@ -30,3 +25,21 @@ def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.flo
     axes.set_xlabel("users, with a band of two sigma")
     axes.set_title(title, fontsize="small")
     return axes
+
+
+def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
+    """The chance of a release over the number of users."""
+    axes = _axes(7, 4)
+    axes.plot(users, chances, marker="o", color="#4c72b0")
+    axes.set_xlabel("users of an item")
+    axes.set_ylabel("chance that it is released")
+    axes.set_title(title, fontsize="small", wrap=True)
+    return axes
+
+
+def _axes(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'discreet[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained").subplots()

@@ -73,42 +73,68 @@ class Guarantee:
     Two such mechanisms run one after the other, the second chosen with the first one's output in view,
     are delta-approximate rho-zCDP for the sum of the rhos and 1 - (1 - delta_1)(1 - delta_2)
     (Rogers 2023, Definition 2.2 and Theorem 6). `unit` is what is protected, a whole "user" or one
-    "event"; promises about unlike units do not add.
+    "event"; promises about unlike units do not add. `dp` is a pair (epsilon, delta) of differential
+    privacy that holds by a proof of its own, where there is one; such pairs add by basic composition.
     """
 
     rho: float
     delta: float
     unit: Literal["user", "event"] = "user"
+    dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT, open_low=False))
         object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 1, open_low=False))
         if self.unit not in ("user", "event"):
             raise ParameterError(f"unit must be 'user' or 'event', not {_brief(self.unit)}")
+        if self.dp is not None:
+            epsilon, delta = self.dp
+            pair = (
+                require_number("epsilon", epsilon, 0, math.inf, open_low=False),
+                require_number("delta", delta, 0, 1, open_low=False),
+            )
+            object.__setattr__(self, "dp", pair)
 
     @classmethod
     def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
         """What an (epsilon, delta)-DP mechanism promises: rho = epsilon^2/2 (Rogers 2023, Theorem 3)."""
-        return cls(pure_rho(require_number("epsilon", epsilon, 0, 100), tight=tight), delta)
+        rho = pure_rho(require_number("epsilon", epsilon, 0, 100), tight=tight)
+        return cls(rho, delta, dp=(epsilon, delta))
 
     @classmethod
     def from_bounded_range(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
         """What a mechanism of range epsilon promises: rho = epsilon^2/8 (Rogers 2023, Theorem 5)."""
-        return cls(bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=tight), delta)
+        rho = bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=tight)
+        return cls(rho, delta, dp=(epsilon, delta))
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon for which this implies (epsilon, delta)-DP, rounded up.
 
         `delta` is the total and must exceed this guarantee's own; the rest of it goes into the
-        conversion of Canonne, Kamath and Steinke (2020), Corollary 13. Infinite where no rest is left.
+        conversion of Canonne, Kamath and Steinke (2020), Corollary 13. Infinite where no rest is left,
+        unless `dp` says more.
         """
         delta = require_number("delta", delta, 0, 1)
         if delta >= 1:
             return 0.0
+        proved = self.dp[0] if self.dp is not None and self.dp[1] <= delta else math.inf
+        return min(proved, self._converted(delta))
+
+    def _converted(self, delta: float) -> float:
+        """The epsilon that rho alone implies at a total `delta`."""
         rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
         if rest <= 0:
             return 0.0 if self.rho == 0 and delta >= self.delta else math.inf
         return cdp_epsilon(self.rho, rest)
+
+    @property
+    def quoted(self) -> tuple[float, float]:
+        """The (epsilon, delta) pair to quote: the proved one, or that of the conversion at twice this delta."""
+        total = min(2 * self.delta, 0.5) or 1e-6
+        converted = self._converted(total)
+        if self.dp is not None and self.dp[0] <= converted:
+            return self.dp
+        return converted, total
 
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):
@@ -118,7 +144,11 @@ class Guarantee:
         rho = self.rho + other.rho
         if Fraction(rho) < Fraction(self.rho) + Fraction(other.rho):
             rho = math.nextafter(rho, math.inf)
-        return Guarantee(rho, _either(self.delta, other.delta), self.unit)
+        pair = None
+        if self.dp is not None and other.dp is not None:
+            epsilon = math.nextafter(self.dp[0] + other.dp[0], math.inf)
+            pair = (epsilon, _either(self.dp[1], other.dp[1]))
+        return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair)
 
     def __str__(self) -> str:
         approximate = f"{self.delta:g}-approximate " if self.delta else ""

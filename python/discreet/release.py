@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _core, export, plot
+from discreet.errors import ParameterError
 from discreet.privacy import Guarantee
 
 if TYPE_CHECKING:
@@ -28,23 +29,26 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release:
-    """Published rows: `items[i]` was counted `counts[i]` times, give or take noise of scale `sigmas[i]`.
+    """Published rows: `items[i]` was counted `counts[i]` times, give or take noise of deviation `sigmas[i]`.
 
-    The rows are sorted by noisy count, then by item. A release is data: reading it twice gives the same
-    numbers and costs nothing more.
+    The rows are sorted by noisy count, then by item. A mechanism that publishes no counts leaves both
+    out; its rows are in the order of their ranks (`ranked`) or of their items. A release is data:
+    reading it twice gives the same rows and costs nothing more.
     """
 
     items: list[Any]
     """Labels, all of one type: str, int or bytes."""
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | None = None
     """Noisy counts. They may be off by a few sigma, and below zero."""
-    sigmas: NDArray[np.float64]
-    """The scale of each count's noise."""
+    sigmas: NDArray[np.float64] | None = None
+    """The standard deviation of each count's noise."""
+    ranked: bool = False
+    """Whether the rows are ranks one, two, three and so on."""
     guarantee: Guarantee
     """What was promised before any data was seen."""
     spent: Guarantee
     """What the steps that were made cost: the sum of their prices, at most the promise."""
-    calls: int
+    calls: int = 1
     """How many selections were made, those that selected nothing included."""
     made_by: str
     """The mechanism and its parameters."""
@@ -57,9 +61,9 @@ class Release:
     item_type: str = field(default="string", repr=False)
     """The Arrow type of the items: string, binary, int64 or uint64."""
 
-    def __iter__(self) -> Iterator[tuple[Any, int]]:
-        """Pairs of item and noisy count."""
-        return zip(self.items, self.counts.tolist(), strict=True)
+    def __iter__(self) -> Iterator[Any]:
+        """Pairs of item and noisy count, or items where there are no counts."""
+        return iter(self.items) if self.counts is None else zip(self.items, self.counts.tolist(), strict=True)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -67,39 +71,48 @@ class Release:
     @property
     def columns(self) -> list[tuple[str, Any, str]]:
         """Name, values and Arrow type of each published column."""
-        return [
-            ("item", self.items, self.item_type),
-            ("count", self.counts, "int64"),
-            ("sigma", self.sigmas, "float64"),
-        ]
+        columns: list[tuple[str, Any, str]] = [("item", self.items, self.item_type)]
+        if self.ranked:
+            columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
+        if self.counts is not None:
+            columns.append(("count", self.counts, "int64"))
+        if self.sigmas is not None:
+            columns.append(("sigma", self.sigmas, "float64"))
+        return columns
 
     @property
     def promise(self) -> str:
         """The guarantee in one line."""
         if not self.private:
             return "no privacy: the randomness was seeded"
-        total = min(2 * self.guarantee.delta, 0.5) or 1e-6
-        epsilon = self.guarantee.epsilon(total)
-        implied = "" if math.isinf(epsilon) else f", which implies ({epsilon:.4g}, {total:g})-DP"
-        return f"{self.guarantee}{implied}"
+        epsilon, delta = self.guarantee.quoted
+        implied = "and" if self.guarantee.quoted == self.guarantee.dp else "which implies"
+        return f"{self.guarantee}" + ("" if math.isinf(epsilon) else f", {implied} ({epsilon:.4g}, {delta:.4g})-DP")
 
     def __repr__(self) -> str:
         lines = [f"Release of {len(self)} items by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
-        lines += [f"{count:>12}  {export.plain_text(item)}" for item, count in list(self)[:_SHOWN]]
+        # The second column, a count or a rank, before the item.
+        lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><td>{html.escape(export.plain_text(item))}</td><td>{count}</td><td>{sigma:.1f}</td></tr>"
-            for (item, count), sigma in zip(list(self)[:_SHOWN], self.sigmas, strict=False)
-        )
+        names = "".join(f"<th>{name}</th>" for name, _, _ in self.columns)
+        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._shown())
+        cells = "".join(f"<tr>{row}</tr>" for row in rows)
         more = f"<p>and {len(self) - _SHOWN} more</p>" if len(self) > _SHOWN else ""
         return (
-            f"<p><b>{len(self)} items</b>, {html.escape(self.promise)}</p>"
-            f"<table><tr><th>item</th><th>count</th><th>sigma</th></tr>{cells}</table>{more}"
+            f"<p><b>{len(self)} items</b>, {html.escape(self.promise)}</p><table><tr>{names}</tr>{cells}</table>{more}"
         )
+
+    def _shown(self) -> list[list[str]]:
+        """The cells of the first rows as text."""
+        columns = [
+            [f"{value:.1f}" if kind == "float64" else export.plain_text(value) for value in values[:_SHOWN]]
+            for _, values, kind in self.columns
+        ]
+        return [list(cells) for cells in zip(*columns, strict=True)]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as an Arrow stream of fresh, plain buffers: item, count, sigma."""
@@ -139,9 +152,15 @@ class Release:
             "rho": self.guarantee.rho,
             "delta": self.guarantee.delta,
             "unit": self.guarantee.unit,
+            **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "private": self.private,
         }
 
     def plot(self, *, top: int = 30) -> Any:
-        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs discreet[plot])."""
+        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs discreet[plot]).
+
+        Raises ParameterError for a release without counts.
+        """
+        if self.counts is None or self.sigmas is None:
+            raise ParameterError("this release has no counts to draw")
         return plot.bars(self.items[:top], self.counts[:top], self.sigmas[:top], title=self.promise)

@@ -24,11 +24,18 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     """The largest rows as text, as wide as the terminal allows; `truth` adds a column for synthetic data."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
-    for name in ("count", "± 2 sigma") + (("true count",) if truth else ()):
+    cells: dict[str, list[str]] = {}
+    if release.ranked:
+        cells["rank"] = [f"{rank:,}" for rank in range(1, len(release) + 1)]
+    if release.counts is not None and release.sigmas is not None:
+        cells["count"] = [f"{count:,}" for count in release.counts[:shown].tolist()]
+        cells["± 2 sigma"] = [f"{2 * sigma:,.0f}" for sigma in release.sigmas[:shown].tolist()]
+    if truth:
+        cells["true count"] = [f"{truth[item]:,}" for item in release.items[:shown]]
+    for name in cells:
         grid.add_column(name, justify="right", no_wrap=True)
-    for (item, count), sigma in list(zip(release, release.sigmas.tolist(), strict=True))[:shown]:
-        cells = [f"{count:,}", f"{2 * sigma:,.0f}"] + ([f"{truth[item]:,}"] if truth else [])
-        grid.add_row(Text(plain_text(item)), *cells)
+    for number, item in enumerate(release.items[:shown]):
+        grid.add_row(Text(plain_text(item)), *(column[number] for column in cells.values()))
     console = Console(file=sys.stdout)
     with console.capture() as captured:
         console.print(grid)
@@ -40,11 +47,12 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
 def guarantee_lines(release: Release) -> list[str]:
     """The guarantee, what was spent of it, and what a reader should know."""
     spent = release.spent
-    lines = [
-        f"{len(release):,} items released. Guarantee: {release.promise}.",
-        f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
-        f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections.",
-    ]
+    lines = [f"{len(release):,} items released. Guarantee: {release.promise}."]
+    if spent != release.guarantee:
+        lines.append(
+            f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
+            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections."
+        )
     if not len(release):
         lines.append("No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta.")
     if release.stopped_early:

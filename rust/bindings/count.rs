@@ -19,12 +19,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The distinct users of each item of an Arrow stream.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (stream, user, item, *, threads=None, progress=None))]
+#[pyo3(signature = (stream, user, item, *, l0=None, threads=None, progress=None))]
 fn count_stream<'py>(
     py: Python<'py>,
     stream: &Bound<'py, PyAny>,
     user: &str,
     item: &str,
+    l0: Option<usize>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
@@ -46,7 +47,8 @@ fn count_stream<'py>(
             Error::Resource("interrupted")
         })
     };
-    let counted = py.detach(|| count_distinct(&mut stream, types, threads_or_all(threads), tick));
+    let counted =
+        py.detach(|| count_distinct(&mut stream, types, l0, threads_or_all(threads), tick));
     match (counted, raised) {
         (_, Some(error)) => Err(error),
         (Ok(counts), None) => Ok(shown(py, counts)),
@@ -56,11 +58,12 @@ fn count_stream<'py>(
 
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
-#[pyo3(signature = (users, items, *, threads=None))]
+#[pyo3(signature = (users, items, *, l0=None, threads=None))]
 fn count_pairs<'py>(
     py: Python<'py>,
     users: &Bound<'py, PyAny>,
     items: &Bound<'py, PyAny>,
+    l0: Option<usize>,
     threads: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let batch = Batch {
@@ -72,7 +75,7 @@ fn count_pairs<'py>(
     }
     let types = (batch.users.label_type(), batch.items.label_type());
     let counts = py.detach(|| {
-        count_distinct([Ok(batch)].into_iter(), types, threads_or_all(threads), |_| Ok(()))
+        count_distinct([Ok(batch)].into_iter(), types, l0, threads_or_all(threads), |_| Ok(()))
     })?;
     Ok(shown(py, counts))
 }

@@ -141,6 +141,29 @@ impl PyThreshold {
     }
 }
 
+/// The rows that are released with the chances of a table, in units of `2^-64`; beyond it with certainty.
+#[pyfunction]
+#[pyo3(signature = (counts, chances, rng=None))]
+pub fn partition_selection<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'py, i64>,
+    chances: PyReadonlyArray1<'py, u64>,
+    rng: Option<&mut PyRng>,
+) -> Result<Bound<'py, PyArray1<i64>>> {
+    let (counts, chances) = (counts.as_array().to_vec(), chances.as_array().to_vec());
+    let mut fresh;
+    let stream = match rng {
+        Some(rng) => rng.stream()?,
+        None => {
+            fresh = SecureRng::from_os()?;
+            &mut fresh
+        }
+    };
+    let rows =
+        py.detach(|| crate::partition_selection::partition_selection(&counts, &chances, stream));
+    Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
+}
+
 /// The selection of the largest of real scores, and what its rounding costs.
 #[pyclass(name = "RealGumbel", module = "discreet._core", frozen)]
 pub struct PyRealGumbel(RealGumbel);

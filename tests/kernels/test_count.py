@@ -1,5 +1,7 @@
 """Exact distinct users per item: Rust against its twins, and against arrays that lie."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -335,3 +337,44 @@ def test_polars_and_duckdb_are_counted():
     assert as_dict(_core.count_distinct(frame, "u", "i")) == {"a": 2, "b": 1}
     categories = frame.with_columns(polars.col("i").cast(polars.Categorical))
     assert as_dict(_core.count_distinct(categories, "u", "i")) == {"a": 2, "b": 1}
+
+
+# --- at most l0 items of each user ---------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.integers(1, 5), st.integers(1, 3))
+def test_a_user_keeps_at_most_l0_items_and_all_where_there_are_no_more(pairs, l0, threads):
+    users, items = pairs
+    distinct = {(u, i) for u, i in zip(users, items, strict=True) if u is not None and i is not None}
+    owned = Counter(user for user, _ in distinct)
+    kept = as_dict(_core.count_pairs(users, items, l0=l0, threads=threads))
+    full = count_pairs(users, items)
+    assert set(kept) == set(full)
+    assert sum(kept.values()) == sum(min(number, l0) for number in owned.values())
+    for item, count in kept.items():
+        certain = sum(owned[user] <= l0 for user, other in distinct if other == item)
+        assert certain <= count <= full[item]
+
+
+def test_each_item_of_a_user_is_kept_with_the_same_chance():
+    users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
+    for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
+        kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
+        # Each is Binomial(30,000, 1/3), with a standard deviation of 82.
+        assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
+        assert sum(kept.values()) == 60_000
+
+
+def test_what_a_user_keeps_depends_on_no_other_user():
+    # One call has one choice for everyone: a user's copy among other users in one column of pairs keeps the same.
+    kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
+    assert kept == {0: 4000, 1: 4000, 2: 4000}
+    pair = as_dict(_core.count_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
+    assert sum(pair.values()) == 1
+
+
+def test_two_calls_choose_anew():
+    users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
+    first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
+    assert first != second

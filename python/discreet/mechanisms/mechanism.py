@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.release import Release
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Mechanism"]
 
@@ -33,8 +39,45 @@ class Mechanism(ABC):
         """What every release of this mechanism promises."""
 
     @abstractmethod
+    def release_chance(self, users: int) -> float:
+        """The chance that an item of so many users is released where no other stands in its way.
+
+        Where ranks decide, so many users more than the (k_bar+1)-th item has.
+        """
+
+    @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """The release, from a histogram whose sensitivity has been checked."""
+
+    def _published(
+        self,
+        histogram: Histogram,
+        rows: NDArray[np.int64],
+        rng: _core.Rng,
+        *,
+        noisy: NDArray[np.int64] | None = None,
+        sigmas: NDArray[np.float64] | None = None,
+        ranked: bool = False,
+        **more: Any,
+    ) -> Release:
+        """The release of these rows, in an order that depends on nothing but what is published.
+
+        That is the order of the noisy counts, of the ranks that `rows` come in, or of the items.
+        """
+        labels = histogram._labels.select(rows)
+        keys = np.zeros(len(rows), np.int64) if noisy is None else noisy
+        order = np.arange(len(rows)) if ranked else _core.top(labels, keys, len(rows))
+        return Release(
+            items=labels.take(order),
+            counts=None if noisy is None else noisy[order],
+            sigmas=None if sigmas is None else sigmas[order],
+            ranked=ranked,
+            guarantee=self.guarantee,
+            made_by=repr(self),
+            private=not rng.is_seeded,
+            item_type=labels.type_name,
+            **{"spent": self.guarantee, **more},
+        )
 
     def release(self, histogram: Histogram, rng: _core.Rng | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.

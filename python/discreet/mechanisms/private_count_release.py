@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -115,6 +116,14 @@ class PrivateCountRelease(Mechanism):
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
 
+    def release_chance(self, users: int) -> float:
+        """The chance that an item alone, of so many users more than the (k_bar+1)-th one, is selected at some level."""
+        missed = sum(
+            -math.log1p(math.exp(min(level.gamma * users - level.offset, 700.0)))
+            for level in self.levels[: rogers2024.most_calls(self.delta, self.delta_star)]
+        )
+        return -math.expm1(missed)
+
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
             histogram._counts,
@@ -126,20 +135,16 @@ class PrivateCountRelease(Mechanism):
             rng,
         )
         sigmas = np.array([level.sigma for level in self.levels])[levels]
-        labels = histogram._labels.select(rows)
-        order = _core.top(labels, noisy, len(noisy))
-        return Release(
-            items=labels.take(order),
-            counts=noisy[order],
-            sigmas=sigmas[order],
-            guarantee=self.guarantee,
+        return self._published(
+            histogram,
+            rows,
+            rng,
+            noisy=noisy,
+            sigmas=sigmas,
             spent=Guarantee(min(self.rho, spent / rogers2024.UNIT), rogers2024.call_delta(calls, self.delta_star)),
             calls=calls,
-            made_by=repr(self),
             stopped_early=stopped_early,
-            private=not rng.is_seeded,
             notes=self._notes(),
-            item_type=labels.type_name,
         )
 
     def _notes(self) -> tuple[str, ...]:

@@ -1,0 +1,145 @@
+"""Holds what a mechanism promises against its exact law on small neighbouring histograms.
+
+The laws come from the mechanism's own thresholds and tails (`discreet.laws`), so that a wrong predicate, scale
+or threshold shows as a violation; that its samplers follow their laws is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.conversion import cdp_delta
+from discreet.laws import joint_law
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.privacy import Guarantee
+
+__all__ = ["Audit", "Finding", "audit", "examine", "hockey_stick", "neighbours"]
+
+SLACK = 1e-12
+"""What rounding may add to a divergence: a violation is larger."""
+_EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The worst of one pair: `delta` was found at `epsilon` where at most `allowed` is promised."""
+
+    epsilon: float
+    delta: float
+    allowed: float
+    first: Mapping[str, int]
+    second: Mapping[str, int]
+
+    @property
+    def ratio(self) -> float:
+        """The delta found over the one promised; above one is a violation."""
+        return self.delta / self.allowed if self.allowed else math.inf if self.delta > SLACK else 0.0
+
+    @property
+    def violates(self) -> bool:
+        """Whether more was found than is promised, beyond rounding."""
+        return self.delta > self.allowed + SLACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found: the violations, and how much of its promise the mechanism uses at most."""
+
+    mechanism: str
+    pairs: int
+    violations: tuple[Finding, ...]
+    tightest: Finding
+
+    def __str__(self) -> str:
+        verdict = f"{len(self.violations):,} VIOLATIONS" if self.violations else "no violation"
+        worst = self.violations[0] if self.violations else self.tightest
+        return (
+            f"{self.mechanism}\n{self.pairs:,} neighbouring pairs: {verdict}. "
+            f"At worst delta {worst.delta:.6g} at epsilon {worst.epsilon:g}, {worst.ratio:.4g} of the "
+            f"{worst.allowed:.6g} that is promised, between {dict(worst.first)} and {dict(worst.second)}."
+        )
+
+
+def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
+    """Examines so many neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds.
+
+    Raises ParameterError for a mechanism whose exact law is not known.
+    """
+    tightest: Finding | None = None
+    violations = []
+    for first, second in neighbours(mechanism, pairs, seed):
+        found = examine(mechanism, first, second)
+        if found.violates:
+            violations.append(found)
+        if tightest is None or found.ratio > tightest.ratio:
+            tightest = found
+    if tightest is None:
+        raise ValueError("an audit needs at least one pair")
+    violations.sort(key=lambda finding: -finding.ratio)
+    return Audit(mechanism=repr(mechanism), pairs=pairs, violations=tuple(violations), tightest=tightest)
+
+
+def examine(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
+    """The worst ratio of what is found to what is promised, over both directions and several epsilons."""
+    p, q = joint_law(mechanism, first, second)
+    worst = None
+    for epsilon, allowed in _promises(mechanism.guarantee):
+        delta = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+        found = Finding(epsilon=epsilon, delta=delta, allowed=allowed, first=first, second=second)
+        if worst is None or found.ratio > worst.ratio:
+            worst = found
+    assert worst is not None
+    return worst
+
+
+def hockey_stick(p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float) -> float:
+    """The sum of p - e^epsilon q where it is positive: the least delta of (epsilon, delta)-DP for this pair."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def _promises(guarantee: Guarantee) -> Iterator[tuple[float, float]]:
+    """(epsilon, delta) pairs that the guarantee implies: its own, and those of its rho."""
+    if guarantee.dp is not None:
+        yield guarantee.dp
+    for epsilon in _EPSILONS:
+        yield epsilon, min(1.0, guarantee.delta + (1 - guarantee.delta) * cdp_delta(guarantee.rho, epsilon))
+
+
+def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+    """Pairs of small histograms that differ by one user, who is in the second; of the first pair all items are new."""
+    chance = random.Random(seed)
+    protected = mechanism.protects
+    most = min(protected.l0 or 3, 3)
+    interesting = _interesting(mechanism)
+    for number in range(pairs):
+        size = most + chance.choice((0, 0, 1, 1, 2)) if _ranks(mechanism) else most
+        labels = [f"{i}" for i in range(size)]
+        first = {label: chance.choice(interesting) if chance.random() < 0.7 else 0 for label in labels}
+        moved = chance.sample(labels, chance.randint(1, most))
+        steps = {label: chance.choice((1, protected.linf)) for label in moved}
+        if number == 0:
+            first = dict.fromkeys(labels, 0)
+            steps = dict.fromkeys(labels[:most], protected.linf)
+        second = {label: count + steps.get(label, 0) for label, count in first.items()}
+        yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
+
+
+def _ranks(mechanism: Mechanism) -> bool:
+    """Whether unchanged items matter, as they do where ranks decide."""
+    return hasattr(mechanism, "k_bar")
+
+
+def _interesting(mechanism: Mechanism) -> list[int]:
+    """Counts at which something happens: small ones, and some around the threshold."""
+    rule = getattr(mechanism, "threshold", None) or getattr(mechanism, "margin", None)
+    centre = getattr(rule, "value", rule)
+    if centre is None:
+        centre = sum(getattr(mechanism, "crossovers", (10, 10))) // 2
+    near = (int(centre * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
+    return sorted({*range(1, 13), int(centre) + 1, *(max(1, count) for count in near)})

@@ -1,0 +1,98 @@
+"""Bounded noise on every count, and its bound as the threshold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from discreet import _core
+from discreet.conversion import pure_rho, round_down, round_up
+from discreet.mechanisms.tails import least
+from discreet.mechanisms.thresholds import ThresholdMechanism, laplace_deviation, require_delta
+from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.theorems import desfontaines2020
+
+__all__ = ["TruncatedGeometric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedGeometric(ThresholdMechanism):
+    """All items whose count and truncated geometric noise exceed the noise's bound, with these noisy counts.
+
+    Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6: (epsilon, delta)-DP per user, added or
+    removed, where delta is the chance that the noise takes its bound; it releases an item about as
+    often as any mechanism can, and its count for nothing more. A user of up to `l0` items has epsilon/l0
+    and delta/l0 for each. Raises ParameterError where a parameter is out of range.
+    """
+
+    epsilon: float
+    delta: float
+    l0: int = 1
+
+    def __post_init__(self) -> None:
+        checked = {
+            "epsilon": require_number("epsilon", self.epsilon, 0, 100),
+            "delta": require_delta(self.delta),
+            "l0": require_whole("l0", self.l0, 1, 2**20),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        _ = self.noise
+
+    @property
+    def linf(self) -> int:  # type: ignore[override]
+        """One: a user counts once for each item."""
+        return 1
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
+        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho l0)."""
+        rho = require_number("rho", rho, 0, 5000)
+        return cls(epsilon=round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8), delta=delta, l0=l0)
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
+        """The mechanism whose total promise is (epsilon, delta)-DP."""
+        return cls(epsilon=epsilon, delta=delta, l0=l0)
+
+    @property
+    def each(self) -> tuple[float, float]:
+        """The epsilon and delta of one item."""
+        if self.l0 == 1:
+            return self.epsilon, self.delta
+        return round_down(self.epsilon / self.l0, 1), round_down(self.delta / self.l0, 1)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0 (Theorem 4)."""
+        rho = round_up(self.l0 * pure_rho(self.each[0]), 1)
+        return Guarantee(rho, self.delta, dp=(self.epsilon, self.delta))
+
+    @property
+    def scale(self) -> float:
+        """l0/epsilon."""
+        return round_up(1 / self.each[0], 1)
+
+    @cached_property
+    def bound(self) -> int:
+        """k: the least bound that the noise takes with a chance of delta/l0 at most (Definition 6)."""
+        epsilon, delta = self.each
+        first = max(1, desfontaines2020.truncation_bound(epsilon, delta) - 1)
+        return least(lambda k: _core.Noise.truncated_geometric(self.scale, k).tail(k) <= delta, first)
+
+    @property
+    def noise(self) -> _core.Noise:
+        """Discrete Laplace noise within the bound."""
+        return _core.Noise.truncated_geometric(self.scale, self.bound)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise, or a little more: that of noise without a bound."""
+        return laplace_deviation(self.scale)
+
+    @cached_property
+    def threshold(self) -> _core.Threshold:
+        """The bound: what exceeds it came from a count above zero (Definition 8)."""
+        return _core.Threshold(self.noise, self.bound)

@@ -1,0 +1,186 @@
+"""What a mechanism will do, before any data: its noise, its threshold, its guarantee, whom it names; and the
+choice between mechanisms from public parameters alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import plot
+from discreet.errors import ParameterError
+from discreet.mechanisms.gaussian_threshold import GaussianThreshold
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.laplace_threshold import LaplaceThreshold
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.tails import least
+from discreet.mechanisms.truncated_geometric import TruncatedGeometric
+from discreet.privacy import Guarantee, resolve_rho
+
+__all__ = ["Plan", "choose", "plan"]
+
+_LIMIT = 2**36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a mechanism will do, from its parameters alone.
+
+    Where ranks decide, users are those that an item has more than the (k_bar+1)-th one.
+    """
+
+    mechanism: str
+    """The mechanism and its parameters."""
+    guarantee: Guarantee
+    """What it promises."""
+    deviation: float | None
+    """The standard deviation of a count's noise, None where it publishes no counts or has several."""
+    half: int
+    """The least number of users that an item needs for a chance of 50 % to be released."""
+    nearly: int
+    """The same for 95 %."""
+    chances: tuple[tuple[int, float], ...]
+    """Numbers of users, and the chance that an item of so many is released."""
+    reasons: tuple[str, ...] = ()
+    """Why this mechanism, where there was a choice."""
+
+    def __str__(self) -> str:
+        lines = [self.mechanism, f"promises {self.guarantee}"]
+        lines.append("and ({:.4g}, {:.4g})-DP".format(*self.guarantee.quoted))
+        if self.deviation is not None:
+            lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
+        lines.append(f"an item needs {self.half:,} users for a chance of 50 %, {self.nearly:,} for 95 %")
+        lines += [f"{users:>12,} users  {chance:10.4g}" for users, chance in self.chances]
+        return "\n".join([*lines, *self.reasons])
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(
+            {
+                "mechanism": self.mechanism,
+                "rho": self.guarantee.rho,
+                "delta": self.guarantee.delta,
+                "dp": self.guarantee.dp,
+                "deviation": self.deviation,
+                "users_for_50_percent": self.half,
+                "users_for_95_percent": self.nearly,
+                "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
+                "reasons": list(self.reasons),
+            },
+            indent=1,
+        )
+
+    def plot(self) -> Any:
+        """Draws the chances over the users; returns matplotlib Axes (needs discreet[plot])."""
+        users, chances = zip(*self.chances, strict=True)
+        return plot.curve(users, chances, title=self.mechanism)
+
+
+def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
+    """What a mechanism, or the verb "count", "top_k" or "select" with these parameters, will do; without data.
+
+    `plan(GumbelTopK.from_rho(k=10, rho=1, delta=1e-6))` or `plan("count", rho=1, delta=1e-6, l0=10)`.
+    Raises ParameterError where a parameter is missing or out of range.
+    """
+    reasons: tuple[str, ...] = ()
+    if isinstance(mechanism, str):
+        mechanism, reasons = choose(mechanism, **parameters)
+    elif not isinstance(mechanism, Mechanism) or parameters:
+        raise ParameterError('plan takes a mechanism, or "count", "top_k" or "select" and the parameters of that verb')
+    half, nearly = _users_for(mechanism, 0.5), _users_for(mechanism, 0.95)
+    steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
+    return Plan(
+        mechanism=repr(mechanism),
+        guarantee=mechanism.guarantee,
+        deviation=getattr(mechanism, "deviation", None),
+        half=half,
+        nearly=nearly,
+        chances=tuple((users, mechanism.release_chance(users)) for users in steps),
+        reasons=reasons,
+    )
+
+
+def _users_for(mechanism: Mechanism, chance: float) -> int:
+    """The least number of users with this chance of a release; 2^36 where none has."""
+    return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance)
+
+
+def choose(verb: str, **parameters: Any) -> tuple[Mechanism, tuple[str, ...]]:
+    """The mechanism of a verb and why it was chosen, from public parameters alone."""
+    verbs: dict[str, Callable[..., tuple[Mechanism, tuple[str, ...]]]] = {
+        "count": _for_count,
+        "top_k": _for_top_k,
+        "select": _for_select,
+    }
+    if verb not in verbs:
+        raise ParameterError(f"there is no verb {verb!r}: use count, top_k or select")
+    try:
+        return verbs[verb](**parameters)
+    except TypeError as error:
+        raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
+
+
+def _for_count(
+    *,
+    delta: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    l0: int | None = None,
+    relative_error: float = 0.1,
+    k_bar: int = 10_000,
+    epsilon_star: float = 0.0005,
+    delta_star: float = 1e-11,
+) -> tuple[Mechanism, tuple[str, ...]]:
+    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
+    if l0 is not None:
+        return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
+    mechanism = PrivateCountRelease(
+        rho=own_rho,
+        delta=own_delta,
+        relative_error=relative_error,
+        k_bar=k_bar,
+        epsilon_star=epsilon_star,
+        delta_star=delta_star,
+    )
+    return mechanism, ()
+
+
+def _for_top_k(
+    *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, k_bar: int = 1_000
+) -> tuple[Mechanism, tuple[str, ...]]:
+    resolve_rho(rho, epsilon, delta)
+    if rho is not None:
+        return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
+    return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
+
+
+def _for_select(
+    *, delta: float, l0: int, rho: float | None = None, epsilon: float | None = None
+) -> tuple[Mechanism, tuple[str, ...]]:
+    return _lowest([OptimalSelection, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
+
+
+def _lowest(
+    kinds: list[Any], rho: float | None, epsilon: float | None, delta: float, l0: int
+) -> tuple[Mechanism, tuple[str, ...]]:
+    """Of the mechanisms that keep the promise the one that names an item of the fewest users half of the time."""
+    resolve_rho(rho, epsilon, delta)
+    half, refused = {}, None
+    for kind in kinds:
+        try:
+            if rho is not None:
+                mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0)
+            else:
+                mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
+            half[mechanism] = _users_for(mechanism, 0.5)
+        except ParameterError as error:  # a mechanism of a narrower range leaves the others
+            refused = error
+    if not half:
+        raise refused or ParameterError("no mechanism keeps this promise")
+    best = min(half, key=lambda mechanism: half[mechanism])
+    others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
+    reason = f"{type(best).__name__} was chosen: it names an item of {half[best]:,} users half of the time"
+    return best, (f"{reason} ({others})" if others else reason,)

@@ -1,0 +1,53 @@
+"""The exact (epsilon, delta) of thresholded Gaussian counts, after A. Wilkins, D. Kifer, D. Zhang, B. Karrer,
+"Exact Privacy Analysis of the Gaussian Sparse Histogram Mechanism" (2022).
+
+Of the l0 items of a user some may be novel and the others shared; the worst number of either decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from discreet.conversion import round_up
+
+__all__ = ["lattice_distortion", "sparse_histogram_delta"]
+
+
+def sparse_histogram_delta(
+    epsilon: float, hidden: float, l0: int, hockey_stick: Callable[[float, int], float]
+) -> float:
+    """The delta at `epsilon` of noisy counts above a threshold, rounded up.
+
+    `hidden`: a lower bound of the chance that one novel item stays unseen. `hockey_stick(e, j)`: an upper
+    bound of the divergence at e between the noise and the noise moved on j items at once. With
+    q = hidden^(l0 - j): max(1 - hidden^l0, max over j of 1 - q + q h(epsilon - log q, j) and h(epsilon + log q, j)).
+    """
+    worst = _missed(hidden, l0)
+    for shared in range(1, l0 + 1):
+        lost = _missed(hidden, l0 - shared)
+        slack = -math.log1p(-lost)
+        gained = lost + (1 - lost) * hockey_stick(max(0.0, epsilon + slack * (1 - 1e-12)), shared)
+        worst = max(worst, gained, hockey_stick(max(0.0, epsilon - slack * (1 + 1e-12)), shared))
+    return min(1.0, round_up(worst, 64))
+
+
+def _missed(hidden: float, novel: int) -> float:
+    """1 - hidden^novel, rounded up."""
+    return round_up(-math.expm1(novel * math.log(hidden)), 16) if novel else 0.0
+
+
+def lattice_distortion(sigma: float, terms: int) -> float:
+    """F >= 1 such that the sum of so many discrete Gaussians of one sigma has probabilities within the factors
+    1/F and F of those of one discrete Gaussian of scale sqrt(terms) sigma; infinite where sigma is too small.
+
+    Given their sum the variables lie on a coset of a lattice; by Poisson summation the weights of cosets
+    differ from each other by 1 +- theta with theta the sum of q^(|y|^2) over the dual lattice without zero,
+    q = e^(-2 pi^2 sigma^2). Each y is the projection of an integer vector z whose entries sum up to at most
+    half their number, so that |y|^2 >= |z|^2/2 and 1 + theta <= (1 + 2 (q^(1/2) + q^2 + ...))^terms.
+    """
+    if terms == 1:
+        return 1.0
+    root = math.exp(-(math.pi**2) * sigma**2)
+    theta = math.expm1(3 * terms * root) if 3 * terms * root < 0.6 else math.inf
+    return round_up((1 + theta) / (1 - theta), 16) if theta < 1 else math.inf

@@ -1,0 +1,44 @@
+//! A column of counts in parts, each with a stream of its own, worked on by all cores: what comes out does
+//! not depend on how many there are.
+
+use std::iter;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::rng::SecureRng;
+
+/// Rows that share a stream.
+const ROWS: usize = 1 << 16;
+
+/// Where a part begins, its counts, and the stream of its noise.
+pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);
+
+/// What `work` makes of every part, in their order.
+pub(crate) fn of_parts<T: Send>(
+    counts: &[i64],
+    rng: &mut SecureRng,
+    work: impl Fn(Part<'_>) -> T + Sync,
+) -> Vec<T> {
+    let parts: Vec<Part<'_>> = counts
+        .chunks(ROWS)
+        .enumerate()
+        .map(|(i, counts)| (i * ROWS, counts, rng.split()))
+        .collect();
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    let parts = Mutex::new(parts.into_iter().enumerate());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || iter::from_fn(next).map(|(number, part)| (number, work(part))).collect();
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        // A thread that the system refuses leaves its parts to the others.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let mut done: Vec<_> = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, made)| made).collect()
+}

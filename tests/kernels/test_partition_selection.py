@@ -1,0 +1,38 @@
+"""Optimal partition selection: the kernel equals its twin."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import _core
+from discreet.reference.partition_selection import partition_selection
+from discreet.testing import seeded_rng
+from discreet.theorems import desfontaines2020
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(-3, 60), max_size=300),
+    epsilon=st.floats(0.2, 5),
+    delta=st.floats(1e-9, 0.4),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_rust_and_python_release_the_same_rows(counts, epsilon, delta, seed):
+    counts = np.array(counts, np.int64)
+    chances = desfontaines2020.chance_table(epsilon, delta)
+    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    rows = _core.partition_selection(counts, chances, ours)
+    assert rows.tolist() == partition_selection(counts, chances, twins).tolist()
+    assert ours.bits64() == twins.bits64()
+
+
+def test_rows_come_in_order_from_every_part():
+    counts = np.full(300_000, 5)
+    rows = _core.partition_selection(counts, np.array([0, 2**63], np.uint64), seeded_rng(1))
+    assert rows.tolist() == list(range(300_000))
+    half = _core.partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
+    assert np.all(np.diff(half) > 0)
+    assert len(half) == pytest.approx(150_000, abs=1500)
+    twin = partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
+    assert half.tolist() == twin.tolist()

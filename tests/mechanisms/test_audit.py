@@ -1,0 +1,453 @@
+"""Every mechanism's exact law on small neighbouring histograms, held against its promise; and mutants that fail."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from discreet import (
+    GaussianThreshold,
+    GaussianTopK,
+    Guarantee,
+    GumbelTopK,
+    LaplaceThreshold,
+    LaplaceTopK,
+    OptimalSelection,
+    ParameterError,
+    PermuteAndFlip,
+    PrivateCountRelease,
+    TruncatedGeometric,
+    _core,
+)
+from discreet import audit as auditing
+from discreet.audit import audit, examine, hockey_stick
+from discreet.laws import joint_law
+from discreet.testing import seeded_rng
+from discreet.theorems import rogers2023
+
+SETS = {
+    LaplaceThreshold: [
+        {"scale": scale, "delta": delta, "l0": l0, "linf": linf}
+        for scale, delta, l0, linf in [
+            (1.0, 1e-3, 1, 1),
+            (1.0, 1e-2, 2, 1),
+            (0.5, 1e-4, 3, 1),
+            (2.0, 1e-3, 1, 3),
+            (3.3, 5e-2, 2, 2),
+            (0.2, 1e-6, 1, 1),
+            (5.0, 1e-2, 1, 1),
+            (1.7, 0.2, 3, 1),
+            (0.8, 1e-5, 2, 1),
+            (1.0, 1e-9, 1, 2),
+        ]
+    ],
+    GaussianThreshold: [
+        {"sigma": sigma, "delta": delta, "l0": l0, "linf": linf, "epsilon": epsilon}
+        for sigma, delta, l0, linf, epsilon in [
+            (1.0, 1e-3, 1, 1, None),
+            (2.0, 1e-2, 2, 1, 1.0),
+            (0.5, 1e-4, 3, 1, None),
+            (4.0, 1e-3, 1, 3, 0.5),
+            (3.3, 5e-2, 2, 2, None),
+            (0.3, 1e-6, 1, 1, 10.0),
+            (5.0, 1e-2, 1, 1, 0.2),
+            (1.7, 0.2, 3, 1, 2.0),
+            (0.8, 1e-5, 2, 1, 3.0),
+            (1.0, 1e-9, 1, 2, None),
+        ]
+    ],
+    TruncatedGeometric: [
+        {"epsilon": epsilon, "delta": delta, "l0": l0}
+        for epsilon, delta, l0 in [
+            (1.0, 1e-3, 1),
+            (0.5, 1e-2, 1),
+            (2.0, 1e-6, 1),
+            (0.1, 1e-2, 1),
+            (1.0, 1e-2, 2),
+            (3.0, 1e-4, 3),
+            (0.7, 0.3, 1),
+            (1.3, 1e-9, 1),
+            (5.0, 1e-3, 2),
+            (0.9, 0.05, 2),
+        ]
+    ],
+    OptimalSelection: [
+        {"epsilon": epsilon, "delta": delta, "l0": l0, "pre_threshold": m}
+        for epsilon, delta, l0, m in [
+            (1.0, 1e-3, 1, 1),
+            (0.5, 1e-2, 1, 1),
+            (2.0, 1e-6, 1, 1),
+            (0.1, 1e-2, 1, 3),
+            (1.0, 1e-2, 2, 1),
+            (3.0, 1e-4, 3, 1),
+            (0.7, 0.3, 1, 1),
+            (1.3, 1e-9, 1, 5),
+            (5.0, 1e-3, 2, 1),
+            (0.9, 0.05, 2, 2),
+        ]
+    ],
+    LaplaceTopK: [
+        {"scale": scale, "delta": delta, "l0": l0, "linf": linf, "k_bar": k_bar}
+        for scale, delta, l0, linf, k_bar in [
+            (1.0, 1e-2, 1, 1, 1),
+            (0.5, 1e-3, 2, 1, 1),
+            (0.4, 1e-2, 1, 1, 2),
+            (0.3, 1e-2, 2, 1, 2),
+            (1.0, 1e-3, 1, 2, 1),
+            (2.0, 5e-2, 1, 1, 1),
+            (0.3, 1e-4, 3, 1, 1),
+            (0.4, 0.1, 3, 1, 2),
+            (0.2, 1e-6, 1, 1, 1),
+            (0.7, 1e-2, 2, 2, 1),
+        ]
+    ],
+    GaussianTopK: [
+        {"sigma": sigma, "delta": delta, "l0": l0, "linf": linf, "k_bar": k_bar}
+        for sigma, delta, l0, linf, k_bar in [
+            (1.0, 1e-2, 1, 1, 1),
+            (0.5, 1e-3, 2, 1, 1),
+            (0.8, 1e-2, 1, 1, 2),
+            (0.6, 1e-2, 2, 1, 2),
+            (2.0, 1e-3, 1, 2, 1),
+            (3.0, 5e-2, 1, 1, 1),
+            (0.7, 1e-4, 3, 1, 1),
+            (0.8, 0.1, 3, 1, 2),
+            (0.4, 1e-6, 1, 1, 1),
+            (1.5, 1e-2, 2, 2, 1),
+        ]
+    ],
+    GumbelTopK: [
+        {"k": k, "scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
+        for k, scale, delta, k_bar, l0, linf in [
+            (1, 1.0, 0.1, 2, None, 1),
+            (2, 1.0, 0.1, 2, None, 1),
+            (2, 2.0, 1e-2, 3, None, 1),
+            (3, 0.7, 1e-2, 3, None, 1),
+            (1, 0.3, 1e-4, 1, None, 1),
+            (2, 1.0, 1e-2, 3, 1, 1),
+            (2, 1.5, 0.05, 4, 2, 2),
+            (1, 5.0, 1e-3, 2, None, 3),
+            (3, 3.0, 0.2, 2, None, 1),
+            (1, 1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+    PermuteAndFlip: [
+        {"scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
+        for scale, delta, k_bar, l0, linf in [
+            (1.0, 0.1, 2, None, 1),
+            (0.5, 0.1, 2, None, 1),
+            (2.0, 1e-2, 3, None, 1),
+            (0.7, 1e-2, 3, None, 1),
+            (0.3, 1e-4, 1, None, 1),
+            (1.0, 1e-2, 3, 1, 1),
+            (1.5, 0.05, 4, 2, 2),
+            (5.0, 1e-3, 2, None, 3),
+            (3.0, 0.2, 2, None, 1),
+            (1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+}
+CASES = [(kind, number) for kind, sets in SETS.items() for number in range(len(sets))]
+
+
+def names(case):
+    return f"{case[0].__name__}-{case[1]}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_no_neighbouring_pair_violates_the_promise(case):
+    kind, number = case
+    found = audit(kind(**SETS[kind][number]), pairs=60, seed=number)
+    assert not found.violations, str(found)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_none_of_ten_thousand_neighbouring_pairs_violates_the_promise(case):
+    kind, number = case
+    found = audit(kind(**SETS[kind][number]), pairs=10_000, seed=1000 + number)
+    assert not found.violations, str(found)
+    assert found.tightest.ratio > 0.5, str(found)
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_the_promise_is_used_at_least_by_half(kind):
+    assert max(audit(kind(**given), pairs=40).tightest.ratio for given in SETS[kind][:4]) > 0.5
+
+
+@pytest.mark.parametrize("kind", [LaplaceThreshold, TruncatedGeometric, OptimalSelection])
+def test_novel_items_use_up_delta(kind):
+    mechanism = kind(**SETS[kind][0])
+    delta = mechanism.guarantee.delta
+    p, q = joint_law(mechanism, {}, {"a": 1})
+    # An integer threshold leaves a part of delta unused.
+    assert 0.3 * delta < hockey_stick(q, p, 20.0) <= delta
+
+
+# --- mutants: each one lies about one thing, and the audit says so ------------------------------------
+
+
+def claiming(mechanism, **guarantee):
+    """The mechanism with another guarantee."""
+    given = {"rho": mechanism.guarantee.rho, "delta": mechanism.guarantee.delta, "dp": mechanism.guarantee.dp}
+    lie = Guarantee(**{**given, **guarantee})
+    return type(type(mechanism).__name__, (type(mechanism),), {"guarantee": property(lambda _: lie)})(
+        **{field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    )
+
+
+def with_property(mechanism, **properties):
+    """The mechanism with other properties, the guarantee staying what it was."""
+    kept = mechanism.guarantee
+    changed = {name: property(lambda _, value=value: value) for name, value in properties.items()}
+    changed["guarantee"] = property(lambda _: kept)
+    return type(type(mechanism).__name__, (type(mechanism),), changed)(
+        **{field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    )
+
+
+def lowered(mechanism, by=1):
+    return with_property(mechanism, threshold=_core.Threshold(mechanism.noise, mechanism.threshold.value - by))
+
+
+def margin(mechanism, value):
+    return with_property(mechanism, margin=value)
+
+
+LAPLACE = LaplaceThreshold(scale=1.0, delta=1e-3, l0=1)
+LAPLACE3 = LaplaceThreshold(scale=1.0, delta=1e-3, l0=3)
+WIDE = LaplaceThreshold(scale=2.0, delta=1e-3, l0=1, linf=3)
+GAUSS = GaussianThreshold(sigma=1.0, delta=1e-3, l0=1)
+GAUSS3 = GaussianThreshold(sigma=1.5, delta=1e-3, l0=3)
+EXACT = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-2, l0=2)
+BOUNDED = TruncatedGeometric(epsilon=1.0, delta=1e-3)
+OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-3)
+LTOP = LaplaceTopK(scale=1.0, delta=1e-2, l0=1, k_bar=1)
+GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
+GUMBEL = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
+FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
+
+MUTANTS = {
+    "the Laplace threshold is passed by equal counts too": lambda: lowered(LAPLACE),
+    "the Laplace threshold is two too low": lambda: lowered(LAPLACE, 2),
+    "the Laplace threshold lost its 1/epsilon": lambda: with_property(
+        LaplaceThreshold(scale=3.0, delta=1e-3, l0=1),
+        threshold=_core.Threshold(_core.Noise.discrete_laplace(3.0), round(1 + math.log(1 / (2e-3)))),
+    ),
+    "the Laplace threshold forgets linf": lambda: with_property(
+        WIDE, threshold=_core.Threshold(WIDE.noise, WIDE.threshold.value - 2)
+    ),
+    "delta is spent per item, not per query": lambda: with_property(
+        LAPLACE3, threshold=_core.Threshold.for_chance(LAPLACE3.noise, 1, 1e-3)
+    ),
+    "epsilon is charged once for l0 items": lambda: claiming(LAPLACE3, dp=(1.0, 1e-3)),
+    "rho is charged once for l0 items": lambda: claiming(LAPLACE3, rho=0.5, dp=None),
+    "rho forgets linf": lambda: claiming(WIDE, rho=(1 / 2.0) ** 2 / 2, dp=None),
+    "epsilon forgets linf": lambda: claiming(WIDE, dp=(1 / 2.0, 1e-3)),
+    "the Laplace noise is smaller than charged": lambda: with_property(
+        LAPLACE,
+        noise=_core.Noise.discrete_laplace(0.8),
+        threshold=_core.Threshold(_core.Noise.discrete_laplace(0.8), LAPLACE.threshold.value),
+    ),
+    "pure noise is charged as a bounded range": lambda: claiming(LAPLACE, rho=1.0 / 8, dp=None),
+    "the Laplace delta is squared": lambda: claiming(LAPLACE, delta=1e-6, dp=(1.0, 1e-6)),
+    "the tail of half the noise sets the threshold": lambda: with_property(
+        LAPLACE,
+        threshold=_core.Threshold(
+            LAPLACE.noise, _core.Threshold.for_chance(_core.Noise.discrete_laplace(0.5), 1, 1e-3).value
+        ),
+    ),
+    "the Gaussian threshold is passed by equal counts too": lambda: lowered(GAUSS),
+    "a continuous threshold is rounded down for integer noise": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=6e-4, l0=1),
+        threshold=_core.Threshold(LAPLACE.noise, math.floor(rogers2023.laplace_threshold(1.0, 6e-4))),
+    ),
+    "sigma grows with l0 where sqrt(l0) is charged twice": lambda: claiming(GAUSS3, rho=GAUSS3.guarantee.rho / 3),
+    "rho lost the square of linf": lambda: claiming(
+        GaussianThreshold(sigma=3.0, delta=1e-3, l0=1, linf=3), rho=3 / (2 * 9.0)
+    ),
+    "rho is divided by sigma^2 where sigma was meant": lambda: claiming(
+        GaussianThreshold(sigma=3.0, delta=1e-3, l0=3), rho=3 / (2 * 9.0) / 3
+    ),
+    "the Gaussian noise is smaller than charged": lambda: with_property(
+        GAUSS,
+        noise=_core.Noise.discrete_gaussian(0.75),
+        threshold=_core.Threshold(_core.Noise.discrete_gaussian(0.75), GAUSS.threshold.value),
+    ),
+    "the exact delta is that of the noise alone": lambda: claiming(EXACT, rho=9.0, dp=(1.0, 1e-4)),
+    "the exact delta is half of it": lambda: claiming(EXACT, rho=9.0, dp=(1.0, EXACT.guarantee.dp[1] / 2)),
+    "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
+    "delta is the union over no items": lambda: claiming(GAUSS3, delta=0.0),
+    "bounded noise passes at its bound": lambda: lowered(BOUNDED),
+    "bounded noise has a bound one too small": lambda: with_property(
+        BOUNDED,
+        noise=_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1),
+        threshold=_core.Threshold(_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1), BOUNDED.bound - 1),
+    ),
+    "bounded noise forgets that a user has two items": lambda: claiming(
+        TruncatedGeometric(epsilon=2.0, delta=2e-3, l0=2), dp=(1.0, 1e-3), rho=9.0
+    ),
+    "bounded noise of twice the rate": lambda: with_property(
+        BOUNDED,
+        noise=_core.Noise.truncated_geometric(0.5, BOUNDED.bound),
+        threshold=_core.Threshold(_core.Noise.truncated_geometric(0.5, BOUNDED.bound), BOUNDED.bound),
+    ),
+    "the optimal chances are those of one user more": lambda: with_property(
+        OPTIMAL, chances=np.concatenate([[0], OPTIMAL.chances[2:]]).astype(np.uint64)
+    ),
+    "the optimal chances are those of a larger delta": lambda: with_property(
+        OPTIMAL, chances=OptimalSelection(epsilon=1.0, delta=2e-3).chances
+    ),
+    "the optimal chances are those of a larger epsilon": lambda: with_property(
+        OPTIMAL, chances=OptimalSelection(epsilon=1.2, delta=1e-3).chances
+    ),
+    "the optimal chances jump to one at the first crossover": lambda: with_property(
+        OPTIMAL, chances=OPTIMAL.chances[: OPTIMAL.crossovers[0]]
+    ),
+    "epsilon is not shared out among the items": lambda: with_property(
+        OptimalSelection(epsilon=1.0, delta=1e-3, l0=2), chances=OPTIMAL.chances
+    ),
+    "the Laplace margin forgets that the next count is noisy": lambda: margin(
+        LTOP, _core.Threshold.for_chance(LTOP.noise, 1, 1e-2).value
+    ),
+    "the Laplace margin is one too small": lambda: margin(LTOP, LTOP.margin - 1),
+    "the Laplace margin is the printed one, without 1/epsilon": lambda: margin(
+        LaplaceTopK(scale=3.0, delta=1e-2, l0=1, k_bar=1), round(1 + math.log(1 / 1e-2))
+    ),
+    "top-k charges epsilon for one item of two": lambda: claiming(
+        LaplaceTopK(scale=1.0, delta=1e-2, l0=2, k_bar=2), dp=(1.0, 1e-2), rho=9.0
+    ),
+    "the Gaussian margin forgets that the next count is noisy": lambda: margin(
+        GTOP, _core.Threshold.for_chance(GTOP.noise, 1, 1e-2).value
+    ),
+    "the Gaussian margin is one too small": lambda: margin(GTOP, GTOP.margin - 1),
+    "the Gaussian margin forgets linf": lambda: margin(
+        GaussianTopK(sigma=4.0, delta=1e-2, l0=1, linf=3, k_bar=1),
+        GaussianTopK(sigma=4.0, delta=1e-2, l0=1, k_bar=1).margin,
+    ),
+    "the Gumbel stop element lost its 1/epsilon": lambda: with_property(
+        GumbelTopK(k=1, scale=3.0, delta=0.01, k_bar=2), offset=(1 + math.log(2 / 0.01)) / 3
+    ),
+    "the Gumbel stop element forgets the count's own move": lambda: with_property(
+        GUMBEL, offset=GUMBEL.offset - GUMBEL.epsilon
+    ),
+    "the Gumbel stop element covers one item of k_bar": lambda: with_property(
+        GUMBEL, offset=rogers2023.gumbel_offset(1.0, 0.1, 1)
+    ),
+    "the stop element is put in for k, not for k_bar": lambda: with_property(
+        GumbelTopK(k=1, scale=1.0, delta=0.05, k_bar=3), offset=rogers2023.gumbel_offset(1.0, 0.05, 1)
+    ),
+    "k selections are charged as one": lambda: claiming(
+        GumbelTopK(k=3, scale=1.0, delta=1e-3, k_bar=3), rho=1 / 8, dp=(1.0, 1e-3)
+    ),
+    "the Gumbel scale is half of what is charged": lambda: with_property(
+        GUMBEL, gamma=2.0, offset=rogers2023.gumbel_offset(2.0, 0.1, 3)
+    ),
+    "the range forgets linf": lambda: claiming(
+        GumbelTopK(k=1, scale=1.0, delta=0.01, k_bar=2, linf=3), rho=1 / 8, dp=(1.0, 0.01)
+    ),
+    "permute-and-flip is charged as a bounded range": lambda: claiming(
+        PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
+    ),
+    "permute-and-flip's stop element is half as far": lambda: with_property(FLIP, offset=FLIP.offset - 0.7),
+    "permute-and-flip covers one item of k_bar": lambda: with_property(
+        FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)
+    ),
+}
+
+
+def test_there_are_at_least_forty_mutants():
+    assert len(MUTANTS) >= 40
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(name):
+    found = audit(MUTANTS[name](), pairs=400, seed=7)
+    assert found.violations, str(found)
+    assert "VIOLATIONS" in str(found)
+
+
+# --- the laws themselves ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [(kind, 1) for kind in SETS], ids=names)
+def test_laws_sum_up_to_one(case):
+    kind, number = case
+    mechanism = kind(**SETS[kind][number])
+    for first, second in auditing.neighbours(mechanism, 12, 5):
+        for law in joint_law(mechanism, first, second):
+            assert law.min() >= 0
+            assert law.sum() == pytest.approx(1, abs=1e-12)
+
+
+GUMBEL_LAWS = [
+    ({"a": 5, "b": 3, "c": 1}, 1, 1, {("a",): 0.46924637821982, ("b",): 0.063505591504133, (None,): 0.46724803027605}),
+    (
+        {"a": 5, "b": 3, "c": 1},
+        2,
+        1,
+        {
+            ("a", "b"): 0.056146143120176,
+            ("a", None): 0.41310023509964,
+            ("b", "a"): 0.03182055177231,
+            ("b", None): 0.031685039731823,
+            (None,): 0.46724803027605,
+        },
+    ),
+    ({"a": 5}, 1, 1, {("a",): 0.73189683670287}),
+    ({"a": 5, "b": 3, "c": 1}, 1, 2, {("a",): 0.11460702963726, ("b",): 0.042161570017273, (None,): 0.84323140034547}),
+]
+
+
+@pytest.mark.parametrize(("counts", "k", "linf", "law"), GUMBEL_LAWS)
+def test_gumbel_laws_are_those_of_theorem_9(counts, k, linf, law):
+    from discreet.laws import _plackett_luce
+
+    mechanism = GumbelTopK(k=k, scale=float(linf), delta=0.1, k_bar=2, linf=linf)
+    found = _plackett_luce(mechanism, counts)
+    for outcome, chance in law.items():
+        assert found[outcome] == pytest.approx(chance, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "counts"),
+    [
+        (GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=2), {"a": 5, "b": 3, "c": 1}),
+        (PermuteAndFlip(scale=1.0, delta=0.1, k_bar=2), {"a": 5, "b": 3, "c": 1}),
+    ],
+)
+def test_selections_follow_their_laws(mechanism, counts):
+    from discreet.laws import _flips, _plackett_luce, ranked
+
+    law = (_flips if isinstance(mechanism, PermuteAndFlip) else _plackett_luce)(mechanism, counts)
+    _, histogram = ranked(counts)
+    draws, seen, rng = 60_000, dict.fromkeys(law, 0), seeded_rng(5)
+    for _ in range(draws):
+        items = tuple(mechanism.release(histogram, rng).items)
+        seen[items if len(items) == mechanism.k else (*items, None)] += 1
+    for outcome, chance in law.items():
+        assert abs(seen[outcome] / draws - chance) < 5 * math.sqrt(chance * (1 - chance) / draws) + 1e-9, outcome
+
+
+def test_thresholds_are_passed_as_often_as_their_laws_say():
+    for kind in (LaplaceThreshold, GaussianThreshold, TruncatedGeometric):
+        mechanism = kind(**SETS[kind][0])
+        for count in (1, 3, mechanism.threshold.value + 1):
+            rows, _ = mechanism.threshold.release(np.full(1_000_000, count), seeded_rng(count))
+            chance = mechanism.release_chance(count)
+            assert abs(len(rows) / 1e6 - chance) < 5 * math.sqrt(chance * (1 - chance) / 1e6)
+
+
+def test_what_has_no_closed_form_is_refused():
+    with pytest.raises(ParameterError, match="PrivateCountRelease"):
+        audit(PrivateCountRelease(rho=1.0, delta=1e-6))
+
+
+def test_the_worst_pair_is_named():
+    found = examine(LAPLACE, {}, {"a": 1})
+    assert (found.first, found.second) == ({}, {"a": 1})
+    assert not found.violates
+    text = str(audit(LAPLACE, pairs=3))
+    assert "no violation" in text
+    assert "LaplaceThreshold" in text

@@ -1,0 +1,156 @@
+"""Plans: what a mechanism will do, told from public parameters alone, and told right."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.plan import choose
+from discreet.testing import seeded_rng
+
+MECHANISMS = [
+    dp.LaplaceThreshold(scale=2.0, delta=1e-3, l0=2),
+    dp.GaussianThreshold(sigma=3.0, delta=1e-3, l0=2),
+    dp.TruncatedGeometric(epsilon=0.8, delta=1e-3),
+    dp.OptimalSelection(epsilon=0.8, delta=1e-3),
+    dp.LaplaceTopK(scale=2.0, delta=1e-2, l0=1, k_bar=3),
+    dp.GaussianTopK(sigma=2.0, delta=1e-2, l0=1, k_bar=3),
+    dp.GumbelTopK(k=1, scale=3.0, delta=1e-2, k_bar=3),
+    dp.PermuteAndFlip(scale=3.0, delta=1e-2, k_bar=3),
+    dp.PrivateCountRelease(rho=0.5, delta=1e-3, epsilon_star=0.05, delta_star=1e-4, k_bar=3),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+def test_items_are_released_as_often_as_planned(mechanism):
+    planned = dp.plan(mechanism)
+    protected = mechanism.protects
+    rng, releases = seeded_rng(4), 3000
+    for users in {planned.half, planned.nearly, max(1, planned.half * 3 // 4)}:
+        histogram = dp.Histogram.from_counts(["a"], [users], l0=protected.l0, linf=protected.linf, complete=True)
+        seen = sum(len(mechanism.release(histogram, rng)) for _ in range(releases))
+        chance = mechanism.release_chance(users)
+        assert abs(seen / releases - chance) < 5 * math.sqrt(chance * (1 - chance) / releases) + 1e-3
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+def test_half_and_nearly_are_the_least_numbers(mechanism):
+    planned = dp.plan(mechanism)
+    for users, chance in ((planned.half, 0.5), (planned.nearly, 0.95)):
+        assert mechanism.release_chance(users) >= chance
+        assert users == 1 or mechanism.release_chance(users - 1) < chance
+    assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
+    assert json.loads(planned.to_json())["users_for_50_percent"] == planned.half
+    assert f"{planned.half:,} users for a chance of 50 %" in str(planned)
+
+
+@pytest.mark.parametrize(
+    ("l0", "kind"), [(1, dp.TruncatedGeometric), (2, dp.TruncatedGeometric), (10, dp.GaussianThreshold)]
+)
+def test_few_items_a_user_take_bounded_noise_and_many_gaussian(l0, kind):
+    mechanism, reasons = choose("count", epsilon=1.0, delta=1e-6, l0=l0)
+    assert isinstance(mechanism, kind)
+    assert kind.__name__ in reasons[0]
+    assert mechanism.guarantee.epsilon(1e-6) <= 1
+
+
+def test_every_choice_keeps_the_promise_that_was_asked_for():
+    for l0 in (1, 3, 10, 100):
+        for verb in ("count", "select"):
+            mechanism, _ = choose(verb, epsilon=0.7, delta=1e-7, l0=l0)
+            assert mechanism.guarantee.epsilon(1e-7) <= 0.7
+            mechanism, _ = choose(verb, rho=0.2, delta=1e-7, l0=l0)
+            assert mechanism.guarantee.rho <= 0.2
+            assert mechanism.guarantee.delta <= 1e-7
+    for k in (1, 5, 100):
+        assert choose("top_k", k=k, epsilon=0.7, delta=1e-7)[0].guarantee.epsilon(1e-7) <= 0.7
+        assert choose("top_k", k=k, rho=0.2, delta=1e-7)[0].guarantee.rho <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("sum", {}),
+        ("count", {}),
+        ("count", {"rho": 1, "epsilon": 1, "delta": 1e-6}),
+        ("count", {"rho": 1, "delta": 1e-6, "foo": 1}),
+        ("count", {"rho": 1, "delta": 1e-6, "l0": 0}),
+        ("select", {"rho": 1, "delta": 1e-6}),
+        ("top_k", {"rho": 1, "delta": 1e-6, "k": 0}),
+    ],
+)
+def test_parameters_that_are_none_of_a_verb_are_refused(verb, given):
+    with pytest.raises(dp.ParameterError):
+        dp.plan(verb, **given)
+    with pytest.raises(dp.ParameterError):
+        dp.plan(MECHANISMS[0], delta=1)
+
+
+def test_plans_are_drawn():
+    pytest.importorskip("matplotlib")
+    axes = dp.plan(MECHANISMS[0]).plot()
+    assert "chance" in axes.get_ylabel()
+
+
+# --- the verbs ----------------------------------------------------------------------------------------
+
+
+def skewed(rows=200_000, users=20_000, l0=10, seed=1):
+    """A log of at most l0 items a user, a few of them common."""
+    random = np.random.default_rng(seed)
+    return {"user": np.arange(rows) % users, "item": random.zipf(1.2, rows) % 50_000}
+
+
+def test_bounded_counts_are_released_with_the_reason():
+    release = dp.count(skewed(), user="user", item="item", epsilon=1.0, delta=1e-6, l0=10)
+    assert release.counts is not None
+    assert len(release) > 50
+    assert "GaussianThreshold was chosen" in release.notes[-1]
+    assert release.guarantee.epsilon(1e-6) <= 1
+
+
+def test_the_top_k_are_in_order():
+    release = dp.top_k(skewed(), user="user", item="item", k=3, epsilon=2.0, delta=1e-6)
+    assert release.items == [1, 2, 3]
+    assert [name for name, _, _ in release.columns] == ["item", "rank"]
+    assert list(release) == [1, 2, 3]
+
+
+def test_selected_items_have_no_counts():
+    release = dp.select(skewed(), user="user", item="item", epsilon=2.0, delta=1e-6, l0=10)
+    assert release.counts is None
+    assert release.items == sorted(release.items)
+    assert [name for name, _, _ in release.columns] == ["item"]
+    assert {1, 2, 3} <= set(release.items)
+
+
+def test_more_items_are_released_than_by_an_analytic_gaussian_threshold():
+    # 100,000 users of ten items each; numpy's threshold splits delta by halves.
+    random = np.random.default_rng(2)
+    users, items = np.repeat(np.arange(100_000), 10), random.zipf(1.3, 1_000_000)
+    log = {"user": users, "item": items}
+    ours = [len(dp.count(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=10)) for _ in range(3)]
+    pairs = np.unique(users * (items.max() + 1) + items)
+    _, counts = np.unique(pairs % (items.max() + 1), return_counts=True)
+    sigma, threshold = analytic_gaussian(1.0, 1e-6, 10)
+    theirs = [np.count_nonzero(counts + random.normal(0, sigma, len(counts)) > threshold) for _ in range(20)]
+    assert np.mean(ours) >= np.mean(theirs)
+
+
+def analytic_gaussian(epsilon, delta, l0):
+    """Balle and Wang's least sigma at half of delta, and the threshold of the other half."""
+    from statistics import NormalDist
+
+    normal = NormalDist()
+
+    def spent(sigma):
+        mu = math.sqrt(l0) / sigma
+        return normal.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal.cdf(-mu / 2 - epsilon / mu)
+
+    low, high = 0.1, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) > delta / 2 else (low, middle)
+    return high, 1 + high * -normal.inv_cdf(delta / 2 / l0)

@@ -1,0 +1,174 @@
+"""Thresholds, margins and offsets of unknown domains, against numbers computed with forty digits and more."""
+
+import math
+
+import pytest
+
+from discreet import _core
+from discreet.theorems import durfee_rogers2019, rogers2023
+
+DELTA0S = [
+    # epsilon, delta, l0, linf: Laplace by the union bound and by the product; Gaussian by either.
+    (1.0, 1e-6, 1, 1, 14.122363377404, 14.122363377404, 5.7534243088229, 5.7534243088229),
+    (0.5, 1e-8, 10, 1, 41.060237312773, 41.060237303773, 12.995614030015, 12.995614028553),
+    (0.1, 1e-10, 100, 3, 811.13621806106, 811.13621805957, 214.03451475903, 214.03451475883),
+    (2.0, 1e-5, 5, 2, 14.429216196844, 14.429212196828, 6.6113823623027, 6.6113815309513),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "l0", "linf", "union", "product", "by_union", "by_product"), DELTA0S)
+def test_continuous_thresholds_are_those_of_theorem_7(epsilon, delta, l0, linf, union, product, by_union, by_product):
+    scale, p = linf / epsilon, rogers2023.novel_chance(delta, l0)
+    assert rogers2023.laplace_threshold(scale, delta / l0, linf) == pytest.approx(union, rel=1e-12)
+    assert rogers2023.laplace_threshold(scale, p, linf) == pytest.approx(product, rel=1e-12)
+    assert rogers2023.gaussian_threshold(scale, delta / l0, linf) == pytest.approx(by_union, rel=1e-12)
+    assert rogers2023.gaussian_threshold(scale, p, linf) == pytest.approx(by_product, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "linf", "threshold", "tail"),
+    [
+        (1.0, 1e-6, 1, 1, 14, 6.0789620347788e-7),
+        (0.5, 1e-8, 10, 1, 41, 7.7816931711117e-10),
+        (0.1, 1e-10, 100, 3, 811, 9.8780996081294e-13),
+        (2.0, 1e-5, 5, 2, 14, 1.6524332035032e-6),
+        (0.01, 1e-6, 1, 1, 1313, 9.9735438328506e-7),
+    ],
+)
+def test_integer_laplace_thresholds_are_the_least_that_hold(epsilon, delta, l0, linf, threshold, tail):
+    law = _core.Noise.discrete_laplace(linf / epsilon)
+    found = _core.Threshold.for_chance(law, linf, delta / l0)
+    assert found.value == threshold
+    assert found.chance(linf) == pytest.approx(tail, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "linf", "threshold", "tail"),
+    [
+        (1.0, 1e-6, 1, 1, 6, 6.0850225909724e-9),
+        (0.5, 1e-8, 10, 1, 13, 1.3816947445476e-10),
+        (0.1, 1e-10, 100, 3, 214, 8.9249374518034e-13),
+        (2.0, 1e-5, 5, 2, 6, 1.4928045293705e-6),
+        (0.3, 1e-6, 1, 1, 17, 3.3759441826971e-7),
+        (0.7, 1e-9, 3, 1, 10, 6.431706691661e-12),
+    ],
+)
+def test_integer_gaussian_thresholds_are_the_least_that_hold(epsilon, delta, l0, linf, threshold, tail):
+    law = _core.Noise.discrete_gaussian(linf / epsilon)
+    found = _core.Threshold.for_chance(law, linf, delta / l0)
+    assert found.value == threshold
+    assert found.chance(linf) == pytest.approx(tail, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("noise", "scale", "threshold", "chances"),
+    [
+        (
+            "discrete_laplace",
+            1.0,
+            14,
+            {10: 0.0049258339560357, 14: 0.26894142137, 20: 0.99818788695695},
+        ),
+        (
+            "discrete_gaussian",
+            10.0,
+            49,
+            {
+                1: 6.1105566864144e-7,
+                20: 0.0015825589962883,
+                40: 0.17095549968999,
+                49: 0.48005288597993,
+                60: 0.85324157276193,
+            },
+        ),
+    ],
+)
+def test_the_chances_of_a_release_are_those_of_the_definition(noise, scale, threshold, chances):
+    rule = _core.Threshold(getattr(_core.Noise, noise)(scale), threshold)
+    for count, chance in chances.items():
+        assert rule.chance(count) == pytest.approx(chance, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "k_bar", "linf", "threshold", "by_l0"),
+    [
+        (1.0, 1e-6, 1, 10, 1, 7.7223571252513, 7.7223571252513),
+        (0.5, 1e-8, 10, 5, 1, 17.643012091969, 17.964360050241),
+        (0.2, 1e-9, 20, 100, 2, 93.45649934779, 93.45649934779),
+    ],
+)
+def test_gaussian_margins_are_those_of_theorem_8(epsilon, delta, l0, k_bar, linf, threshold, by_l0):
+    sigma = linf / epsilon
+    differing = rogers2023.differing_items(l0, k_bar)
+    assert rogers2023.gaussian_top_k_threshold(sigma, delta, differing, linf) == pytest.approx(threshold, rel=1e-12)
+    assert rogers2023.gaussian_top_k_threshold(sigma, delta, l0, linf) == pytest.approx(by_l0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "differing", "linf", "threshold", "printed"),
+    [
+        (1.0, 1e-6, 1, 1, 16.278690156201, 14.815510557964),
+        (0.5, 1e-8, 5, 1, 44.628204462378, 41.060237312773),
+        (0.2, 1e-9, 20, 2, 258.52416883417, 239.189981105),
+    ],
+)
+def test_laplace_margins_cover_both_noises(epsilon, delta, differing, linf, threshold, printed):
+    scale = linf / epsilon
+    found = durfee_rogers2019.laplace_top_k_threshold(scale, delta, differing, linf)
+    assert found == pytest.approx(threshold, rel=1e-12)
+    assert durfee_rogers2019.laplace_difference_tail((found - linf) / scale) == pytest.approx(
+        delta / differing, rel=1e-9
+    )
+    # The threshold as it was printed, even with its lost division, lets several times delta pass.
+    short = linf + scale * math.log(differing / delta)
+    if (epsilon, delta) == (1.0, 1e-6):
+        assert short == pytest.approx(printed, rel=1e-9)
+        assert durfee_rogers2019.laplace_difference_tail(short - 1) == pytest.approx(3.954 * delta, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "p", "m", "tail"), [(1.0, 1e-6, 16, 6.8033772609033e-7), (0.5, 2e-9, 45, 1.2562745326242e-9)]
+)
+def test_integer_laplace_margins_are_the_least_that_hold(epsilon, p, m, tail):
+    difference = durfee_rogers2019.discrete_laplace_difference_tail
+    assert difference(1 / epsilon, m) == pytest.approx(tail, rel=1e-11)
+    assert difference(1 / epsilon, m) <= p < difference(1 / epsilon, m - 1)
+
+
+def test_the_difference_of_two_laplace_variables_has_the_tail_of_its_sum():
+    for scale in (0.3, 1.0, 7.5):
+        a = math.exp(-1 / scale)
+        law = [(1 - a) / (1 + a) * a ** abs(x) for x in range(-900, 901)]
+        for m in (1, 3, 20):
+            direct = math.fsum(
+                law[y + 900] * math.fsum(law[x + 900] for x in range(max(y + m, -900), 901)) for y in range(-300, 301)
+            )
+            assert durfee_rogers2019.discrete_laplace_difference_tail(scale, m) == pytest.approx(direct, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k_bar", "linf", "scale", "threshold", "flip"),
+    [
+        (1.0, 1e-6, 100, 1, 1.0, 19.420680743952, 18.727533563392),
+        (0.1, 1e-10, 1000, 1, 10.0, 300.33606208923, 293.40459028363),
+        (0.5, 1e-8, 50, 3, 6.0, 136.99622249628, 132.83733941292),
+    ],
+)
+def test_stop_elements_lie_where_theorem_9_says(epsilon, delta, k_bar, linf, scale, threshold, flip):
+    assert scale == pytest.approx(linf / epsilon)
+    assert scale * rogers2023.gumbel_offset(linf / scale, delta, k_bar) == pytest.approx(threshold, rel=1e-12)
+    assert scale * rogers2023.permute_and_flip_offset(linf / scale, delta, k_bar) == pytest.approx(flip, rel=1e-12)
+
+
+def test_scales_and_costs_invert_each_other():
+    for rho in (1e-4, 0.1, 3.0):
+        for l0, linf in ((1, 1), (10, 1), (7, 3)):
+            sigma = rogers2023.gaussian_sigma(rho, l0, linf)
+            assert rho * (1 - 1e-12) < rogers2023.gaussian_rho(sigma, l0, linf) <= rho
+            scale = rogers2023.laplace_threshold_scale(rho, l0, linf)
+            assert rho * (1 - 1e-12) < rogers2023.laplace_threshold_rho(linf / scale, l0) <= rho
+
+
+@pytest.mark.parametrize(("rho", "delta", "conditioned"), [(0.1, 1e-10, 0.1000063247), (0.5, 1e-6, 0.5014152139)])
+def test_conditioning_costs_what_the_lemma_says(rho, delta, conditioned):
+    assert rogers2023.conditioned_rho(rho, delta) == pytest.approx(conditioned, rel=1e-9)
