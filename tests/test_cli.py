@@ -193,3 +193,46 @@ def test_the_doctor_finds_a_working_installation():
     assert "FAILED" not in out
     for line in ("discreet", "duckdb", "numpy", "entropy", "count"):
         assert re.search(rf"^ok +{line}", out, re.MULTILINE)
+
+
+def test_the_top_k_come_in_order_and_selected_items_alone(log):
+    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "-k", "2")
+    assert code == 0
+    rows = list(csv.reader(io.StringIO(out)))
+    assert rows[0] == ["item", "rank"]
+    assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
+    assert [row[1] for row in rows[1:]] == ["1", "2"]
+    code, out, err = discreet("select", log, *COUNT, *BUDGET, "--l0", "3")
+    assert code == 0
+    assert set(out.split()) == {"item", "everyone", "'=all"}
+    assert "was chosen" in err
+    assert "secret" not in out + err
+
+
+def test_bounded_counts_come_with_the_choice(log):
+    code, out, err = discreet("count", log, *COUNT, "--epsilon", "1", "--delta", "1e-6", "--l0", "3", "-f", "json")
+    assert code == 0
+    assert "everyone" in out
+    assert json.loads(out)
+    assert "was chosen" in err
+    assert discreet("count", log, *COUNT, *BUDGET, "--l0", "0")[0] == 2
+
+
+def test_plans_need_no_data():
+    code, out, _ = discreet("plan", "count", "--epsilon", "1", "--delta", "1e-6", "--l0", "10")
+    assert code == 0
+    assert "users for a chance of 50 %" in out
+    code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--json")
+    assert code == 0
+    assert json.loads(out)["mechanism"].startswith("GumbelTopK(k=3")
+    assert discreet("plan", "select", *BUDGET)[0] == 2
+    assert discreet("plan", "count", "--rho", "1", "--epsilon", "1", "--delta", "1e-6")[0] == 2
+
+
+def test_an_audit_names_the_worst_pair():
+    code, out, _ = discreet("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
+    assert code == 0
+    assert "30 neighbouring pairs: no violation" in out
+    code, _, err = discreet("audit", "count", *BUDGET)
+    assert code == 2
+    assert "not known" in err

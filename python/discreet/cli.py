@@ -15,10 +15,12 @@ from typing import Any
 import click
 
 import discreet
+from discreet import audit as auditing
 from discreet import demo as demonstration
 from discreet import export, report
 from discreet.engines import local
 from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
+from discreet.plan import choose
 
 __all__ = ["main"]
 
@@ -77,33 +79,118 @@ def cli() -> None:
     """
 
 
+def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Several options as one decorator, in the order in which help shows them."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_table = _options(
+    click.argument("file", required=False),
+    click.option("--user", required=True, metavar="COLUMN", help="The column of users: integers or text."),
+    click.option("--item", required=True, metavar="COLUMN", help="The column of items: integers or text."),
+)
+_promise = _options(
+    click.option("--rho", type=float, help="The privacy cost, in delta-approximate rho-zCDP."),
+    click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP."),
+    click.option(
+        "--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users."
+    ),
+)
+_counting = _options(
+    click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, by a threshold mechanism."),
+    click.option("--relative-error", type=float, default=0.1, show_default=True, help="How close counts should be."),
+    click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see."),
+    click.option(
+        "--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call."
+    ),
+    click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call."),
+)
+_top = _options(
+    click.option("-k", type=int, required=True, metavar="N", help="How many items."),
+    click.option("--k-bar", type=int, default=1_000, show_default=True, help="How many ranked counts are seen."),
+)
+_bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
+_rows = _options(
+    click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
+    click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
+    click.option(
+        "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
+)
+
+
 @cli.command()
-@click.argument("file", required=False)
-@click.option("--user", required=True, metavar="COLUMN", help="The column of users: integers or text.")
-@click.option("--item", required=True, metavar="COLUMN", help="The column of items: integers or text.")
-@click.option("--rho", type=float, help="The privacy cost, in delta-approximate rho-zCDP.")
-@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
-@click.option("--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users.")
-@click.option("--relative-error", type=float, default=0.1, show_default=True, help="How close counts should be.")
-@click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see.")
-@click.option("--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call.")
-@click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call.")
-@click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE.")
-@click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format.")
-@click.option("-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows.")
-@click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only.")
-def count(
-    file: str | None, sql: str | None, output: str | None, form: str | None, quiet: bool, **parameters: Any
-) -> None:
-    """How many users have each item of FILE, to a relative error, with no bound on a user's items.
+@_table
+@_promise
+@_counting
+@_rows
+def count(**options: Any) -> None:
+    """How many users have each item of FILE.
 
     FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
-    empty user or item are left out. By Private Count Release (Rogers 2024).
+    empty user or item are left out. Counts come to a relative error, with no bound on a user's items, by
+    Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
+    items, whatever the data (see `discreet plan count`).
 
     \b
     discreet count visits.parquet --user user --item page --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     """
+    _publish(discreet.count, **options)
+
+
+@cli.command("top-k", short_help="The items that most users have, in order.")
+@_table
+@_promise
+@_top
+@_rows
+def top_k(**options: Any) -> None:
+    """The K items of FILE that most users have, in order, without counts.
+
+    Fewer come out where the rest is not safe to name. A user may have any number of items. By the
+    unknown-domain Gumbel mechanism (Rogers 2023).
+
+    \b
+    discreet top-k visits.parquet --user user --item page -k 10 --epsilon 1 --delta 1e-6
+    """
+    _publish(discreet.top_k, **options)
+
+
+@cli.command()
+@_table
+@_promise
+@_bounded
+@_rows
+def select(**options: Any) -> None:
+    """The items of FILE that can be named, without counts.
+
+    At most --l0 items of each user count. By optimal partition selection (Desfontaines et al. 2020) or a
+    threshold mechanism, whichever names the smaller items.
+
+    \b
+    discreet select visits.parquet --user user --item page --l0 1 --epsilon 1 --delta 1e-6
+    """
+    _publish(discreet.select, **options)
+
+
+def _publish(
+    verb: Callable[..., discreet.Release],
+    *,
+    file: str | None,
+    sql: str | None,
+    output: str | None,
+    form: str | None,
+    quiet: bool,
+    **parameters: Any,
+) -> None:
+    """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
     if (file is None) == (sql is None):
         raise click.UsageError("give exactly one of FILE and --sql")
     if output is None and form == "parquet":
@@ -111,7 +198,7 @@ def count(
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
     with _source(file, sql) as data, report.progress(quiet) as progress:
-        release = discreet.count(data, progress=progress, **parameters)
+        release = verb(data, progress=progress, **parameters)
     if output is not None:
         release.write(output)
     elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
@@ -121,6 +208,63 @@ def count(
     if not quiet:
         for line in report.guarantee_lines(release):
             click.echo(line, err=True)
+
+
+@cli.group(short_help="What a command would do, before any data.")
+def plan() -> None:
+    """What a command would do, before any data: mechanism, noise, guarantee, and which items it names.
+
+    \b
+    discreet plan count --epsilon 1 --delta 1e-6 --l0 10
+    discreet plan top-k -k 10 --rho 0.5 --delta 1e-6 --json
+    """
+
+
+@cli.group(short_help="Checks a guarantee against exact laws.")
+def audit() -> None:
+    """Holds the guarantee of a command's mechanism against its exact law on small neighbouring tables.
+
+    \b
+    discreet audit count --epsilon 1 --delta 1e-2 --l0 2
+    """
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_pairs = click.option("--pairs", type=int, default=1000, show_default=True, help="How many neighbouring tables.")
+
+
+def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
+    made = discreet.plan(verb, **parameters)
+    click.echo(made.to_json() if as_json else made)
+
+
+def _audit(verb: str, pairs: int, parameters: dict[str, Any]) -> None:
+    """Exits with 1 where there is a violation."""
+    mechanism, _ = choose(verb, **parameters)
+    found = auditing.audit(mechanism, pairs=pairs)
+    click.echo(found)
+    if found.violations:
+        raise click.exceptions.Exit(1)
+
+
+def _without_data(name: str, parameters: Callable[..., Any]) -> None:
+    """Adds the plan and the audit of a command."""
+    verb = name.replace("-", "_")
+
+    def planned(as_json: bool, **given: Any) -> None:
+        _plan(verb, as_json, given)
+
+    def audited(pairs: int, **given: Any) -> None:
+        _audit(verb, pairs, given)
+
+    text = f"of `discreet {name}` with these parameters."
+    plan.command(name, help=f"The plan {text}")(_promise(parameters(_as_json(planned))))
+    audit.command(name, help=f"Audits the mechanism {text}")(_promise(parameters(_pairs(audited))))
+
+
+_without_data("count", _counting)
+_without_data("top-k", _top)
+_without_data("select", _bounded)
 
 
 @contextmanager
