@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bound::Bounded;
+use crate::bound::{Bounded, Contribution};
 use crate::column::LabelType;
 use crate::error::{Error, Result};
 use crate::hash::{HashKeys, PARTITIONS};
@@ -32,8 +32,8 @@ pub struct Counts {
     pub counts: Vec<i64>,
 }
 
-/// Counts the distinct users of each item over all batches; with `l0` only so many items of each user count,
-/// chosen uniformly. `tick` is called between morsels with the number of rows read so far and may stop the
+/// Counts the distinct users of each item over all batches; with a `bound` only some of each user's items
+/// count. `tick` is called between morsels with the number of rows read so far and may stop the
 /// work with an error.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub struct Counts {
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     (user_type, item_type): (LabelType, LabelType),
-    l0: Option<usize>,
+    bound: Option<&Contribution>,
     threads: usize,
     mut tick: impl FnMut(u64) -> Result<()>,
 ) -> Result<Counts> {
@@ -92,14 +92,14 @@ pub fn count_distinct(
             .collect();
         read.and(shares)
     })?;
-    finish(shares, item_type, l0, &keys, threads)
+    finish(shares, item_type, bound, &keys, threads)
 }
 
 /// Merges the workers' partitions and counts each.
 fn finish(
     shares: Vec<Share>,
     item_type: LabelType,
-    l0: Option<usize>,
+    bound: Option<&Contribution>,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
@@ -114,22 +114,22 @@ fn finish(
         }
     }
     if !hashed.is_empty() {
-        count_shares(hashed, item_type, l0, keys, threads)
+        count_shares(hashed, item_type, bound, keys, threads)
     } else if !wide.is_empty() {
-        count_shares(wide, item_type, l0, keys, threads)
+        count_shares(wide, item_type, bound, keys, threads)
     } else {
-        count_shares(narrow, item_type, l0, keys, threads)
+        count_shares(narrow, item_type, bound, keys, threads)
     }
 }
 
 fn count_shares<P: Pair>(
     shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
     item_type: LabelType,
-    l0: Option<usize>,
+    bound: Option<&Contribution>,
     keys: &HashKeys,
     threads: usize,
 ) -> Result<Counts> {
-    let Some(l0) = l0 else {
+    let Some(bound) = bound else {
         let new = || Counts::new(item_type);
         let mut counted = each_partition(shares, keys, threads, new, Counts::add)?.into_iter();
         let mut total = counted.next().unwrap_or_else(new);
@@ -140,8 +140,10 @@ fn count_shares<P: Pair>(
         return Ok(total);
     };
     let new = || Bounded::new(item_type);
-    let parts = each_partition(shares, keys, threads, new, Bounded::add)?;
-    let counts = Bounded::count(&parts, l0, threads)?;
+    let parts = each_partition(shares, keys, threads, new, |part, rows, labels, keys, table| {
+        part.add(bound, rows, labels, keys, table);
+    })?;
+    let counts = Bounded::count(&parts, bound, threads)?;
     let mut labels = Labels::new(item_type);
     for part in &parts {
         labels.append(part.labels());

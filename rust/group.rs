@@ -9,7 +9,7 @@ use crate::column::{Column, LabelType};
 use crate::error::{Error, Result};
 use crate::hash::{HashKeys, PARTITION_BITS, PARTITIONS};
 use crate::interner::Interner;
-use crate::shelf::Post;
+use crate::shelf::{Post, Shelves};
 
 /// Where a row belongs: its partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,22 @@ impl Group {
 
 /// What takes rows of partition, key and user.
 pub type Sink<'a> = &'a mut dyn FnMut(usize, u64, u128);
+
+/// Empties shelves into `sink`, looking their labels up.
+///
+/// # Errors
+/// [`Error::Resource`] beyond 2^32 items.
+pub fn empty(
+    shelves: Shelves,
+    interners: &mut [Interner],
+    is_text: bool,
+    sink: Sink<'_>,
+) -> Result<()> {
+    for (partition, shelf) in shelves {
+        shelf.empty(&mut interners[partition], is_text, |k, u| sink(partition, k, u))?;
+    }
+    Ok(())
+}
 
 /// One thread's labels so far.
 pub struct Grouper {
@@ -93,8 +109,14 @@ impl Grouper {
         items.dictionary().is_none() && !items.label_type().is_integer()
     }
 
-    /// Puts strings and their users on the shelves of their partitions. Full shelves of this thread's are
-    /// emptied into `sink`, which takes partition, key and user.
+    /// The shelves of this thread's partitions that others have filled by now, to be emptied by
+    /// [`Self::shelve`]. Their users may be wider than any that this thread has seen.
+    pub fn received(&mut self) -> Shelves {
+        self.post.received()
+    }
+
+    /// Empties shelves that were received and puts strings and their users on the shelves of their partitions.
+    /// Full shelves of this thread's are emptied into `sink`, which takes partition, key and user.
     ///
     /// # Errors
     /// [`Error::Input`] where the array contradicts itself, [`Error::Resource`] beyond 2^32 items.
@@ -104,15 +126,14 @@ impl Grouper {
         rows: Range<usize>,
         null: &mut [bool],
         users: &[u128],
+        received: Shelves,
         sink: Sink<'_>,
     ) -> Result<()> {
         items.mark_nulls(rows.clone(), null);
         let null = &*null;
         let Self { keys, interners, post, is_text, .. } = self;
         let Some(interners) = interners else { return Ok(()) };
-        while let Some((partition, shelf)) = post.received() {
-            shelf.empty(&mut interners[partition], *is_text, |k, u| sink(partition, k, u))?;
-        }
+        empty(received, interners, *is_text, sink)?;
         let mut place = 0;
         items.bytes(rows, null, |bytes| {
             if !null[place] {
@@ -128,19 +149,11 @@ impl Grouper {
         })
     }
 
-    /// Empties the last shelves into `sink`, waits for those of the other threads, and returns the labels
-    /// by partition, where items were interned.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] beyond 2^32 items.
-    pub fn close(self, sink: Sink<'_>) -> Result<Option<Vec<Interner>>> {
-        let Self { mut interners, post, is_text, .. } = self;
-        for (partition, shelf) in post.close() {
-            if let Some(interners) = &mut interners {
-                shelf.empty(&mut interners[partition], is_text, |k, u| sink(partition, k, u))?;
-            }
-        }
-        Ok(interners)
+    /// The labels by partition, where items were interned, and the last shelves, for [`empty`]: this thread's own,
+    /// and what the others send until they have closed too.
+    #[must_use]
+    pub fn close(self) -> (Option<Vec<Interner>>, Shelves) {
+        (self.interners, self.post.close())
     }
 
     fn group_dictionary(

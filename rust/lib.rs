@@ -20,7 +20,7 @@
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
-mod bound;
+pub mod bound;
 pub mod column;
 pub mod count;
 pub mod error;

@@ -44,6 +44,7 @@ macro_rules! pair {
             }
             #[inline]
             fn new(item: u64, user: u128) -> Self {
+                debug_assert!(user <= Self::USER.into(), "a row is too narrow for its user");
                 Self(<$bits>::from(item) << $user_bits | user as $bits & Self::USER)
             }
             #[inline]

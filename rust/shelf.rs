@@ -35,6 +35,12 @@ impl Shelf {
         self.users.push(user);
     }
 
+    /// All bits that any of its users has.
+    #[must_use]
+    pub fn user_bits(&self) -> u128 {
+        self.users.iter().fold(0, |all, user| all | user)
+    }
+
     #[inline]
     fn is_full(&self) -> bool {
         self.heads.len() >= Self::ROWS || self.bytes.len() >= Self::BYTES
@@ -62,6 +68,9 @@ impl Shelf {
         Ok(())
     }
 }
+
+/// Shelves and their partitions.
+pub type Shelves = Vec<(usize, Shelf)>;
 
 /// One thread's shelves, and its post to and from the owners of partitions.
 pub struct Post {
@@ -106,13 +115,14 @@ impl Post {
         None
     }
 
-    /// A shelf that others have sent, if there is one by now.
-    pub fn received(&mut self) -> Option<(usize, Shelf)> {
-        self.inbox.try_recv().ok()
+    /// The shelves that others have sent by now.
+    pub fn received(&mut self) -> Shelves {
+        self.inbox.try_iter().collect()
     }
 
     /// The last shelves: this thread's own, and what the others send until they have closed too.
-    pub fn close(mut self) -> impl Iterator<Item = (usize, Shelf)> {
+    #[must_use]
+    pub fn close(mut self) -> Shelves {
         let mine: Vec<_> = (0..PARTITIONS)
             .filter(|&partition| !self.shelves[partition].heads.is_empty())
             .collect::<Vec<_>>()
@@ -121,6 +131,6 @@ impl Post {
             .collect();
         let Self { outboxes, inbox, .. } = self;
         drop(outboxes);
-        mine.into_iter().chain(inbox)
+        mine.into_iter().chain(inbox).collect()
     }
 }

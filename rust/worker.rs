@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::column::{Column, LabelType};
 use crate::error::{Error, Result};
-use crate::group::{Group, Grouper, Sink};
+use crate::group::{Group, Grouper, Sink, empty};
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
 use crate::pairs::{Hashed, Narrow, Pair, Table, Wide, distinct};
@@ -40,6 +40,7 @@ pub(crate) struct Morsel {
 /// One thread's share of the rows.
 pub(crate) struct Worker {
     keys: Arc<HashKeys>,
+    is_text: bool,
     grouper: Grouper,
     rows: Rows,
     compact_at: usize,
@@ -88,6 +89,7 @@ impl Worker {
         Self {
             grouper: Grouper::new(Arc::clone(&keys), post, item_type, hashed),
             keys,
+            is_text: item_type == LabelType::Text,
             rows: if hashed {
                 Rows::Hashed(Store::default())
             } else {
@@ -124,12 +126,12 @@ impl Worker {
             while morsels.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok() {}
         }
         outcome?;
-        let Self { grouper, mut rows, .. } = self;
-        let mut interners = None;
-        rows.fill(|sink| {
-            interners = grouper.close(sink)?;
-            Ok(())
-        })?;
+        let Self { grouper, mut rows, is_text, .. } = self;
+        let (mut interners, last) = grouper.close();
+        rows.make_room(last.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits()));
+        if let Some(interners) = &mut interners {
+            rows.fill(|sink| empty(last, interners, is_text, sink))?;
+        }
         Ok(Share { interners, rows })
     }
 
@@ -141,9 +143,12 @@ impl Worker {
         let shelved = Grouper::shelves(items);
         self.read_users(users, morsel, shelved)?;
         if shelved {
-            self.make_room(0);
+            // What others have sent may have wider users than any that this thread has seen.
+            let received = self.grouper.received();
+            let bits = received.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits());
+            self.make_room(bits);
             let Self { grouper, rows: all, null, users, .. } = self;
-            all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
+            all.fill(|sink| grouper.shelve(items, rows, null, users, received, sink))?;
         } else {
             self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
             self.append();
@@ -203,7 +208,7 @@ impl Worker {
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
         let keys = self.groups.iter().fold(0, |all, group| all | group.key);
-        self.make_room(keys);
+        self.make_room(keys.into());
         let (groups, users) = (&self.groups, &self.users);
         if users.is_empty() {
             let users = self.integers.iter().map(|&user| u128::from(user));
@@ -214,14 +219,12 @@ impl Worker {
         }
     }
 
-    /// Widens the rows where a user, or an item with bits among those of `keys`, does not fit.
-    fn make_room(&mut self, keys: u64) {
-        if let Rows::Narrow(store) = &mut self.rows {
-            let narrow = self.integers.iter().fold(keys, |all, user| all | user);
-            let all = self.users.iter().fold(u128::from(narrow), |all, user| all | user);
-            if all >> 32 != 0 {
-                self.rows = Rows::Wide(Rows::widen(&std::mem::take(store)));
-            }
+    /// Widens the rows where a user that was read, or a key with bits among `bits`, does not fit.
+    fn make_room(&mut self, bits: u128) {
+        if matches!(self.rows, Rows::Narrow(_)) {
+            let integers = self.integers.iter().fold(0, |all, user| all | user);
+            let users = self.users.iter().fold(u128::from(integers), |all, user| all | user);
+            self.rows.make_room(bits | users);
         }
     }
 }
@@ -256,6 +259,15 @@ impl Rows {
             }
         }
         wide
+    }
+
+    /// Widens narrow rows where a key with bits among `bits` does not fit.
+    fn make_room(&mut self, bits: u128) {
+        if let Self::Narrow(store) = self
+            && bits >> 32 != 0
+        {
+            *self = Self::Wide(Self::widen(&std::mem::take(store)));
+        }
     }
 
     /// Lets `source` push rows of partition, item and user.

@@ -22,6 +22,7 @@ from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.laplace_top_k import LaplaceTopK
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.plume import Plume
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
@@ -45,6 +46,7 @@ __all__ = [
     "ParameterError",
     "PermuteAndFlip",
     "Plan",
+    "Plume",
     "PrivateCountRelease",
     "Release",
     "ResourceError",

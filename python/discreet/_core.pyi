@@ -113,11 +113,12 @@ def count_distinct(
     item: str,
     *,
     l0: int | None = None,
+    only: Labels | None = None,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_pairs(
-    users: Any, items: Any, *, l0: int | None = None, threads: int | None = None
+    users: Any, items: Any, *, l0: int | None = None, only: Labels | None = None, threads: int | None = None
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def top(labels: Labels, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]: ...
 def partition_selection(

@@ -47,6 +47,7 @@ class Histogram:
         item: str,
         l0: int | None = None,
         k_bar: int | None = None,
+        only: Sequence[str | int | bytes] | ArrayLike | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
@@ -56,6 +57,7 @@ class Histogram:
         columns: integers or text, of which a row with a NULL is dropped. `l0` counts at most so many distinct
         items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
         largest counts; a mechanism never looks further, whether or not there are more.
+        `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
         `progress` is called now and then with the number of rows read.
 
         Raises SchemaError for a column that is missing or of another type, InputError for a file that
@@ -64,7 +66,8 @@ class Histogram:
         sensitivity = Sensitivity(l0=l0, linf=1)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
-        labels, counts = local.count(data, user=user, item=item, l0=sensitivity.l0, progress=progress)
+        listed = None if only is None else _core.Labels.from_sequence(only)
+        labels, counts = local.count(data, user=user, item=item, l0=sensitivity.l0, only=listed, progress=progress)
         return cls._of(labels, counts, sensitivity, None if k_bar is None else k_bar + 1)
 
     @classmethod

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::stream::PairStream;
 use super::values::{Cells, PyLabels};
+use crate::bound::Contribution;
 use crate::count::{Counts, count_distinct};
 use crate::error::{Error, Result};
 use crate::top::top;
@@ -19,13 +20,15 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The distinct users of each item of an Arrow stream.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (stream, user, item, *, l0=None, threads=None, progress=None))]
+#[pyo3(signature = (stream, user, item, *, l0=None, only=None, threads=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_stream<'py>(
     py: Python<'py>,
     stream: &Bound<'py, PyAny>,
     user: &str,
     item: &str,
     l0: Option<usize>,
+    only: Option<&PyLabels>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
@@ -47,8 +50,10 @@ fn count_stream<'py>(
             Error::Resource("interrupted")
         })
     };
-    let counted =
-        py.detach(|| count_distinct(&mut stream, types, l0, threads_or_all(threads), tick));
+    let bound = Contribution::new(l0, only.map(|labels| &labels.0));
+    let counted = py.detach(|| {
+        count_distinct(&mut stream, types, bound.as_ref(), threads_or_all(threads), tick)
+    });
     match (counted, raised) {
         (_, Some(error)) => Err(error),
         (Ok(counts), None) => Ok(shown(py, counts)),
@@ -58,12 +63,13 @@ fn count_stream<'py>(
 
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
-#[pyo3(signature = (users, items, *, l0=None, threads=None))]
+#[pyo3(signature = (users, items, *, l0=None, only=None, threads=None))]
 fn count_pairs<'py>(
     py: Python<'py>,
     users: &Bound<'py, PyAny>,
     items: &Bound<'py, PyAny>,
     l0: Option<usize>,
+    only: Option<&PyLabels>,
     threads: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let batch = Batch {
@@ -74,8 +80,10 @@ fn count_pairs<'py>(
         return Err(Error::Parameter("users and items must be equally long").into());
     }
     let types = (batch.users.label_type(), batch.items.label_type());
+    let bound = Contribution::new(l0, only.map(|labels| &labels.0));
+    let batches = [Ok(batch)].into_iter();
     let counts = py.detach(|| {
-        count_distinct([Ok(batch)].into_iter(), types, l0, threads_or_all(threads), |_| Ok(()))
+        count_distinct(batches, types, bound.as_ref(), threads_or_all(threads), |_| Ok(()))
     })?;
     Ok(shown(py, counts))
 }

@@ -1,4 +1,7 @@
-//! `Noise`, `Threshold` and `RealGumbel`: laws with their tails, rules with their chances.
+//! `Noise`, `Threshold` and `RealGumbel`: laws with their tails, rules with their chances. Counts are read
+//! where they lie; nobody may write to an array meanwhile (`SECURITY.md`).
+
+use std::borrow::Cow;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -129,8 +132,8 @@ impl PyThreshold {
                 &mut fresh
             }
         };
-        // A copy, since other threads of Python may write to theirs.
-        let counts = counts.as_array().to_vec();
+        let counts = counts.as_array();
+        let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
         let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream));
         let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
         Ok((rows.into_pyarray(py), noisy.into_pyarray(py)))
@@ -150,7 +153,8 @@ pub fn partition_selection<'py>(
     chances: PyReadonlyArray1<'py, u64>,
     rng: Option<&mut PyRng>,
 ) -> Result<Bound<'py, PyArray1<i64>>> {
-    let (counts, chances) = (counts.as_array().to_vec(), chances.as_array().to_vec());
+    let (counts, chances) = (counts.as_array(), chances.as_array().to_vec());
+    let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
     let mut fresh;
     let stream = match rng {
         Some(rng) => rng.stream()?,

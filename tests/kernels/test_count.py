@@ -56,6 +56,19 @@ def test_many_rows_are_counted_as_by_numpy(threads, strings, repeats):
     )
 
 
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("high", [2**32, 2**40, 2**63 - 2**40])
+def test_users_that_differ_in_their_upper_bits_alone_are_different(threads, high):
+    # One thread may meet wide users first in what another has sent it.
+    random = np.random.default_rng(1)
+    for _ in range(5):
+        users = np.concatenate([np.arange(3000) * 5, high + np.arange(3000) * 5])
+        order = np.tile(random.permutation(6000), 3)
+        items = np.array([f"item {n % 50}" for n in range(6000)])
+        counted = as_dict(_core.count_pairs(users[order], items[order], threads=threads))
+        assert counted == dict.fromkeys((f"item {n}" for n in range(50)), 120)
+
+
 def test_duplicates_beyond_the_compaction_size_are_counted_once():
     users = np.tile(np.arange(1000), 9000)
     items = np.repeat(np.arange(9), 1_000_000)
@@ -378,3 +391,19 @@ def test_two_calls_choose_anew():
     users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
     first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
     assert first != second
+
+
+def test_only_items_that_are_listed_count_and_take_places():
+    users, items = np.repeat(np.arange(100), 5), np.tile(["a", "b", "c", "d", "e"], 100)
+    for items_as, listed, found in (
+        (items, ["a", "d", "z"], {"a": 100, "d": 100}),
+        (np.tile(np.arange(-2, 3), 100), [-2, 1, 9], {-2: 100, 1: 100}),
+    ):
+        for users_as in (users, users.astype("U5")):
+            only = _core.Labels.from_sequence(listed)
+            kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, only=only))
+            assert {item: count for item, count in kept.items() if count} == found
+            one = as_dict(_core.count_pairs(users_as, items_as, l0=1, only=only))
+            assert sum(one.values()) == 100
+            free = as_dict(_core.count_pairs(users_as, items_as, only=only))
+            assert {item: count for item, count in free.items() if count} == found

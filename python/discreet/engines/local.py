@@ -27,10 +27,19 @@ Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Progress = Callable[[int], None]
 
 
-def count(data: Any, *, user: str, item: str, l0: int | None = None, progress: Progress | None = None) -> Counts:
+def count(
+    data: Any,
+    *,
+    user: str,
+    item: str,
+    l0: int | None = None,
+    only: _core.Labels | None = None,
+    progress: Progress | None = None,
+) -> Counts:
     """The distinct users of each item of `data`: labels, and counts as int64, in no particular order.
 
-    With `l0` only so many items of each user count, chosen uniformly and anew in every call.
+    With `l0` only so many items of each user count, chosen uniformly and anew in every call; with `only`
+    these items alone, before that choice.
 
     `data`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays. Raises SchemaError for
     columns that cannot be used, InputError where the data cannot be read.
@@ -42,12 +51,12 @@ def count(data: Any, *, user: str, item: str, l0: int | None = None, progress: P
         raise ParameterError("user and item must be two different columns")
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
-        return _core.count_pairs(data[user], data[item], l0=l0)
+        return _core.count_pairs(data[user], data[item], l0=l0, only=only)
     try:
         if isinstance(data, str | os.PathLike):
             relation = scan(data, [user, item])
-            return _core.count_distinct(relation, user, item, l0=l0, progress=progress)
-        return _count_frame(data, user, item, l0, progress)
+            return _core.count_distinct(relation, user, item, l0=l0, only=only, progress=progress)
+        return _count_frame(data, user, item, progress, l0, only)
     except Exception as error:
         # What a library says of its own data is never passed on: it may quote cells.
         foreign = _library(error) in ("duckdb", "polars", "pyarrow", "pandas")
@@ -57,7 +66,9 @@ def count(data: Any, *, user: str, item: str, l0: int | None = None, progress: P
         raise
 
 
-def _count_frame(data: Any, user: str, item: str, l0: int | None, progress: Progress | None) -> Counts:
+def _count_frame(
+    data: Any, user: str, item: str, progress: Progress | None, l0: int | None, only: _core.Labels | None
+) -> Counts:
     library = _library(data)
     if library == "polars" and hasattr(data, "collect"):
         files.require_columns(data.collect_schema().names(), [user, item])
@@ -74,8 +85,8 @@ def _count_frame(data: Any, user: str, item: str, l0: int | None, progress: Prog
         try:
             stream = data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), l0=l0)
-        return _core.count_distinct(stream, user, item, l0=l0, progress=progress)
+            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), l0=l0, only=only)
+        return _core.count_distinct(stream, user, item, l0=l0, only=only, progress=progress)
     raise ParameterError(
         "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
         f"not {type(data).__name__}"

@@ -26,15 +26,11 @@ def partition_selection(counts: NDArray[np.int64], chances: NDArray[np.uint64], 
     rows = []
     streams = [rng.split() for _ in range(0, len(counts), ROWS)]
     for row, count in enumerate(counts.tolist()):
-        if count <= 0:
-            continue
         stream = streams[row // ROWS]
-        if count >= len(chances) or _below(int(chances[count]), stream):
+        word = stream.bits32()
+        chance = 0 if count <= 0 else 2**64 if count >= len(chances) else int(chances[count])
+        # A second word is drawn where the first leaves it open.
+        below = stream.bits32() < chance % 2**32 if word == chance >> 32 else word < chance >> 32
+        if below:
             rows.append(row)
     return np.array(rows, np.int64)
-
-
-def _below(chance: int, stream: Bits) -> bool:
-    """Whether a uniform number lies below a chance; its second word is drawn where the first leaves it open."""
-    word = stream.bits32()
-    return stream.bits32() < chance % 2**32 if word == chance >> 32 else word < chance >> 32

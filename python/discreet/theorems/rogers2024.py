@@ -14,7 +14,18 @@ from typing import NamedTuple
 
 from discreet.conversion import round_up
 
-__all__ = ["UNIT", "Level", "budget_units", "call_delta", "level_epsilon", "most_calls", "most_releases", "price_list"]
+__all__ = [
+    "UNIT",
+    "Level",
+    "budget_units",
+    "call_delta",
+    "level_epsilon",
+    "most_calls",
+    "most_releases",
+    "plume_sigma",
+    "plume_threshold",
+    "price_list",
+]
 
 UNIT = 2**64
 """How many units make a rho of one."""
@@ -72,6 +83,19 @@ def price_list(
         if level.dearest > budget:
             return levels
         levels.append(level)
+
+
+def plume_sigma(rho: float, items: int, *, literal: bool = False) -> float:
+    """sqrt(m' / (2 rho)): the scale of noise on up to m' counts of a user, for `rho` (Rogers 2024, Section 4).
+
+    The paper takes m' itself for the l2-sensitivity, too much noise by sqrt(m'); `literal` does so too.
+    """
+    return round_up((items if literal else math.sqrt(items)) / math.sqrt(2 * rho), 16)
+
+
+def plume_threshold(sigma: float, relative_error: float) -> float:
+    """(2 + r) sigma / r: noisy counts above it are within a relative error of about r (Rogers 2024, Section 4)."""
+    return (2 + relative_error) * sigma / relative_error
 
 
 def budget_units(rho: float) -> int:

@@ -1,0 +1,56 @@
+"""The decision of partition selection and of a threshold on ten million items: core, twin in numpy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import OptimalSelection, _core
+
+ITEMS = 10_000_000
+EPSILON, DELTA = 1.0, 1e-6
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return np.minimum(np.random.default_rng(1).zipf(2.0, ITEMS), 2**30).astype(np.int64)
+
+
+def numpy_selection(counts, rng):
+    """The closed form, vectorised, and one uniform number each."""
+    e = math.expm1(EPSILON)
+    n1 = 1 + math.floor(math.log1p(e * (1 - DELTA) / ((e + 2) * DELTA)) / EPSILON)
+    at_n1 = DELTA * math.expm1(n1 * EPSILON) / e
+    n = counts.astype(np.float64)
+    rising = DELTA * np.expm1(np.minimum(n, n1) * EPSILON) / e
+    falling = at_n1 - (1 - at_n1 + DELTA / e) * np.expm1(-(n - n1).clip(0) * EPSILON)
+    return np.flatnonzero(rng.random(len(n)) < np.where(n <= n1, rising, np.minimum(falling, 1.0)))
+
+
+def numpy_threshold(counts, value, rng):
+    noisy = counts + np.rint(rng.normal(0, 10.0, len(counts))).astype(np.int64)
+    rows = np.flatnonzero(noisy > value)
+    return rows, noisy[rows]
+
+
+@pytest.mark.parametrize("who", ["core", "numpy"])
+@pytest.mark.benchmark(group="partition selection, ten million")
+def test_partition_selection(benchmark, counts, who):
+    chances, rng = OptimalSelection(epsilon=EPSILON, delta=DELTA).chances, np.random.default_rng(1)
+    run = {
+        "core": lambda: _core.partition_selection(counts, chances),
+        "numpy": lambda: numpy_selection(counts, rng),
+    }[who]
+    assert len(benchmark.pedantic(run, rounds=5, warmup_rounds=1)) > 1000
+
+
+@pytest.mark.parametrize("who", ["core", "numpy"])
+@pytest.mark.benchmark(group="threshold, ten million")
+def test_threshold(benchmark, counts, who):
+    rule = _core.Threshold.for_chance(_core.Noise.discrete_gaussian(10.0), 1, 1e-6)
+    rng = np.random.default_rng(1)
+    run = {
+        "core": lambda: rule.release(counts),
+        "numpy": lambda: numpy_threshold(counts, rule.value, rng),
+    }[who]
+    assert len(benchmark.pedantic(run, rounds=5, warmup_rounds=1)[0]) > 1000

@@ -1,0 +1,95 @@
+"""Plume: items first, then their counts."""
+
+import numpy as np
+import pytest
+
+from discreet import Histogram, ParameterError, Plume
+from discreet.testing import seeded_rng
+from discreet.theorems import rogers2024
+
+
+def log(users=3000):
+    """Everyone has ten of twenty common items, and some have one of their own."""
+    random = np.random.default_rng(3)
+    common = np.concatenate([random.permutation(20)[:10] for _ in range(users)])
+    rare = 1000 + np.arange(200)
+    return {
+        "user": np.concatenate([np.repeat(np.arange(users), 10), np.arange(200)]),
+        "item": np.concatenate([common, rare]),
+    }
+
+
+def test_common_items_are_found_and_counted():
+    data = log()
+    mechanism = Plume(rho=2.0, delta=1e-6, m=5, m_prime=10)
+    release = mechanism.release(data, user="user", item="item")
+    assert set(release.items) == set(range(20))
+    true = np.bincount(data["item"][:30_000])[release.items]
+    # All ten of a user's common items count the second time.
+    assert np.all(np.abs(release.counts - true) < 7 * mechanism.sigma)
+    assert release.counts.tolist() == sorted(release.counts, reverse=True)
+    assert release.guarantee.rho == 2.0
+    assert release.private
+
+
+def test_the_second_choice_is_among_those_found():
+    # Of a user's hundred items two are common; with m' = 2 their counts are whole.
+    users = np.repeat(np.arange(500), 100)
+    items = np.where(np.arange(50_000) % 100 < 2, np.arange(50_000) % 100, 10_000 + np.arange(50_000))
+    mechanism = Plume(rho=50.0, delta=1e-6, m=100, m_prime=2)
+    release = mechanism.release({"user": users, "item": items}, user="user", item="item")
+    assert sorted(release.items) == [0, 1]
+    assert np.all(np.abs(release.counts - 500) < 7 * mechanism.sigma)
+
+
+def test_items_that_were_found_are_counted_even_where_nobody_keeps_them():
+    data = log()
+    release = Plume(rho=2.0, delta=1e-6, m=10, m_prime=1).release(data, user="user", item="item", rng=seeded_rng(1))
+    assert set(release.items) == set(range(20))
+    assert not release.private
+    assert np.sum(release.counts) < 3000 + 20 * 7 * 2
+
+
+def test_the_threshold_keeps_counts_of_a_small_error():
+    data = log()
+    mechanism = Plume(rho=0.05, delta=1e-6, m=10, m_prime=10, relative_error=0.1)
+    release = mechanism.release(data, user="user", item="item")
+    assert all(release.counts > rogers2024.plume_threshold(mechanism.sigma, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("rho", "items", "literal", "correct", "thresholds"),
+    [
+        (0.5, 554, 783.47431355469, 33.286633954186, (16452.960584649, 699.01931303792)),
+        (1.0, 128, 128.0, 11.313708498985, (2688.0, 237.58787847868)),
+        (0.1, 1, 3.1622776601684, 3.1622776601684, (66.407830863536, 66.407830863536)),
+    ],
+)
+def test_scales_and_thresholds_are_those_of_section_4(rho, items, literal, correct, thresholds):
+    # Half of rho goes to the counts.
+    sigmas = [rogers2024.plume_sigma(rho / 2, items, literal=flag) for flag in (True, False)]
+    assert sigmas == pytest.approx([literal, correct], rel=1e-11)
+    assert [rogers2024.plume_threshold(sigma, 0.1) for sigma in sigmas] == pytest.approx(thresholds, rel=1e-11)
+
+
+def test_both_steps_together_cost_what_is_promised():
+    for share in (0.1, 0.5, 0.9):
+        mechanism = Plume(rho=0.7, delta=1e-6, m=7, m_prime=30, share=share)
+        counts = 30 / (2 * mechanism.sigma**2)
+        assert 0.7 * (1 - 1e-9) < mechanism.selection.guarantee.rho + counts <= 0.7
+        assert mechanism.guarantee.epsilon(2e-6) > 0
+    assert Plume.from_epsilon(epsilon=1.0, delta=1e-6, m=7, m_prime=30).guarantee.epsilon(1e-6) <= 1
+
+
+@pytest.mark.parametrize(
+    "bad", [{"share": 1.0}, {"share": 0}, {"m": 0}, {"m_prime": 1.5}, {"relative_error": 0}, {"delta": 1}]
+)
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(ParameterError):
+        Plume(**{"rho": 1.0, "delta": 1e-6, "m": 2, "m_prime": 3, **bad})
+
+
+def test_a_histogram_is_refused():
+    histogram = Histogram.from_counts(["a"], [3], l0=1, linf=1, complete=True)
+    with pytest.raises(ParameterError, match="rows"):
+        Plume(rho=1.0, delta=1e-6, m=2, m_prime=3).release(histogram, user="u", item="i")
