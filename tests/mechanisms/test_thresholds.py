@@ -1,0 +1,126 @@
+"""Threshold and top-k mechanisms: the twin, truncated tables, and parameters out of range."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import (
+    GaussianThreshold,
+    GaussianTopK,
+    GumbelTopK,
+    Histogram,
+    LaplaceThreshold,
+    LaplaceTopK,
+    OptimalSelection,
+    ParameterError,
+    PermuteAndFlip,
+    SensitivityError,
+    TruncatedGeometric,
+)
+from discreet.reference.threshold import threshold_release
+from discreet.testing import seeded_rng
+
+THRESHOLDS = [
+    LaplaceThreshold(scale=2.0, delta=1e-3, l0=2),
+    GaussianThreshold(sigma=2.0, delta=1e-3, l0=2),
+    TruncatedGeometric(epsilon=0.5, delta=1e-3),
+]
+RANKED = [
+    LaplaceTopK(scale=1.0, delta=1e-2, l0=1, k_bar=3),
+    GaussianTopK(sigma=1.0, delta=1e-2, l0=1, k_bar=3),
+    GumbelTopK(k=2, scale=1.0, delta=1e-2, k_bar=3),
+    PermuteAndFlip(scale=1.0, delta=1e-2, k_bar=3),
+]
+
+
+def kind(mechanism):
+    return type(mechanism).__name__
+
+
+def table(mechanism, counts, **changes):
+    given = {"l0": mechanism.protects.l0, "linf": 1, "complete": True, **changes}
+    return Histogram.from_counts([f"i{n:03d}" for n in range(len(counts))], counts, **given)
+
+
+@pytest.mark.parametrize("mechanism", THRESHOLDS, ids=kind)
+@settings(max_examples=30, deadline=None)
+@given(counts=st.lists(st.integers(0, 40), max_size=60), seed=st.integers(0, 2**64 - 1))
+def test_releases_are_those_of_the_twin(mechanism, counts, seed):
+    counts = sorted(counts, reverse=True)
+    release = mechanism.release(table(mechanism, counts), seeded_rng(seed))
+    rows, noisy = threshold_release(
+        np.array(counts, np.int64),
+        mechanism.threshold.value,
+        lambda rng, size: rng.sample(mechanism.noise, size),
+        seeded_rng(seed),
+    )
+    assert sorted(zip(release.items, release.counts.tolist(), strict=True)) == [
+        (f"i{row:03d}", count) for row, count in zip(rows, noisy.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("mechanism", [*THRESHOLDS, OptimalSelection(epsilon=1.0, delta=1e-3)], ids=kind)
+def test_truncated_tables_are_refused_by_threshold_mechanisms(mechanism):
+    cut = table(mechanism, [50, 40, 30], complete=False)
+    with pytest.raises(SensitivityError, match="complete=True"):
+        mechanism.release(cut)
+
+
+@pytest.mark.parametrize("mechanism", RANKED, ids=kind)
+def test_ranks_need_one_count_more_than_k_bar(mechanism):
+    short = table(mechanism, [50, 40, 30], complete=False)
+    with pytest.raises(SensitivityError, match=r"k_bar \+ 1 = 4"):
+        mechanism.release(short)
+    enough = table(mechanism, [50, 40, 30, 2], complete=False)
+    assert len(mechanism.release(enough)) >= 1
+    # A limit that was not reached says that there are no more.
+    few = table(mechanism, [50, 40], complete=False, limit=4)
+    assert len(mechanism.release(few)) >= 1
+
+
+@pytest.mark.parametrize("mechanism", RANKED, ids=kind)
+def test_items_beyond_k_bar_are_never_released(mechanism):
+    equal = table(mechanism, [1000] * 10)
+    for seed in range(20):
+        assert set(mechanism.release(equal, seeded_rng(seed)).items) <= {"i000", "i001", "i002"}
+
+
+BAD = [
+    (LaplaceThreshold, {"scale": 0.0, "delta": 1e-6, "l0": 1}),
+    (LaplaceThreshold, {"scale": math.nan, "delta": 1e-6, "l0": 1}),
+    (LaplaceThreshold, {"scale": 1.0, "delta": 1.0, "l0": 1}),
+    (LaplaceThreshold, {"scale": 1.0, "delta": 0, "l0": 1}),
+    (GaussianThreshold, {"sigma": 1.0, "delta": 1e-6, "l0": 0}),
+    (GaussianThreshold, {"sigma": 1.0, "delta": 1e-6, "l0": None}),
+    (GaussianThreshold, {"sigma": "1", "delta": 1e-6, "l0": 1}),
+    (GaussianThreshold, {"sigma": 1.0, "delta": 1e-6, "l0": 1, "linf": 0}),
+    (GaussianTopK, {"sigma": 1.0, "delta": 1e-6, "l0": 1, "k_bar": 0}),
+    (GumbelTopK, {"k": 0, "scale": 1.0, "delta": 1e-6}),
+    (GumbelTopK, {"k": 1.5, "scale": 1.0, "delta": 1e-6}),
+    (GumbelTopK, {"k": 1, "scale": math.inf, "delta": 1e-6}),
+    (PermuteAndFlip, {"k": 2, "scale": 1.0, "delta": 1e-6}),
+    (PermuteAndFlip, {"scale": 1.0, "delta": 0.7}),
+    (OptimalSelection, {"epsilon": 0, "delta": 1e-6}),
+    (OptimalSelection, {"epsilon": 1e-9, "delta": 1e-12}),
+    (TruncatedGeometric, {"epsilon": 1.0, "delta": 1e-6, "l0": 0}),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "given"), BAD)
+def test_parameters_out_of_range_are_refused(mechanism, given):
+    with pytest.raises(ParameterError):
+        mechanism(**given)
+
+
+@pytest.mark.parametrize("make", [LaplaceThreshold, GaussianThreshold, LaplaceTopK, GaussianTopK])
+@pytest.mark.parametrize(("l0", "linf"), [(1, 1), (7, 2), (300, 1)])
+@pytest.mark.parametrize(("epsilon", "rho", "delta"), [(0.1, 0.01, 1e-8), (1.0, 0.5, 1e-6), (5.0, 4.0, 1e-3)])
+def test_promises_are_kept_and_nearly_used_up(make, l0, linf, epsilon, rho, delta):
+    by_rho = make.from_rho(rho=rho, delta=delta, l0=l0, linf=linf)
+    assert rho * 0.999 < by_rho.guarantee.rho <= rho
+    assert by_rho.guarantee.delta <= delta
+    by_epsilon = make.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, linf=linf)
+    assert 0.9 * epsilon < by_epsilon.guarantee.epsilon(delta) <= epsilon
