@@ -86,7 +86,7 @@ def test_a_query_is_counted(log):
 
 def test_epsilon_is_the_total_promise(log):
     _, _, err = discreet("count", log, *COUNT, "--epsilon", "5", "--delta", "1e-6")
-    epsilon, delta = re.search(r"implies \((\S+), (\S+)\)-DP", err).groups()
+    epsilon, delta = re.search(r"and \((\S+), (\S+)\)-DP", err).groups()
     assert float(epsilon) <= 5
     assert float(delta) == 1e-6
 
@@ -235,4 +235,5 @@ def test_an_audit_names_the_worst_pair():
     assert "30 neighbouring pairs: no violation" in out
     code, _, err = discreet("audit", "count", *BUDGET)
     assert code == 2
-    assert "not known" in err
+    assert "--l0" in err
+    assert discreet("audit", "select", *BUDGET, "--l0", "2", "--pairs", "0")[0] == 2

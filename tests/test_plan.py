@@ -79,6 +79,8 @@ def test_every_choice_keeps_the_promise_that_was_asked_for():
         ("count", {"rho": 1, "delta": 1e-6, "l0": 0}),
         ("select", {"rho": 1, "delta": 1e-6}),
         ("top_k", {"rho": 1, "delta": 1e-6, "k": 0}),
+        ("top_k", {"rho": 1, "delta": 1e-6, "k": 5, "k_bar": 3}),
+        ("count", {"rho": 1, "delta": 1e-6, "l0": 2, "relative_error": 0.3}),
     ],
 )
 def test_parameters_that_are_none_of_a_verb_are_refused(verb, given):
@@ -86,6 +88,31 @@ def test_parameters_that_are_none_of_a_verb_are_refused(verb, given):
         dp.plan(verb, **given)
     with pytest.raises(dp.ParameterError):
         dp.plan(MECHANISMS[0], delta=1)
+
+
+def test_what_was_asked_for_is_what_is_quoted():
+    log = skewed(20_000, 2000)
+    for release in (
+        dp.count(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=10),
+        dp.top_k(log, user="user", item="item", epsilon=1.0, delta=1e-6, k=10),
+        dp.select(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=30),
+        dp.count(log, user="user", item="item", epsilon=1.0, delta=1e-6),
+    ):
+        assert "(1, 1e-06)-DP" in release.promise
+        assert (release.header["epsilon"], release.header["total_delta"]) == (1.0, 1e-6)
+    planned = dp.plan("top-k", epsilon=1.0, delta=1e-6, k=10)
+    assert "(1, 1e-06)-DP" in str(planned)
+    assert json.loads(planned.to_json())["dp"] == [1.0, 1e-6]
+    with pytest.raises(dp.ParameterError, match="does not imply"):
+        planned.guarantee.stating(0.5, 1e-6)
+
+
+def test_small_epsilons_have_a_mechanism():
+    for epsilon in (1e-3, 1e-5):
+        for l0 in (1, 10):
+            assert dp.LaplaceTopK.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.epsilon(1e-6) <= epsilon
+    count, select = (dp.plan(verb, epsilon=1e-6, delta=1e-9, l0=1) for verb in ("count", "select"))
+    assert select.half <= count.half
 
 
 def test_plans_are_drawn():

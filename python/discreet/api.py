@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.histogram import Histogram
 from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.plan import choose
+from discreet.plan import choose, stated
 from discreet.release import Release
 
 __all__ = ["count", "select", "top_k"]
@@ -59,7 +59,7 @@ def count(
     rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
     histogram = Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, progress=progress)
     release = mechanism.release(histogram)
-    return replace(release, notes=(*release.notes, *reasons))
+    return replace(release, guarantee=stated(mechanism, epsilon, delta), notes=(*release.notes, *reasons))
 
 
 def top_k(
@@ -82,7 +82,8 @@ def top_k(
     Returns a Release of item and rank.
     """
     mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar)
-    return mechanism.release(Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress))
+    release = mechanism.release(Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress))
+    return replace(release, guarantee=stated(mechanism, epsilon, delta))
 
 
 def select(
@@ -106,5 +107,11 @@ def select(
     """
     mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0)
     release = mechanism.release(Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress))
-    items = sorted(release.items)
-    return replace(release, items=items, counts=None, sigmas=None, notes=(*release.notes, *reasons))
+    return replace(
+        release,
+        items=sorted(release.items),
+        counts=None,
+        sigmas=None,
+        guarantee=stated(mechanism, epsilon, delta),
+        notes=(*release.notes, *reasons),
+    )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.conversion import cdp_delta
 from discreet.laws import joint_law
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, require_whole
 
 __all__ = ["Audit", "Finding", "audit", "examine", "hockey_stick", "neighbours"]
 
@@ -69,8 +69,10 @@ class Audit:
 def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
     """Examines so many neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds.
 
-    Raises ParameterError for a mechanism whose exact law is not known.
+    Raises ParameterError for a mechanism whose exact law is not known, or has more outcomes than can be
+    enumerated, and for fewer pairs than one.
     """
+    pairs = require_whole("pairs", pairs, 1)
     tightest: Finding | None = None
     violations = []
     for first, second in neighbours(mechanism, pairs, seed):
@@ -79,8 +81,7 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
             violations.append(found)
         if tightest is None or found.ratio > tightest.ratio:
             tightest = found
-    if tightest is None:
-        raise ValueError("an audit needs at least one pair")
+    assert tightest is not None
     violations.sort(key=lambda finding: -finding.ratio)
     return Audit(mechanism=repr(mechanism), pairs=pairs, violations=tuple(violations), tightest=tightest)
 
@@ -116,6 +117,9 @@ def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[di
     chance = random.Random(seed)
     protected = mechanism.protects
     most = min(protected.l0 or 3, 3)
+    if deviation := getattr(mechanism, "deviation", None):
+        # As many as let a law have some hundred thousand outcomes at most.
+        most = min(most, max(1, int(math.log(300_000) / math.log(20 * deviation + 20))))
     interesting = _interesting(mechanism)
     for number in range(pairs):
         size = most + chance.choice((0, 0, 1, 1, 2)) if _ranks(mechanism) else most

@@ -230,7 +230,9 @@ def audit() -> None:
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
-_pairs = click.option("--pairs", type=int, default=1000, show_default=True, help="How many neighbouring tables.")
+_pairs = click.option(
+    "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
+)
 
 
 def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
@@ -247,7 +249,7 @@ def _audit(verb: str, pairs: int, parameters: dict[str, Any]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _without_data(name: str, parameters: Callable[..., Any]) -> None:
+def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any]) -> None:
     """Adds the plan and the audit of a command."""
     verb = name.replace("-", "_")
 
@@ -259,12 +261,12 @@ def _without_data(name: str, parameters: Callable[..., Any]) -> None:
 
     text = f"of `discreet {name}` with these parameters."
     plan.command(name, help=f"The plan {text}")(_promise(parameters(_as_json(planned))))
-    audit.command(name, help=f"Audits the mechanism {text}")(_promise(parameters(_pairs(audited))))
+    audit.command(name, help=f"Audits the mechanism {text}")(_promise(audited_by(_pairs(audited))))
 
 
-_without_data("count", _counting)
-_without_data("top-k", _top)
-_without_data("select", _bounded)
+_without_data("count", _counting, _bounded)
+_without_data("top-k", _top, _top)
+_without_data("select", _bounded, _bounded)
 
 
 @contextmanager

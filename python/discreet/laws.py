@@ -6,6 +6,7 @@ values are told apart up to where the rest has a chance of REST, which is an out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache, singledispatch
 from itertools import combinations
@@ -23,7 +24,10 @@ from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.thresholds import NoisyCounts, ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK, largest
 
-__all__ = ["REST", "joint_law", "ranked"]
+__all__ = ["MOST_OUTCOMES", "REST", "joint_law", "ranked"]
+
+MOST_OUTCOMES = 20_000_000
+"""How many outcomes a law may have."""
 
 REST = 1e-16
 """What the values beyond the last one may sum up to."""
@@ -87,10 +91,16 @@ def _changed(first: Counts, second: Counts) -> list[str]:
 
 
 def _product(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    _require_few(math.prod(map(len, parts)))
     law = np.ones(1)
     for part in parts:
         law = np.multiply.outer(law, part).ravel()
     return law
+
+
+def _require_few(outcomes: float) -> None:
+    if outcomes > MOST_OUTCOMES:
+        raise ParameterError("this law has too many outcomes to enumerate: audit less noise, or fewer items a user")
 
 
 def _aligned(first: Law, second: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -163,6 +173,8 @@ def _noisy_top_k(
     seen = sorted({label for shown, _ in views for label in shown})
     ends = [count for shown, bottom in views for count in (*shown.values(), bottom)]
     grid = np.arange(min(ends) - noise.reach, max(ends) + mechanism.margin + noise.reach + 1)
+
+    _require_few(float(len(grid)) ** len(seen))
 
     def law(shown: dict[str, int], bottom: int) -> NDArray[np.float64]:
         threshold = noise.of(grid - mechanism.margin - bottom)

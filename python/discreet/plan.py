@@ -20,7 +20,7 @@ from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.privacy import Guarantee, resolve_rho
 
-__all__ = ["Plan", "choose", "plan"]
+__all__ = ["Plan", "choose", "plan", "stated"]
 
 _LIMIT = 2**36
 
@@ -86,6 +86,7 @@ def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
     Raises ParameterError where a parameter is missing or out of range.
     """
     reasons: tuple[str, ...] = ()
+    asked = parameters.get("epsilon"), parameters.get("delta")
     if isinstance(mechanism, str):
         mechanism, reasons = choose(mechanism, **parameters)
     elif not isinstance(mechanism, Mechanism) or parameters:
@@ -94,13 +95,19 @@ def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
         mechanism=repr(mechanism),
-        guarantee=mechanism.guarantee,
+        guarantee=stated(mechanism, *asked),
         deviation=getattr(mechanism, "deviation", None),
         half=half,
         nearly=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         reasons=reasons,
     )
+
+
+def stated(mechanism: Mechanism, epsilon: float | None, delta: float | None) -> Guarantee:
+    """The mechanism's guarantee, quoted as it was asked for where that was by epsilon."""
+    guarantee = mechanism.guarantee
+    return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 
 
 def _users_for(mechanism: Mechanism, chance: float) -> int:
@@ -115,6 +122,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Mechanism, tuple[str, ...]]:
         "top_k": _for_top_k,
         "select": _for_select,
     }
+    verb = verb.replace("-", "_")
     if verb not in verbs:
         raise ParameterError(f"there is no verb {verb!r}: use count, top_k or select")
     try:
@@ -136,6 +144,8 @@ def _for_count(
 ) -> tuple[Mechanism, tuple[str, ...]]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
+        if (relative_error, k_bar, epsilon_star, delta_star) != (0.1, 10_000, 0.0005, 1e-11):
+            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star and delta_star")
         return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
     mechanism = PrivateCountRelease(
         rho=own_rho,
@@ -160,7 +170,7 @@ def _for_top_k(
 def _for_select(
     *, delta: float, l0: int, rho: float | None = None, epsilon: float | None = None
 ) -> tuple[Mechanism, tuple[str, ...]]:
-    return _lowest([OptimalSelection, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
+    return _lowest([OptimalSelection, TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
 
 
 def _lowest(

@@ -129,12 +129,20 @@ class Guarantee:
 
     @property
     def quoted(self) -> tuple[float, float]:
-        """The (epsilon, delta) pair to quote: the proved one, or that of the conversion at twice this delta."""
-        total = min(2 * self.delta, 0.5) or 1e-6
-        converted = self._converted(total)
-        if self.dp is not None and self.dp[0] <= converted:
+        """The (epsilon, delta) pair to quote: `dp`, or that of the conversion at twice this delta."""
+        if self.dp is not None:
             return self.dp
-        return converted, total
+        total = min(2 * self.delta, 0.5) or 1e-6
+        return self._converted(total), total
+
+    def stating(self, epsilon: float, delta: float) -> Guarantee:
+        """The same guarantee, quoted as (epsilon, delta)-DP, which it must imply.
+
+        Raises ParameterError where it does not.
+        """
+        if self.epsilon(delta) > epsilon:
+            raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP")
+        return Guarantee(self.rho, self.delta, self.unit, (epsilon, delta))
 
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):

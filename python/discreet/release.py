@@ -86,7 +86,7 @@ class Release:
         if not self.private:
             return "no privacy: the randomness was seeded"
         epsilon, delta = self.guarantee.quoted
-        implied = "and" if self.guarantee.quoted == self.guarantee.dp else "which implies"
+        implied = "which implies" if self.guarantee.dp is None else "and"
         return f"{self.guarantee}" + ("" if math.isinf(epsilon) else f", {implied} ({epsilon:.4g}, {delta:.4g})-DP")
 
     def __repr__(self) -> str:
@@ -162,5 +162,5 @@ class Release:
         Raises ParameterError for a release without counts.
         """
         if self.counts is None or self.sigmas is None:
-            raise ParameterError("this release has no counts to draw")
+            raise ParameterError("this release has no counts to draw: draw one of dp.count")
         return plot.bars(self.items[:top], self.counts[:top], self.sigmas[:top], title=self.promise)

@@ -8,8 +8,10 @@ use pyo3::prelude::*;
 use super::stream::PairStream;
 use super::values::{Cells, PyLabels};
 use crate::bound::Contribution;
+use crate::column::LabelType;
 use crate::count::{Counts, count_distinct};
 use crate::error::{Error, Result};
+use crate::labels::Labels;
 use crate::top::top;
 use crate::worker::Batch;
 
@@ -50,7 +52,7 @@ fn count_stream<'py>(
             Error::Resource("interrupted")
         })
     };
-    let bound = Contribution::new(l0, only.map(|labels| &labels.0));
+    let bound = bound(l0, only, types.1)?;
     let counted = py.detach(|| {
         count_distinct(&mut stream, types, bound.as_ref(), threads_or_all(threads), tick)
     });
@@ -80,12 +82,27 @@ fn count_pairs<'py>(
         return Err(Error::Parameter("users and items must be equally long").into());
     }
     let types = (batch.users.label_type(), batch.items.label_type());
-    let bound = Contribution::new(l0, only.map(|labels| &labels.0));
+    let bound = bound(l0, only, types.1)?;
     let batches = [Ok(batch)].into_iter();
     let counts = py.detach(|| {
         count_distinct(batches, types, bound.as_ref(), threads_or_all(threads), |_| Ok(()))
     })?;
     Ok(shown(py, counts))
+}
+
+/// What bounds a user's contribution, where the listed items are of the column's kind.
+fn bound(
+    l0: Option<usize>,
+    only: Option<&PyLabels>,
+    items: LabelType,
+) -> Result<Option<Contribution>> {
+    let integers = |labels: &Labels| matches!(labels, Labels::Signed(_) | Labels::Unsigned(_));
+    match only {
+        Some(labels) if !labels.0.is_empty() && integers(&labels.0) != items.is_integer() => Err(
+            Error::Schema("the listed items and the column of items are of different types".into()),
+        ),
+        _ => Ok(Contribution::new(l0, only.map(|labels| &labels.0))),
+    }
 }
 
 fn threads_or_all(threads: Option<usize>) -> usize {

@@ -407,3 +407,11 @@ def test_only_items_that_are_listed_count_and_take_places():
             assert sum(one.values()) == 100
             free = as_dict(_core.count_pairs(users_as, items_as, only=only))
             assert {item: count for item, count in free.items() if count} == found
+
+
+def test_listed_items_of_another_type_are_refused():
+    with pytest.raises(SchemaError, match="listed items"):
+        _core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([1]))
+    with pytest.raises(SchemaError, match="listed items"):
+        _core.count_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
+    assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {"a": 0, "b": 0}

@@ -29,8 +29,8 @@ def continuous(epsilon, mu):
 )
 def test_thresholds_are_the_least_of_the_exact_analysis(epsilon, delta, l0, sigma, threshold):
     def found(value):
-        hidden = phi((value - 1) / sigma)
-        return sparse_histogram_delta(epsilon, hidden, l0, lambda at, shared: continuous(at, math.sqrt(shared) / sigma))
+        seen = phi((1 - value) / sigma)
+        return sparse_histogram_delta(epsilon, seen, l0, lambda at, shared: continuous(at, math.sqrt(shared) / sigma))
 
     assert found(threshold) == pytest.approx(delta, rel=1e-6)
     assert found(threshold - 0.01) > delta > found(threshold + 0.01)

@@ -92,9 +92,9 @@ class GaussianThreshold(ThresholdMechanism):
             for shared in (range(1, self.l0 + 1) if self.l0 <= _EXACT_L0 else (self.l0,))
         }
         if self.l0 <= _EXACT_L0:
-            hidden = 1 - self.threshold.chance(self.linf) * (1 + 1e-12) - 2.0**-53
+            seen = self.threshold.chance(self.linf)
             return wilkins2022.sparse_histogram_delta(
-                epsilon, hidden, self.l0, lambda at, shared: divergences[shared](at)
+                epsilon, seen, self.l0, lambda at, shared: divergences[shared](at)
             )
         return min(1.0, self.delta + divergences[self.l0](epsilon))
 
@@ -110,7 +110,7 @@ class GaussianThreshold(ThresholdMechanism):
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The least integer that a novel count of linf exceeds with a chance of at most 1 - (1 - delta)^(1/l0)."""
+        """The rule; its `value` is the least that a new count of linf exceeds with a chance 1 - (1 - delta)^(1/l0)."""
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))
 
 

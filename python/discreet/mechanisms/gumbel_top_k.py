@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet.conversion import round_down, round_up
+from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k import K_BAR_LIMIT, largest
@@ -55,6 +56,8 @@ class GumbelTopK(Mechanism):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.k > self.k_bar:
+            raise ParameterError(f"k ({self.k}) must be at most k_bar ({self.k_bar}): raise k_bar")
         _ = self.guarantee
 
     @classmethod

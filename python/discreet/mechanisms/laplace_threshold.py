@@ -87,5 +87,5 @@ class LaplaceThreshold(ThresholdMechanism):
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The least integer that a novel count of linf exceeds with a chance of at most 1 - (1 - delta)^(1/l0)."""
+        """The rule; its `value` is the least that a new count of linf exceeds with a chance 1 - (1 - delta)^(1/l0)."""
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))

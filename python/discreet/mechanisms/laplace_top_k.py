@@ -9,6 +9,7 @@ from typing import Self
 
 from discreet import _core
 from discreet.conversion import round_up
+from discreet.errors import ParameterError
 from discreet.mechanisms.thresholds import laplace_deviation, require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
 from discreet.privacy import Guarantee, require_number, resolve_rho
@@ -59,7 +60,10 @@ class LaplaceTopK(NoisyTopK):
         rho, own = resolve_rho(None, epsilon, delta)
         scale = round_up(l0 * linf / epsilon, 16)
         shared = cls(scale=scale, delta=delta, l0=l0, k_bar=k_bar, linf=linf)
-        converted = cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)
+        try:
+            converted = cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)
+        except ParameterError:  # a small rho pays for no conditioning
+            return shared
         return min(shared, converted, key=lambda mechanism: mechanism.margin)
 
     @property

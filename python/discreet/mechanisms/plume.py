@@ -12,8 +12,8 @@ from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.thresholds import require_bounds, require_delta
-from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
+from discreet.mechanisms.thresholds import require_delta
+from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import rogers2024
 
@@ -41,8 +41,8 @@ class Plume:
     literal: bool = False
 
     def __post_init__(self) -> None:
-        m, _ = require_bounds(self.m)
-        m_prime, _ = require_bounds(self.m_prime)
+        m = require_whole("m", self.m, 1, 2**30)
+        m_prime = require_whole("m_prime", self.m_prime, 1, 2**30)
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "delta": require_delta(self.delta),

@@ -94,5 +94,5 @@ class TruncatedGeometric(ThresholdMechanism):
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The bound: what exceeds it came from a count above zero (Definition 8)."""
+        """The rule; its `value` is the bound: what exceeds it came from a count above zero (Definition 8)."""
         return _core.Threshold(self.noise, self.bound)

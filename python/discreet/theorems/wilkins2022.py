@@ -14,27 +14,26 @@ from discreet.conversion import round_up
 __all__ = ["lattice_distortion", "sparse_histogram_delta"]
 
 
-def sparse_histogram_delta(
-    epsilon: float, hidden: float, l0: int, hockey_stick: Callable[[float, int], float]
-) -> float:
+def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: Callable[[float, int], float]) -> float:
     """The delta at `epsilon` of noisy counts above a threshold, rounded up.
 
-    `hidden`: a lower bound of the chance that one novel item stays unseen. `hockey_stick(e, j)`: an upper
+    `seen`: an upper bound of the chance that one novel item is seen. `hockey_stick(e, j)`: an upper
     bound of the divergence at e between the noise and the noise moved on j items at once. With
-    q = hidden^(l0 - j): max(1 - hidden^l0, max over j of 1 - q + q h(epsilon - log q, j) and h(epsilon + log q, j)).
+    q = (1 - seen)^(l0 - j): max(1 - (1 - seen)^l0, max over j of 1 - q + q h(epsilon - log q, j) and of
+    h(epsilon + log q, j)).
     """
-    worst = _missed(hidden, l0)
+    worst = _any(seen, l0)
     for shared in range(1, l0 + 1):
-        lost = _missed(hidden, l0 - shared)
+        lost = _any(seen, l0 - shared)
         slack = -math.log1p(-lost)
         gained = lost + (1 - lost) * hockey_stick(max(0.0, epsilon + slack * (1 - 1e-12)), shared)
         worst = max(worst, gained, hockey_stick(max(0.0, epsilon - slack * (1 + 1e-12)), shared))
     return min(1.0, round_up(worst, 64))
 
 
-def _missed(hidden: float, novel: int) -> float:
-    """1 - hidden^novel, rounded up."""
-    return round_up(-math.expm1(novel * math.log(hidden)), 16) if novel else 0.0
+def _any(seen: float, novel: int) -> float:
+    """1 - (1 - seen)^novel, rounded up."""
+    return round_up(-math.expm1(novel * math.log1p(-seen)), 16) if novel else 0.0
 
 
 def lattice_distortion(sigma: float, terms: int) -> float:
