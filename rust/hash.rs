@@ -47,7 +47,8 @@ impl HashKeys {
     }
 
     /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
-    /// collision could only lower a count: no user ever moves one by more than one.
+    /// collision could only lower a count: no user ever moves one by more than one. Where each keeps only some
+    /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
     #[must_use]
     pub fn user(&self, bytes: &[u8]) -> u128 {
         let low = self.users[0].hash_one(bytes);

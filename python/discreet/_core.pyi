@@ -115,7 +115,7 @@ def count_distinct(
     l0: int | None = None,
     only: Labels | None = None,
     threads: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_pairs(
     users: Any, items: Any, *, l0: int | None = None, only: Labels | None = None, threads: int | None = None

@@ -27,7 +27,7 @@ def count(
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> Release:
     """How many users have each item, for items that nobody listed in advance.
 
@@ -40,7 +40,7 @@ def count(
     `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). With `l0` at most so
     many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
     by the mechanism that `plan` finds to name the smallest items; the release says which and why.
-    `progress` is called with the rows read.
+    `progress` is called now and then, without numbers: how many rows there are is not public.
 
     Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError or InputError
     before anything is spent.
@@ -72,7 +72,7 @@ def top_k(
     epsilon: float | None = None,
     delta: float,
     k_bar: int = 1_000,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> Release:
     """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
 
@@ -95,7 +95,7 @@ def select(
     epsilon: float | None = None,
     delta: float,
     l0: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> Release:
     """The items that can be named, without counts.
 

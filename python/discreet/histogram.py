@@ -48,7 +48,7 @@ class Histogram:
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[], None] | None = None,
     ) -> Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
 
@@ -58,7 +58,7 @@ class Histogram:
         items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
         largest counts; a mechanism never looks further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
-        `progress` is called now and then with the number of rows read.
+        `progress` is called now and then, without a number: how many rows there are is not public.
 
         Raises SchemaError for a column that is missing or of another type, InputError for a file that
         cannot be read, ParameterError for an l0 or k_bar below 1.

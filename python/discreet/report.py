@@ -61,16 +61,12 @@ def guarantee_lines(release: Release) -> list[str]:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[int], None] | None]:
-    """A line on stderr with the rows scanned so far, where stderr is a terminal."""
+def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
+    """A line on stderr with the time that has passed, where stderr is a terminal; the number of rows is not public."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading")
-
-        def update(rows: int) -> None:
-            bar.update(task, description=f"{rows / 1e6:,.1f} million rows read")
-
-        yield update
+        bar.add_task("reading and counting")
+        yield bar.refresh

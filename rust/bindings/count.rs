@@ -38,14 +38,14 @@ fn count_stream<'py>(
     let types = stream.types();
     let mut raised = None;
     let mut last = Instant::now();
-    let tick = |rows: u64| {
+    let tick = |_| {
         if last.elapsed() < INTERVAL {
             return Ok(());
         }
         last = Instant::now();
         let told = Python::attach(|py| {
             py.check_signals()?;
-            progress.as_ref().map_or(Ok(()), |call| call.call1(py, (rows,)).map(drop))
+            progress.as_ref().map_or(Ok(()), |call| call.call0(py).map(drop))
         });
         told.map_err(|error| {
             raised = Some(error);

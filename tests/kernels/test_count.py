@@ -312,8 +312,7 @@ def slow_batches(pa, seconds, rows=1000):
 
 def test_progress_is_told(pa):
     seen = []
-    assert len(count_arrow(slow_batches(pa, 0.5), progress=seen.append)) == 1000
-    assert seen == sorted(seen)
+    assert len(count_arrow(slow_batches(pa, 0.5), progress=lambda: seen.append(None))) == 1000
     assert 2 <= len(seen) <= 20
 
 
@@ -337,7 +336,7 @@ def test_an_interrupt_stops_the_work_within_a_second():
 
 
 def test_an_error_of_the_progress_call_stops_the_work(pa):
-    def fail(rows):
+    def fail():
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):

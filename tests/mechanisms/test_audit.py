@@ -238,6 +238,18 @@ MUTANTS = {
     "the Laplace threshold forgets linf": lambda: with_property(
         WIDE, threshold=_core.Threshold(WIDE.noise, WIDE.threshold.value - 2)
     ),
+    "continuous noise's smaller rho is charged for discrete noise": lambda: claiming(
+        LAPLACE, rho=math.exp(-1.0), dp=None
+    ),
+    "rho is four fifths of what it costs": lambda: claiming(GAUSS, rho=0.8 * GAUSS.guarantee.rho),
+    "a threshold is made for three of fifty items": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=1e-3, l0=50),
+        threshold=_core.Threshold.for_chance(LAPLACE.noise, 1, rogers2023.novel_chance(1e-3, 3)),
+    ),
+    "a tiny delta is twenty times too small": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=1e-14, l0=1),
+        threshold=_core.Threshold.for_chance(LAPLACE.noise, 1, 2e-13),
+    ),
     "delta is spent per item, not per query": lambda: with_property(
         LAPLACE3, threshold=_core.Threshold.for_chance(LAPLACE3.noise, 1, 1e-3)
     ),
@@ -369,6 +381,20 @@ def test_a_mutant_is_caught(name):
 
 
 # --- the laws themselves ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("tight", [False, True])
+def test_tight_charges_cover_discrete_noise(scale, tight):
+    for mechanism in (
+        LaplaceThreshold(scale=scale, delta=1e-3, l0=2, tight=tight),
+        LaplaceTopK(scale=scale, delta=1e-3, l0=2, k_bar=1, tight=tight),
+    ):
+        x = np.arange(-4000, 4001)
+        p = np.exp(-np.abs(x) / scale)
+        q = np.exp(-np.abs(x - 1) / scale)
+        divergence = np.sum(p / p.sum() * (np.abs(x - 1) - np.abs(x)) / scale) + math.log(q.sum() / p.sum())
+        assert mechanism.guarantee.rho >= 2 * divergence * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("case", [(kind, 1) for kind in SETS], ids=names)

@@ -60,7 +60,10 @@ def test_the_closed_form_the_recurrence_and_the_table_agree(epsilon, delta):
     assert len(closed) in (len(table), len(table) + 1)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [row[:2] for row in CROSSOVERS])
+LARGE = [(100.0, 1e-6), (50.0, 1e-3), (22.49, 4.96e-11), (14.82, 1.02e-14), (6.42, 1.52e-18), (1.96, 4.2e-18)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [*(row[:2] for row in CROSSOVERS), *LARGE])
 def test_the_table_keeps_the_definition_to_the_last_bit(epsilon, delta):
     import mpmath
 

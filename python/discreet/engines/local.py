@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["count", "query", "write_parquet"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
-Progress = Callable[[int], None]
+Progress = Callable[[], None]
 
 
 def count(
@@ -57,10 +57,12 @@ def count(
             relation = scan(data, [user, item])
             return _core.count_distinct(relation, user, item, l0=l0, only=only, progress=progress)
         return _count_frame(data, user, item, progress, l0, only)
+    except (MemoryError, ParameterError, SchemaError, ImportError):
+        raise
     except Exception as error:
-        # What a library says of its own data is never passed on: it may quote cells.
-        foreign = _library(error) in ("duckdb", "polars", "pyarrow", "pandas")
-        if foreign or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
+        # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
+        ours = isinstance(error, DiscreetError)
+        if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = files.shown(data) if isinstance(data, str | os.PathLike) else f"the {_library(data)} table"
             raise InputError(f"cannot read {shown}; check it and its source") from None
         raise

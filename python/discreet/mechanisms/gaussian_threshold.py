@@ -40,7 +40,7 @@ class GaussianThreshold(ThresholdMechanism):
     def __post_init__(self) -> None:
         check_threshold_parameters(self, "sigma")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 1000))
+            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
@@ -57,10 +57,14 @@ class GaussianThreshold(ThresholdMechanism):
         l0, linf = require_bounds(l0, linf)
         rho, own = resolve_rho(None, epsilon, delta)
         converted = cls.from_rho(rho=rho, delta=own, l0=l0, linf=linf)
-        exact = [
-            cls._exact(epsilon, delta, share, rogers2023.gaussian_sigma(rho, l0, linf), l0=l0, linf=linf)
-            for share in _SHARES
-        ]
+        exact = (
+            []
+            if epsilon > _EXACT_EPSILON
+            else [
+                cls._exact(epsilon, delta, share, rogers2023.gaussian_sigma(rho, l0, linf), l0=l0, linf=linf)
+                for share in _SHARES
+            ]
+        )
         return min([converted, *filter(None, exact)], key=lambda mechanism: mechanism.threshold.value)
 
     @classmethod
@@ -114,5 +118,6 @@ class GaussianThreshold(ThresholdMechanism):
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))
 
 
+_EXACT_EPSILON = 100.0
 _SHARES = (0.1, 0.3, 0.5, 0.7)
 """Shares of delta for the threshold that are tried."""

@@ -45,7 +45,7 @@ class OptimalSelection(Mechanism):
 
     def __post_init__(self) -> None:
         checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 0, 100),
+            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
             "delta": require_delta(self.delta),
             "l0": require_whole("l0", self.l0, 1, 2**20),
             "pre_threshold": require_whole("pre_threshold", self.pre_threshold, 1, 2**20),

@@ -93,6 +93,8 @@ class Plume:
         """
         if isinstance(data, Histogram):
             raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
+        if type(data).__name__ == "RecordBatchReader":
+            raise ParameterError("Plume reads a table twice, and a reader gives its rows once: read it all first")
         rng = _core.Rng() if rng is None else rng
         found = self.selection.release(Histogram.from_table(data, user=user, item=item, l0=self.m), rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)

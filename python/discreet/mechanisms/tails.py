@@ -14,6 +14,8 @@ __all__ = ["gaussian_difference_tail", "gaussian_hockey_stick", "gaussian_sum_ta
 _ROUNDING = 1e-12
 """More than the tail of a scale that is off by a part in 2^52 can differ, down to 1e-300."""
 _EXACT_SIGMA = 4.0
+_FAR = 2**60
+_LEAST = 1e-300
 
 
 def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, float]]:
@@ -22,8 +24,9 @@ def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, 
     factor = lattice_distortion(sigma, terms) * (1 + _ROUNDING)
 
     def bounds(m: int) -> tuple[float, float]:
-        tail = law.tail(m)
-        return tail / factor, min(1.0, tail * factor)
+        tail = law.tail(max(-_FAR, min(m, _FAR)))
+        # The least number that a tail is given as is an upper bound alone.
+        return (tail / factor if tail > _LEAST else 0.0), min(1.0, tail * factor)
 
     return bounds
 

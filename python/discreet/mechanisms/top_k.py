@@ -36,7 +36,7 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
     """
     if histogram._limit is not None and histogram._limit <= k_bar:
         raise SensitivityError(
-            f"this histogram keeps {histogram._limit} counts, and this mechanism must see k_bar + 1 = {k_bar + 1}: "
+            f"this histogram keeps too few counts: this mechanism must see k_bar + 1 = {k_bar + 1}; "
             "make it with a larger k_bar, or give the mechanism a smaller one"
         )
     counts = histogram._counts
@@ -77,6 +77,8 @@ class NoisyTopK(NoisyCounts):
     def _check(self, scale: str) -> None:
         check_threshold_parameters(self, scale)
         object.__setattr__(self, "k_bar", require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT))
+        if self.delta / self.differing <= 1e-290:
+            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         counts, bottom = largest(histogram, self.k_bar)

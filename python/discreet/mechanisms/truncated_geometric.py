@@ -9,6 +9,7 @@ from typing import Self
 
 from discreet import _core
 from discreet.conversion import pure_rho, round_down, round_up
+from discreet.errors import ParameterError
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import ThresholdMechanism, laplace_deviation, require_delta
 from discreet.privacy import Guarantee, require_number, require_whole
@@ -33,12 +34,14 @@ class TruncatedGeometric(ThresholdMechanism):
 
     def __post_init__(self) -> None:
         checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 0, 100),
+            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
             "delta": require_delta(self.delta),
             "l0": require_whole("l0", self.l0, 1, 2**20),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.each[0] < 1e-12 or self.each[1] < 1e-290:
+            raise ParameterError("epsilon/l0 or delta/l0 is too small; use a GaussianThreshold")
         _ = self.noise
 
     @property

@@ -77,7 +77,7 @@ def chance_table(epsilon: float, delta: float) -> NDArray[np.uint64]:
         chance = chances[-1] * unit
         rest = one - chance - share
         following = min((growth * chance >> places) + share, one - (-(-decay * rest >> places)) if rest > 0 else one)
-        if following >= one - unit:
+        if following >= one:
             return np.array(chances, np.uint64)
         chances.append(following // unit)
 

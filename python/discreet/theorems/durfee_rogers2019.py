@@ -39,11 +39,11 @@ def laplace_top_k_threshold(scale: float, delta: float, differing: int, linf: in
 def discrete_laplace_difference_tail(scale: float, m: int) -> float:
     """P[X - Y >= m] for two discrete Laplace variables of this scale and m >= 1, rounded up.
 
-    ((1 - a)/(1 + a))^2 a^m ((m + g)/(1 - a) + a/(1 - a)^2) with a = e^(-1/scale), g = (1 + a^2)/(1 - a^2).
+    a^m ((m + g)(1 - a) + a)/(1 + a)^2, 1e-300 where it is smaller, with a = e^(-1/scale), g = (1 + a^2)/(1 - a^2).
     """
     gamma = 1 / scale
     a, rest = math.exp(-gamma), -math.expm1(-gamma)
     g = (1 + a * a) / -math.expm1(-2 * gamma)
-    tail = (rest / (1 + a)) ** 2 * math.exp(-m * gamma) * ((m + g) / rest + a / rest**2)
+    tail = math.exp(-m * gamma) * ((m + g) * rest + a) / (1 + a) ** 2
     # The exponent loses as many parts in 2^53 as it is large.
-    return round_up(tail, 64 + 4 * math.ceil(m * gamma))
+    return max(round_up(tail, 64 + 4 * math.ceil(m * gamma)), 1e-300)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from discreet.conversion import bounded_range_rho, laplace_rho, round_down, round_up
+from discreet.conversion import bounded_range_rho, pure_rho, round_down, round_up
 
 __all__ = [
     "conditioned_rho",
@@ -49,8 +49,11 @@ def gaussian_threshold(sigma: float, p: float, linf: int = 1) -> float:
 
 
 def laplace_threshold_rho(epsilon: float, l0: int, *, tight: bool = False) -> float:
-    """l0 epsilon^2/2 for noise of scale linf/epsilon on every count (Theorem 7)."""
-    return round_up(l0 * laplace_rho(epsilon, tight=tight), 1)
+    """l0 epsilon^2/2 for discrete Laplace noise of scale linf/epsilon on every count (Theorem 7).
+
+    With `tight` l0 epsilon tanh(epsilon/2): discrete noise does not have the smaller rho of continuous noise.
+    """
+    return round_up(l0 * pure_rho(epsilon, tight=tight), 1)
 
 
 def laplace_threshold_scale(rho: float, l0: int, linf: int) -> float:

@@ -110,7 +110,7 @@ def most_calls(delta: float, delta_star: float) -> int:
     1 - (1 - delta*)^n of the composition is below n delta* by more than that, or n is one; where that
     does not settle it, one call fewer is made.
     """
-    calls = math.floor(Fraction(repr(delta)) / Fraction(repr(delta_star)))
+    calls = min(math.floor(Fraction(repr(delta)) / Fraction(repr(delta_star))), 2**62)
     while calls > 0 and call_delta(calls, delta_star) > delta:
         calls -= 1
     return calls

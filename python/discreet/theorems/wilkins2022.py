@@ -26,8 +26,11 @@ def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: C
     for shared in range(1, l0 + 1):
         lost = _any(seen, l0 - shared)
         slack = -math.log1p(-lost)
-        gained = lost + (1 - lost) * hockey_stick(max(0.0, epsilon + slack * (1 - 1e-12)), shared)
-        worst = max(worst, gained, hockey_stick(max(0.0, epsilon - slack * (1 + 1e-12)), shared))
+        gained = lost + (1 - lost) * hockey_stick(epsilon + slack * (1 - 1e-12), shared)
+        at = epsilon - slack * (1 + 1e-12)
+        # Below zero by exchanging the two laws, whose divergences are the same.
+        other = hockey_stick(at, shared) if at >= 0 else 1 - math.exp(at) * (1 - hockey_stick(-at, shared))
+        worst = max(worst, gained, other)
     return min(1.0, round_up(worst, 64))
 
 
