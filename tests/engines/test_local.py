@@ -74,9 +74,9 @@ def test_words_that_look_like_nothing_are_words(tmp_path):
         ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
         ("user,item\r1,a\r2,a\r", {"a": 2}),
         ("user,item\n1,a\n2\n3,a\n", {"a": 2}),
-        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 2}),
+        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 3}),
         ('user,item\n1,"a\nb"\n', {"a\nb": 1}),
-        ('user,item\n1,a\n2,"b\n', {"a": 1}),
+        ('user,item\n1,a\n2,"b\n', {"a": 1, "b": 1}),
         (b"user,item\n1,a\n2,\xff\xfe\n3,a\n", {"a": 2}),
         (b"user,item\n1,a\x00b\n", {"a\x00b": 1}),
         ("user,item\n1,e\u0301\n1,\u00e9\n1,a\u200b\n1,a\n", {"e\u0301": 1, "\u00e9": 1, "a\u200b": 1, "a": 1}),
@@ -265,3 +265,15 @@ def test_the_verb_counts_a_file(parquet):
         dp.count(parquet, user="user", item="item", delta=1e-6)
     with pytest.raises(TypeError):
         dp.count(parquet, user="user", item="item", rho=1.0, delta=1e-6, seed=1)
+
+
+@pytest.mark.parametrize(
+    "odd", [b'5000,"x"y\n', b"5000,x\ry\n", b"5000,x\r\n", b'5000,x"y\n', b"5000\n", b"5000,\xff\n"]
+)
+def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
+    path = tmp_path / "log.csv"
+    rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
+    path.write_bytes(b"".join(rows))
+    labels, counts = local.count(path, user="user", item="item")
+    found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+    assert (found["a"], found["b"]) == (1000, 1000)

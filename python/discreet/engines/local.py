@@ -137,7 +137,7 @@ def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
         return connection.sql(
             f"SELECT {wanted} FROM read_csv($1, columns = {{{types}}}, delim = {_literal(source.delimiter)}, "
             "header = true, auto_detect = false, quote = '\"', escape = '\"', nullstr = '', "
-            "allow_quoted_nulls = false, ignore_errors = true, null_padding = false)",
+            "allow_quoted_nulls = false, ignore_errors = true, null_padding = false, strict_mode = false)",
             params=[source.paths],
         )
     except duckdb.Error:
