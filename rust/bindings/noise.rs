@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::rng::PyRng;
+use super::rng::{PyRng, given_or_fresh};
 use crate::error::Result;
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
 use crate::real_gumbel::RealGumbel;
-use crate::rng::SecureRng;
 use crate::threshold::Threshold;
 
 /// Row numbers and noisy counts.
@@ -124,14 +123,8 @@ impl PyThreshold {
         counts: PyReadonlyArray1<'py, i64>,
         rng: Option<&mut PyRng>,
     ) -> Result<Rows<'py>> {
-        let mut fresh;
-        let stream = match rng {
-            Some(rng) => rng.stream()?,
-            None => {
-                fresh = SecureRng::from_os()?;
-                &mut fresh
-            }
-        };
+        let mut fresh = None;
+        let stream = given_or_fresh(rng, &mut fresh)?;
         let counts = counts.as_array();
         let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
         let (rows, noisy) = py.detach(|| self.threshold.release(&counts, stream));
@@ -155,14 +148,8 @@ pub fn partition_selection<'py>(
 ) -> Result<Bound<'py, PyArray1<i64>>> {
     let (counts, chances) = (counts.as_array(), chances.as_array().to_vec());
     let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
-    let mut fresh;
-    let stream = match rng {
-        Some(rng) => rng.stream()?,
-        None => {
-            fresh = SecureRng::from_os()?;
-            &mut fresh
-        }
-    };
+    let mut fresh = None;
+    let stream = given_or_fresh(rng, &mut fresh)?;
     let rows =
         py.detach(|| crate::partition_selection::partition_selection(&counts, &chances, stream));
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))

@@ -3,10 +3,9 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::rng::PyRng;
+use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
 use crate::price_list::{Level, Purse, Sale, price_list};
-use crate::rng::SecureRng;
 
 type Line = (f64, f64, f64, u128, u128);
 type Rows<'py> = (
@@ -30,7 +29,7 @@ fn release<'py>(
     budget: u128,
     calls: u64,
     k_bar: usize,
-    rng: Option<PyRefMut<'py, PyRng>>,
+    rng: Option<&mut PyRng>,
 ) -> Result<Rows<'py>> {
     let counts = counts.as_array().to_vec();
     let levels: Vec<Level> = levels.into_iter().map(level).collect();
@@ -38,16 +37,9 @@ fn release<'py>(
         return Err(Error::Parameter("a price is too large"));
     }
     let purse = Purse { budget, calls, k_bar };
-    let sale: Sale = match rng {
-        Some(mut rng) => {
-            let stream = rng.stream()?;
-            py.detach(|| price_list(&counts, limit, &levels, purse, stream))?
-        }
-        None => {
-            let mut stream = SecureRng::from_os()?;
-            py.detach(|| price_list(&counts, limit, &levels, purse, &mut stream))?
-        }
-    };
+    let mut fresh = None;
+    let stream = given_or_fresh(rng, &mut fresh)?;
+    let sale: Sale = py.detach(|| price_list(&counts, limit, &levels, purse, stream))?;
     let column = |value: fn(&crate::price_list::Row) -> i64| {
         sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
     };

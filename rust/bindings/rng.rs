@@ -66,6 +66,17 @@ impl PyRng {
     }
 }
 
+/// The stream that Python gave, or a fresh one kept in `fresh`.
+pub fn given_or_fresh<'a>(
+    rng: Option<&'a mut PyRng>,
+    fresh: &'a mut Option<SecureRng>,
+) -> Result<&'a mut SecureRng> {
+    match rng {
+        Some(rng) => rng.stream(),
+        None => Ok(fresh.insert(SecureRng::from_os()?)),
+    }
+}
+
 /// So many zeros, where there is memory for them.
 fn zeros<T: Clone + Default>(size: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Self
 
 from discreet import _core
+from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_hockey_stick
 from discreet.mechanisms.thresholds import ThresholdMechanism, check_threshold_parameters, require_bounds, require_rho
 from discreet.privacy import Guarantee, require_number, resolve_rho
@@ -20,7 +21,7 @@ _EXACT_L0 = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianThreshold(ThresholdMechanism):
+class GaussianThreshold(GaussianNoise, ThresholdMechanism):
     """All items whose count and discrete Gaussian noise exceed a threshold, with these noisy counts.
 
     Rogers (2023), Algorithm 1 and Theorem 7, with integer noise and the least integer threshold that one
@@ -101,16 +102,6 @@ class GaussianThreshold(ThresholdMechanism):
                 epsilon, seen, self.l0, lambda at, shared: divergences[shared](at)
             )
         return min(1.0, self.delta + divergences[self.l0](epsilon))
-
-    @cached_property
-    def noise(self) -> _core.Noise:
-        """Discrete Gaussian noise."""
-        return _core.Noise.discrete_gaussian(self.sigma)
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise: sigma, or a hair less."""
-        return self.sigma
 
     @cached_property
     def threshold(self) -> _core.Threshold:

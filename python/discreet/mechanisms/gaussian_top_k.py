@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from discreet import _core
+from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
@@ -18,7 +18,7 @@ __all__ = ["GaussianTopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianTopK(NoisyTopK):
+class GaussianTopK(GaussianNoise, NoisyTopK):
     """Of the k_bar largest counts those that, with discrete Gaussian noise, exceed the noisy next one by a margin.
 
     Rogers (2023), Algorithm 2 and Theorem 8, with integer noise: delta-approximate
@@ -57,16 +57,6 @@ class GaussianTopK(NoisyTopK):
         """Theorem 8 of Rogers (2023) with the conditioning of noise on a lattice."""
         rho = rogers2023.gaussian_rho(self.sigma, min(self.l0, self.k_bar + 1), self.linf)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta)
-
-    @cached_property
-    def noise(self) -> _core.Noise:
-        """Discrete Gaussian noise."""
-        return _core.Noise.discrete_gaussian(self.sigma)
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise: sigma, or a hair less."""
-        return self.sigma
 
     @cached_property
     def difference_tail(self) -> Callable[[int], float]:

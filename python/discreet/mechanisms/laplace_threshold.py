@@ -8,10 +8,10 @@ from typing import Self
 
 from discreet import _core
 from discreet.conversion import round_up
+from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import (
     ThresholdMechanism,
     check_threshold_parameters,
-    laplace_deviation,
     require_bounds,
     require_rho,
 )
@@ -22,7 +22,7 @@ __all__ = ["LaplaceThreshold"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceThreshold(ThresholdMechanism):
+class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
     """All items whose count and discrete Laplace noise exceed a threshold, with these noisy counts.
 
     Rogers (2023), Algorithm 1 and Theorem 7, after Korolova et al. (2009), with integer noise and the
@@ -65,25 +65,10 @@ class LaplaceThreshold(ThresholdMechanism):
         return min(shared, converted, key=lambda mechanism: mechanism.threshold.value)
 
     @property
-    def epsilon(self) -> float:
-        """linf/scale: the pure promise for each count."""
-        return round_up(self.linf / self.scale)
-
-    @property
     def guarantee(self) -> Guarantee:
         """delta-approximate (l0 epsilon^2/2)-zCDP and (l0 epsilon, delta)-DP (Rogers 2023, Theorem 7)."""
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.l0, tight=self.tight)
         return Guarantee(rho, self.delta, dp=(round_up(self.l0 * self.epsilon), self.delta))
-
-    @cached_property
-    def noise(self) -> _core.Noise:
-        """Discrete Laplace noise."""
-        return _core.Noise.discrete_laplace(self.scale)
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise, near sqrt(2) scale."""
-        return laplace_deviation(self.scale)
 
     @cached_property
     def threshold(self) -> _core.Threshold:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from discreet import _core
 from discreet.conversion import round_up
 from discreet.errors import ParameterError
-from discreet.mechanisms.thresholds import laplace_deviation, require_bounds, require_delta, require_rho
+from discreet.mechanisms.noises import LaplaceNoise
+from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
 from discreet.privacy import Guarantee, require_number, resolve_rho
 from discreet.theorems import durfee_rogers2019, rogers2023
@@ -19,7 +19,7 @@ __all__ = ["LaplaceTopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceTopK(NoisyTopK):
+class LaplaceTopK(LaplaceNoise, NoisyTopK):
     """Of the k_bar largest counts those that, with discrete Laplace noise, exceed the noisy next one by a margin.
 
     Durfee and Rogers (2019), Algorithm 1, with integer noise and a margin that covers both noises. With
@@ -67,26 +67,11 @@ class LaplaceTopK(NoisyTopK):
         return min(shared, converted, key=lambda mechanism: mechanism.margin)
 
     @property
-    def epsilon(self) -> float:
-        """linf/scale: the pure promise for each count."""
-        return round_up(self.linf / self.scale)
-
-    @property
     def guarantee(self) -> Guarantee:
         """(l0 epsilon, delta)-DP, and Theorem 8 of Rogers (2023) with the conditioning of noise on a lattice."""
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.l0, tight=self.tight)
         pair = (round_up(self.l0 * self.epsilon), self.delta)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, dp=pair)
-
-    @cached_property
-    def noise(self) -> _core.Noise:
-        """Discrete Laplace noise."""
-        return _core.Noise.discrete_laplace(self.scale)
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise, near sqrt(2) scale."""
-        return laplace_deviation(self.scale)
 
     @cached_property
     def difference_tail(self) -> Callable[[int], float]:

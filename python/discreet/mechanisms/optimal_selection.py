@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import pure_rho, round_down, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.thresholds import require_complete, require_delta
-from discreet.privacy import Guarantee, Sensitivity, require_number, require_whole
+from discreet.privacy import Sensitivity, require_number, require_whole
 from discreet.theorems import desfontaines2020
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _TABLE_LIMIT = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimalSelection(Mechanism):
+class OptimalSelection(EpsilonPerItem, Mechanism):
     """As many of the items as (epsilon, delta)-DP allows to name, without counts.
 
     Desfontaines et al. (2020), Theorems 1 and 3: an item of n users is released with the largest chance
@@ -57,34 +57,10 @@ class OptimalSelection(Mechanism):
         if self.crossovers[1] > _TABLE_LIMIT:
             raise ParameterError("epsilon/l0 is too small for this mechanism; use a threshold mechanism")
 
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho l0)."""
-        rho = require_number("rho", rho, 0, 5000)
-        return cls(epsilon=round_down((2 * rho * require_whole("l0", l0, 1)) ** 0.5, 8), delta=delta, l0=l0)
-
-    @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP."""
-        return cls(epsilon=epsilon, delta=delta, l0=l0)
-
-    @property
-    def each(self) -> tuple[float, float]:
-        """The epsilon and delta of one item."""
-        if self.l0 == 1:
-            return self.epsilon, self.delta
-        return round_down(self.epsilon / self.l0, 1), round_down(self.delta / self.l0, 1)
-
     @property
     def protects(self) -> Sensitivity:
         """At most l0 items per user, each count moved by one."""
         return Sensitivity(l0=self.l0, linf=1)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """(epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0 (Theorem 1)."""
-        rho = round_up(self.l0 * pure_rho(self.each[0]), 1)
-        return Guarantee(rho, self.delta, dp=(self.epsilon, self.delta))
 
     @property
     def crossovers(self) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ __all__ = [
     "NoisyCounts",
     "ThresholdMechanism",
     "check_threshold_parameters",
-    "laplace_deviation",
     "require_bounds",
     "require_complete",
     "require_delta",
@@ -118,11 +116,6 @@ def require_delta(delta: object) -> float:
 def require_rho(rho: float) -> float:
     """A rho that noise of a legal scale can meet."""
     return require_number("rho", rho, 0, RHO_LIMIT)
-
-
-def laplace_deviation(scale: float) -> float:
-    """The standard deviation of discrete Laplace noise: 1 / (sqrt(2) sinh(1/(2 scale)))."""
-    return 1 / (math.sqrt(2) * math.sinh(min(1 / (2 * scale), 700.0)))
 
 
 def _same(deviation: float, rows: int) -> NDArray[np.float64]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 from discreet import _core
-from discreet.conversion import pure_rho, round_down, round_up
+from discreet.conversion import round_up
 from discreet.errors import ParameterError
+from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
 from discreet.mechanisms.tails import least
-from discreet.mechanisms.thresholds import ThresholdMechanism, laplace_deviation, require_delta
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.mechanisms.thresholds import ThresholdMechanism, require_delta
+from discreet.privacy import require_number, require_whole
 from discreet.theorems import desfontaines2020
 
 __all__ = ["TruncatedGeometric"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedGeometric(ThresholdMechanism):
+class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     """All items whose count and truncated geometric noise exceed the noise's bound, with these noisy counts.
 
     Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6: (epsilon, delta)-DP per user, added or
@@ -48,30 +47,6 @@ class TruncatedGeometric(ThresholdMechanism):
     def linf(self) -> int:  # type: ignore[override]
         """One: a user counts once for each item."""
         return 1
-
-    @classmethod
-    def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho l0)."""
-        rho = require_number("rho", rho, 0, 5000)
-        return cls(epsilon=round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8), delta=delta, l0=l0)
-
-    @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP."""
-        return cls(epsilon=epsilon, delta=delta, l0=l0)
-
-    @property
-    def each(self) -> tuple[float, float]:
-        """The epsilon and delta of one item."""
-        if self.l0 == 1:
-            return self.epsilon, self.delta
-        return round_down(self.epsilon / self.l0, 1), round_down(self.delta / self.l0, 1)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """(epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0 (Theorem 4)."""
-        rho = round_up(self.l0 * pure_rho(self.each[0]), 1)
-        return Guarantee(rho, self.delta, dp=(self.epsilon, self.delta))
 
     @property
     def scale(self) -> float:
