@@ -48,7 +48,7 @@ def guarantee_lines(release: Release) -> list[str]:
     """The guarantee, what was spent of it, and what a reader should know."""
     spent = release.spent
     lines = [f"{len(release):,} items released. Guarantee: {release.promise}."]
-    if spent != release.guarantee:
+    if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
         lines.append(
             f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
             f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections."
