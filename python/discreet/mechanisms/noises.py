@@ -63,19 +63,17 @@ class EpsilonPerItem:
     delta: float
     l0: int
 
-    def __init__(self, *, epsilon: float, delta: float, l0: int) -> None:
-        raise NotImplementedError
-
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho l0)."""
         rho = require_number("rho", rho, 0, 5000)
-        return cls(epsilon=round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8), delta=delta, l0=l0)
+        epsilon = round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8)
+        return cls.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP."""
-        return cls(epsilon=epsilon, delta=delta, l0=l0)
+        return cls(epsilon=epsilon, delta=delta, l0=l0)  # type: ignore[call-arg]  # a dataclass makes it
 
     @property
     def each(self) -> tuple[float, float]:
