@@ -17,12 +17,16 @@ from discreet import (
     ParameterError,
     PermuteAndFlip,
     PrivateCountRelease,
+    Sensitivity,
     TruncatedGeometric,
     _core,
 )
 from discreet import audit as auditing
-from discreet.audit import audit, examine, hockey_stick
+from discreet.audit import audit, examine
+from discreet.audit.findings import hockey_stick
 from discreet.laws import joint_law
+from discreet.laws.ranked import flips, plackett_luce, ranked
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2023
 
@@ -147,6 +151,28 @@ SETS = {
             (1.0, 1e-6, 4, 3, 1),
         ]
     ],
+    PrivateCountRelease: [
+        {
+            "rho": rho,
+            "delta": calls * delta_star,
+            "epsilon_star": epsilon_star,
+            "delta_star": delta_star,
+            "k_bar": k_bar,
+            "spend": spend,
+        }
+        for rho, calls, epsilon_star, delta_star, k_bar, spend in [
+            (0.3, 1, 1.0, 0.1, 1, False),
+            (0.3, 2, 0.9, 1e-2, 2, False),
+            (0.5, 1, 0.5, 1e-3, 3, False),
+            (0.7, 2, 1.0, 0.05, 1, False),
+            (1.0, 2, 0.7, 1e-4, 2, False),
+            (2.0, 2, 2.0, 1e-2, 3, False),
+            (0.11, 2, 0.4, 0.2, 2, False),
+            (1.0, 3, 1.0, 1e-3, 1, False),
+            (8.0, 2, 1.5, 1e-2, 2, True),
+            (0.3, 1, 1.0, 1e-6, 4, False),
+        ]
+    ],
 }
 CASES = [(kind, number) for kind, sets in SETS.items() for number in range(len(sets))]
 
@@ -215,6 +241,12 @@ def margin(mechanism, value):
     return with_property(mechanism, margin=value)
 
 
+def with_levels(**changes):
+    """Private Count Release with another price list."""
+    levels = [level._replace(**{name: change(level) for name, change in changes.items()}) for level in PRICED.levels]
+    return with_property(PRICED, levels=levels)
+
+
 LAPLACE = LaplaceThreshold(scale=1.0, delta=1e-3, l0=1)
 LAPLACE3 = LaplaceThreshold(scale=1.0, delta=1e-3, l0=3)
 WIDE = LaplaceThreshold(scale=2.0, delta=1e-3, l0=1, linf=3)
@@ -226,6 +258,7 @@ OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-3)
 LTOP = LaplaceTopK(scale=1.0, delta=1e-2, l0=1, k_bar=1)
 GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
 GUMBEL = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
+PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
 FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
 
 MUTANTS = {
@@ -363,6 +396,15 @@ MUTANTS = {
         PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
     ),
     "permute-and-flip's stop element is half as far": lambda: with_property(FLIP, offset=FLIP.offset - 0.7),
+    "the stop element of a call is one too low": lambda: with_levels(offset=lambda level: level.offset - level.gamma),
+    "the stop element of a call is put in for half of k_bar": lambda: with_levels(
+        offset=lambda level: level.offset - math.log(2)
+    ),
+    "a call that selects nothing costs no delta": lambda: claiming(PRICED, delta=0.05),
+    "a count's noise is a quarter of what is paid": lambda: with_levels(sigma=lambda level: level.sigma / 4),
+    "counts are not paid for": lambda: claiming(
+        PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, spend=True), rho=1.5**2 / 4
+    ),
     "permute-and-flip covers one item of k_bar": lambda: with_property(
         FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)
     ),
@@ -428,10 +470,8 @@ GUMBEL_LAWS = [
 
 @pytest.mark.parametrize(("counts", "k", "linf", "law"), GUMBEL_LAWS)
 def test_gumbel_laws_are_those_of_theorem_9(counts, k, linf, law):
-    from discreet.laws import _plackett_luce
-
     mechanism = GumbelTopK(k=k, scale=float(linf), delta=0.1, k_bar=2, linf=linf)
-    found = _plackett_luce(mechanism, counts)
+    found = plackett_luce(mechanism, counts)
     for outcome, chance in law.items():
         assert found[outcome] == pytest.approx(chance, rel=1e-12)
 
@@ -444,9 +484,7 @@ def test_gumbel_laws_are_those_of_theorem_9(counts, k, linf, law):
     ],
 )
 def test_selections_follow_their_laws(mechanism, counts):
-    from discreet.laws import _flips, _plackett_luce, ranked
-
-    law = (_flips if isinstance(mechanism, PermuteAndFlip) else _plackett_luce)(mechanism, counts)
+    law = (flips if isinstance(mechanism, PermuteAndFlip) else plackett_luce)(mechanism, counts)
     _, histogram = ranked(counts)
     draws, seen, rng = 60_000, dict.fromkeys(law, 0), seeded_rng(5)
     for _ in range(draws):
@@ -466,7 +504,19 @@ def test_thresholds_are_passed_as_often_as_their_laws_say():
 
 
 def test_what_has_no_closed_form_is_refused():
-    with pytest.raises(ParameterError, match="PrivateCountRelease"):
+    class NewMechanism(Mechanism):
+        protects = Sensitivity(l0=1, linf=1)
+        guarantee = Guarantee(1.0, 1e-3)
+
+        def release_chance(self, users):
+            return 1.0
+
+        def _run(self, histogram, rng):
+            raise NotImplementedError
+
+    with pytest.raises(ParameterError, match="NewMechanism"):
+        audit(NewMechanism())
+    with pytest.raises(ParameterError, match="too many"):
         audit(PrivateCountRelease(rho=1.0, delta=1e-6))
 
 

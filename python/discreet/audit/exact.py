@@ -1,0 +1,105 @@
+"""Promises held against exact laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from discreet.audit.findings import SLACK, Audit, Divergence, Finding, hockey_stick, promises, renyi
+from discreet.audit.neighbours import neighbours, ranks
+from discreet.laws import joint_law
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.noises import EpsilonPerItem
+from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.thresholds import ThresholdMechanism
+from discreet.privacy import require_whole
+
+__all__ = ["all_novel", "audit", "examine"]
+
+_ORDERS = (1.5, 2.0, 4.0, 16.0)
+
+
+def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
+    """Examines so many neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds.
+
+    Raises ParameterError for a mechanism whose exact law is not known, or has more outcomes than can be
+    enumerated, and for fewer pairs than one.
+    """
+    pairs = require_whole("pairs", pairs, 1)
+    own = mechanism.guarantee.dp is not None
+    tightest: Finding | None = None
+    quoted: Finding | None = None
+    violations = []
+    novel = all_novel(mechanism)
+    if novel is not None and novel.delta > novel.allowed * (1 + 1e-9):
+        violations.append(novel)
+    for first, second in neighbours(mechanism, pairs, seed):
+        findings = list(_findings(mechanism, first, second))
+        worst = max(findings, key=lambda finding: finding.ratio)
+        if worst.violates:
+            violations.append(worst)
+        tightest = max(tightest or worst, worst, key=lambda finding: finding.ratio)
+        if own:
+            quoted = max(quoted or findings[0], findings[0], key=lambda finding: finding.ratio)
+    assert tightest is not None
+    violations.sort(key=lambda finding: -finding.ratio)
+    return Audit(
+        mechanism=repr(mechanism),
+        guarantee=mechanism.guarantee,
+        pairs=pairs,
+        violations=tuple(violations),
+        tightest=tightest,
+        quoted=quoted,
+    )
+
+
+def examine(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
+    """The largest share of a promise that one pair uses, over both directions, several epsilons and orders."""
+    return max(_findings(mechanism, first, second), key=lambda finding: finding.ratio)
+
+
+def _findings(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> list[Finding]:
+    """One finding for each promise, and each order of the Renyi divergence that violates rho."""
+    p, q = joint_law(mechanism, first, second)
+    pair = {"first": first, "second": second}
+    findings = [
+        Finding(
+            epsilon=epsilon,
+            delta=max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)),
+            allowed=allowed,
+            **pair,
+        )
+        for epsilon, allowed in promises(mechanism.guarantee)
+    ]
+    rho = mechanism.guarantee.rho
+    for order in _ORDERS if _without_delta(mechanism, first, second) else ():
+        divergence = renyi(p, q, order) / order
+        if divergence > rho * (1 + 1e-9) + SLACK:
+            findings.append(Divergence(epsilon=order, delta=divergence, allowed=rho, **pair))
+    return findings
+
+
+def _without_delta(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
+    """Whether rho must hold by itself: both histograms have the same items, and all of them are seen.
+
+    A mechanism that starts from an (epsilon, delta) for each item spends delta on known items too.
+    """
+    if isinstance(mechanism, EpsilonPerItem) or set(first) != set(second):
+        return False
+    return not ranks(mechanism) or len(first) <= mechanism.k_bar  # type: ignore[attr-defined]
+
+
+def all_novel(mechanism: Mechanism) -> Finding | None:
+    """The worst pair of a mechanism that decides item by item: a user alone, with l0 items that nobody else has.
+
+    Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most delta.
+    """
+    protected = mechanism.protects
+    if not isinstance(mechanism, ThresholdMechanism | OptimalSelection) or protected.l0 is None:
+        return None
+    chance = mechanism.release_chance(protected.linf)
+    seen = -math.expm1(protected.l0 * math.log1p(-min(chance, 1 - 1e-16)))
+    guarantee = mechanism.guarantee
+    allowed = guarantee.delta if guarantee.dp is None else min(guarantee.delta, guarantee.dp[1])
+    second = {"each of l0 items": protected.linf}
+    return Finding(epsilon=math.inf, delta=seen * (1 - 1e-9), allowed=allowed, first={}, second=second)

@@ -1,0 +1,51 @@
+"""Pairs of small histograms that differ by one user."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.tails import least
+
+__all__ = ["neighbours", "ranks"]
+
+_FAR = 2**36
+
+
+def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+    """So many pairs around the mechanism's thresholds; the user is in the second.
+
+    Of the first pair all items are new, as many as a mechanism that ranks can see.
+    """
+    chance = random.Random(seed)
+    protected = mechanism.protects
+    most = min(protected.l0 or 3, 3)
+    if deviation := getattr(mechanism, "deviation", None):
+        # As many as let a law have some hundred thousand outcomes at most.
+        most = min(most, max(1, int(math.log(300_000) / math.log(20 * deviation + 20))))
+    interesting = _interesting(mechanism)
+    for number in range(pairs):
+        size = most + chance.choice((0, 0, 1, 1, 2)) if ranks(mechanism) else most
+        labels = [f"{i}" for i in range(size)]
+        first = {label: chance.choice(interesting) if chance.random() < 0.7 else 0 for label in labels}
+        moved = chance.sample(labels, chance.randint(1, most))
+        steps = {label: chance.choice((1, protected.linf)) for label in moved}
+        if number == 0:
+            first = dict.fromkeys(labels, 0)
+            steps = dict.fromkeys(labels[: min(most, getattr(mechanism, "k_bar", most))], protected.linf)
+        second = {label: count + steps.get(label, 0) for label, count in first.items()}
+        yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
+
+
+def ranks(mechanism: Mechanism) -> bool:
+    """Whether unchanged items matter, as they do where ranks decide."""
+    return hasattr(mechanism, "k_bar")
+
+
+def _interesting(mechanism: Mechanism) -> list[int]:
+    """Counts at which something happens: small ones, and some around that of an even chance."""
+    centre = least(lambda users: users >= _FAR or mechanism.release_chance(users) >= 0.5)
+    near = (int(centre * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
+    return sorted({*range(1, 13), centre + 1, *(max(1, count) for count in near)})

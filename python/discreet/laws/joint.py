@@ -1,0 +1,72 @@
+"""The law of a mechanism under two histograms at once."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.laws import ranked
+from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.thresholds import ThresholdMechanism
+from discreet.mechanisms.top_k import NoisyTopK
+
+__all__ = ["joint_law"]
+
+
+@singledispatch
+def joint_law(mechanism: Mechanism, first: Counts, second: Counts) -> Pair:
+    """The chances of every outcome under two histograms, in one order: two arrays of equal length.
+
+    Items that have the same count in both and decide alone are left out. Raises ParameterError for a
+    mechanism whose law is not known in closed form, or has too many outcomes.
+    """
+    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known here")
+
+
+joint_law.register(NoisyTopK, ranked.noisy_top_k)
+joint_law.register(GumbelTopK, ranked.gumbel_top_k)
+joint_law.register(PermuteAndFlip, ranked.permute_and_flip)
+joint_law.register(PrivateCountRelease, ranked.private_count_release)
+
+
+@joint_law.register
+def _(mechanism: ThresholdMechanism, first: Counts, second: Counts) -> Pair:
+    parts = [_threshold_item(mechanism, first.get(label, 0), second.get(label, 0)) for label in _changed(first, second)]
+    return product([p for p, _ in parts]), product([q for _, q in parts])
+
+
+@joint_law.register
+def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
+    def coin(count: int) -> Chances:
+        chance = mechanism.release_chance(count) if count > 0 else 0.0
+        return np.array([1 - chance, chance])
+
+    labels = _changed(first, second)
+    return product([coin(first.get(label, 0)) for label in labels]), product(
+        [coin(second.get(label, 0)) for label in labels]
+    )
+
+
+def _changed(first: Counts, second: Counts) -> list[str]:
+    return [label for label in sorted({*first, *second}) if first.get(label, 0) != second.get(label, 0)]
+
+
+def _threshold_item(mechanism: ThresholdMechanism, first: int, second: int) -> Pair:
+    """The law of one item: unseen, or each of its noisy counts; a count of zero is never seen."""
+    noise = NoiseLaw(mechanism.noise)
+    value = mechanism.threshold.value
+    values = np.arange(value + 1, max(value, first, second) + noise.reach + 1)
+
+    def law(count: int) -> Chances:
+        if count == 0:
+            return np.concatenate([[1.0], np.zeros(len(values))])
+        return np.concatenate([[1 - mechanism.release_chance(count)], noise.of(values - count)])
+
+    return law(first), law(second)

@@ -1,0 +1,196 @@
+"""Laws of mechanisms whose items compete: top-k by noise, by selection, and Private Count Release."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _core
+from discreet.histogram import Histogram
+from discreet.laws.outcomes import Chances, Counts, Law, NoiseLaw, Pair, aligned, product, require_few
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.top_k import NoisyTopK, largest
+from discreet.reference.price_list import price_list
+from discreet.theorems import rogers2024
+
+__all__ = [
+    "flips",
+    "gumbel_top_k",
+    "noisy_top_k",
+    "permute_and_flip",
+    "plackett_luce",
+    "private_count_release",
+    "ranked",
+    "selections",
+]
+
+_COST = 1_000
+"""A run of the twin takes as long as so many outcomes."""
+
+
+def ranked(counts: Counts) -> tuple[list[str], Histogram]:
+    """The labels in the order of their ranks, and the histogram that a mechanism would read."""
+    present = {label: count for label, count in counts.items() if count > 0}
+    order = sorted(present, key=lambda label: (-present[label], label))
+    return order, Histogram.from_counts(order, [present[label] for label in order], l0=None, linf=1, complete=True)
+
+
+def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
+    """Noisy counts above a noisy threshold t: with the others unseen, the product of the counts' chances times
+    the sum over t below the least of them."""
+    noise = NoiseLaw(mechanism.noise)
+    views = []
+    for counts in (first, second):
+        labels, histogram = ranked(counts)
+        shown, bottom = largest(histogram, mechanism.k_bar)
+        views.append((dict(zip(labels, shown.tolist(), strict=False)), bottom))
+    seen = sorted({label for shown, _ in views for label in shown})
+    ends = [count for shown, bottom in views for count in (*shown.values(), bottom)]
+    grid = np.arange(min(ends) - noise.reach, max(ends) + mechanism.margin + noise.reach + 1)
+    require_few(float(len(grid)) ** len(seen))
+    places = np.arange(len(grid))
+
+    def law(shown: dict[str, int], bottom: int) -> Chances:
+        threshold = noise.of(grid - mechanism.margin - bottom)
+        unseen = {label: 1 - noise.at_least(grid - count + 1) for label, count in shown.items()}
+        parts = []
+        for size in range(len(seen) + 1):
+            for released in combinations(seen, size):
+                if not set(released) <= set(shown):
+                    parts.append(np.zeros(len(grid) ** size))
+                    continue
+                weight = threshold.copy()
+                for label in set(shown) - set(released):
+                    weight *= unseen[label]
+                # P[t < v] with the others unseen, for each v of the grid.
+                below = np.concatenate([[0.0], np.cumsum(weight)])
+                if size == 0:
+                    parts.append(below[-1:])
+                    continue
+                least = reduce(np.minimum, np.ix_(*[places] * size))
+                chances = np.ix_(*(noise.of(grid - shown[label]) for label in released))
+                parts.append(reduce(np.multiply, chances, below[least]).ravel())
+        return np.concatenate(parts)
+
+    return law(*views[0]), law(*views[1])
+
+
+def gumbel_top_k(mechanism: GumbelTopK, first: Counts, second: Counts) -> Pair:
+    """Lists of items, ended by None where the stop element came."""
+    return aligned(plackett_luce(mechanism, first), plackett_luce(mechanism, second))
+
+
+def permute_and_flip(mechanism: PermuteAndFlip, first: Counts, second: Counts) -> Pair:
+    """One item, or None."""
+    return aligned(flips(mechanism, first), flips(mechanism, second))
+
+
+def private_count_release(mechanism: PrivateCountRelease, first: Counts, second: Counts) -> Pair:
+    """What was selected at which level, in order, and the noisy counts of items whose counts differ."""
+    laws = selections(mechanism, first), selections(mechanism, second)
+    noises = [NoiseLaw(_core.Noise.discrete_gaussian(level.sigma)) for level in mechanism.levels]
+    parts: tuple[list[Chances], list[Chances]] = ([], [])
+    for outcome in {**laws[0], **laws[1]}:
+        moved = [(label, level) for label, level in outcome if first.get(label, 0) != second.get(label, 0)]
+        noisy = [noises[level].around(first.get(label, 0), second.get(label, 0)) for label, level in moved]
+        for side, law in enumerate(laws):
+            parts[side].append(law.get(outcome, 0.0) * product([pair[side] for pair in noisy]))
+    return np.concatenate(parts[0]), np.concatenate(parts[1])
+
+
+def _scores(mechanism: GumbelTopK, counts: Counts) -> tuple[list[str], Chances]:
+    """The candidates and the stop element, and their scores over the scale."""
+    labels, histogram = ranked(counts)
+    shown, bottom = largest(histogram, mechanism.k_bar)
+    scores = [*(mechanism.gamma * shown), mechanism.gamma * bottom + mechanism.offset]
+    return labels[: len(shown)], np.array(scores)
+
+
+def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
+    """Sequences of up to k items: each drawn in proportion to its weight, until the stop element or k items."""
+    labels, scores = _scores(mechanism, counts)
+    weights = np.exp(scores - scores.max())
+    law: Law = {}
+
+    def extend(chosen: tuple[int, ...], chance: float) -> None:
+        if len(chosen) == mechanism.k:
+            law[tuple(labels[i] for i in chosen)] = chance
+            return
+        left = [i for i in range(len(weights)) if i not in chosen]
+        total = weights[left].sum()
+        for i in left:
+            if i == len(labels):
+                law[(*(labels[j] for j in chosen), None)] = chance * weights[i] / total
+            else:
+                extend((*chosen, i), chance * weights[i] / total)
+
+    extend((), 1.0)
+    return law
+
+
+def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
+    """Every subset that may have been passed over, and whom its next visit takes."""
+    labels, scores = _scores(mechanism, counts)
+    accept = np.exp(scores - scores.max())
+    everyone = range(len(accept))
+    reached = {frozenset[int](): 1.0}
+    taken = np.zeros(len(accept))
+    for size in everyone:
+        for passed in map(frozenset, combinations(everyone, size)):
+            chance = reached.get(passed, 0.0) / (len(accept) - size)
+            for i in everyone:
+                if i not in passed:
+                    taken[i] += chance * accept[i]
+                    reached[passed | {i}] = reached.get(passed | {i}, 0.0) + chance * (1 - accept[i])
+    return {(*([labels[i]] if i < len(labels) else [None]),): float(p) for i, p in enumerate(taken)}
+
+
+def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tuple[str, int], ...], float]:
+    """Rows and levels in the order of their selection, by trying every choice of every call of the twin."""
+    labels, histogram = ranked(counts)
+    calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
+    budget = rogers2024.budget_units(mechanism.rho)
+    arguments = (histogram._counts, None, mechanism.levels, budget, calls, mechanism.k_bar)
+    law: dict[tuple[tuple[str, int], ...], float] = {}
+    ahead, tried = [_Script(())], 0
+    while ahead:
+        script = ahead.pop()
+        require_few(_COST * (tried := tried + 1))
+        try:
+            rows, _, levels, *_ = price_list(*arguments, script)
+        except _OpenError as fork:
+            ahead += [_Script((*script.choices, slot), script.chance * p) for slot, p in enumerate(fork.chances) if p]
+            continue
+        outcome = tuple((labels[row], int(level)) for row, level in zip(rows, levels, strict=True))
+        law[outcome] = law.get(outcome, 0.0) + script.chance
+    return law
+
+
+class _OpenError(Exception):
+    """A call whose choice the script does not hold, with the chances of its slots."""
+
+    def __init__(self, chances: list[float]) -> None:
+        self.chances = chances
+
+
+class _Script:
+    """Stands in for the randomness of the twin: these choices, and no noise."""
+
+    def __init__(self, choices: tuple[int, ...], chance: float = 1.0) -> None:
+        self.choices, self.chance, self._made = choices, chance, 0
+
+    def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
+        if self._made < len(self.choices):
+            self._made += 1
+            return self.choices[self._made - 1]
+        scores = np.append(gamma * counts, gamma * bottom + offset)
+        weights = np.exp(scores - scores.max()) * np.append(counts > 0, 1)
+        raise _OpenError((weights / weights.sum()).tolist())
+
+    def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
+        return np.zeros(size, np.int64)

@@ -1,0 +1,82 @@
+"""What runs of a mechanism prove of its promise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import GaussianThreshold, GumbelTopK, LaplaceThreshold, ParameterError, PrivateCountRelease, _core
+from discreet.audit import trial
+from discreet.audit.findings import hockey_stick
+from discreet.audit.sampled import _least_chance
+from discreet.laws import joint_law
+from discreet.testing import seeded_rng
+
+HONEST = [
+    LaplaceThreshold(scale=1.0, delta=0.1, l0=2),
+    GaussianThreshold(sigma=12.0, delta=0.1, l0=1),
+    GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3),
+    PrivateCountRelease(rho=0.6, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2),
+]
+
+
+@pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.parametrize("pair", [({}, {"a": 1}), ({"a": 9, "b": 4}, {"a": 10, "b": 4})])
+def test_runs_of_an_honest_mechanism_prove_nothing_against_it(mechanism, pair):
+    found = trial(mechanism, *pair, runs=4000, rng=seeded_rng(3))
+    assert not found.violates, str(found)
+    p, q = joint_law(mechanism, *pair)
+    exact = max(hockey_stick(p, q, found.epsilon), hockey_stick(q, p, found.epsilon))
+    assert found.delta <= exact
+
+
+def test_the_bound_comes_near_the_exact_delta():
+    mechanism = LaplaceThreshold(scale=1.0, delta=0.1, l0=1)
+    found = trial(mechanism, {}, {"a": 1}, runs=40_000, rng=seeded_rng(4))
+    p, q = joint_law(mechanism, {}, {"a": 1})
+    assert 0.8 * hockey_stick(q, p, found.epsilon) < found.delta <= hockey_stick(q, p, found.epsilon)
+
+
+class Careless(LaplaceThreshold):
+    """Publishes all counts, whatever the threshold says."""
+
+    def _run(self, histogram, rng):
+        noisy = histogram._counts + rng.sample(self.noise, len(histogram._counts))
+        rows = np.arange(len(noisy))
+        return self._published(histogram, rows, rng, noisy=noisy, sigmas=np.ones(len(rows)))
+
+
+class Exposed(GaussianThreshold):
+    """Adds noise of half the scale, which no exact law of its parameters shows."""
+
+    def _run(self, histogram, rng):
+        noisy = histogram._counts + rng.sample(_core.Noise.discrete_gaussian(self.sigma / 4), len(histogram._counts))
+        rows = np.flatnonzero(noisy > self.threshold.value)
+        return self._published(histogram, rows, rng, noisy=noisy[rows], sigmas=np.ones(len(rows)))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (Careless(scale=1.0, delta=1e-3, l0=1), ({}, {"a": 1})),
+        (Exposed(sigma=8.0, delta=1e-3, l0=1), ({"a": 90}, {"a": 91})),
+    ],
+)
+def test_code_that_breaks_its_promise_is_caught_by_its_runs(mechanism, pair):
+    found = trial(mechanism, *pair, runs=10_000, rng=seeded_rng(5))
+    assert found.violates, str(found)
+    assert "VIOLATION" in str(found)
+
+
+def test_bounds_of_a_chance_are_those_of_clopper_and_pearson():
+    for hits, runs in ((1, 100), (50, 100), (100, 100), (3, 500)):
+        low = _least_chance(hits, runs, 0.01)
+        tail = math.fsum(math.comb(runs, k) * low**k * (1 - low) ** (runs - k) for k in range(hits, runs + 1))
+        assert tail == pytest.approx(0.01, rel=1e-6)
+    assert _least_chance(0, 10, 0.01) == 0
+
+
+@pytest.mark.parametrize("bad", [{"runs": 10}, {"confidence": 1.0}, {"confidence": 0.2}])
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(ParameterError):
+        trial(HONEST[0], {}, {"a": 1}, **bad)
