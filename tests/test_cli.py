@@ -237,3 +237,22 @@ def test_an_audit_names_the_worst_pair():
     assert code == 2
     assert "--l0" in err
     assert discreet("audit", "select", *BUDGET, "--l0", "2", "--pairs", "0")[0] == 2
+
+
+def test_an_audit_comes_as_json_and_with_runs():
+    arguments = ("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
+    code, out, err = discreet(*arguments, "--json", "--runs", "500")
+    found = json.loads(out)
+    assert code == 0
+    assert found["pairs"] == 30
+    assert found["violations"] == []
+    assert "500 runs" in err
+    code, out, _ = discreet(*arguments, "--runs", "500")
+    assert "-DP holds" in out
+    assert "no violation" in out.splitlines()[-1]
+
+
+def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
+    code, _, err = discreet("plan", "count", "--epsilon", "1e-5", "--delta", "1e-6")
+    assert code == 2
+    assert "epsilon = 1e-05 and delta = 1e-06 leave rho" in err

@@ -15,15 +15,20 @@ from discreet.errors import (
     StateError,
 )
 from discreet.histogram import Histogram
+from discreet.mechanisms.clipped_sums import ClippedSums
+from discreet.mechanisms.contribution_bound import ContributionBound
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gaussian_top_k import GaussianTopK
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.laplace_top_k import LaplaceTopK
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.plume import Plume
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.refinement import Refinement
+from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
@@ -31,6 +36,8 @@ from discreet.release import Release
 
 __all__ = [
     "BudgetExceeded",
+    "ClippedSums",
+    "ContributionBound",
     "DiscreetError",
     "EntropyError",
     "GaussianThreshold",
@@ -39,6 +46,7 @@ __all__ = [
     "GumbelTopK",
     "Histogram",
     "InputError",
+    "KnownItems",
     "LaplaceThreshold",
     "LaplaceTopK",
     "LedgerError",
@@ -48,7 +56,9 @@ __all__ = [
     "Plan",
     "Plume",
     "PrivateCountRelease",
+    "Refinement",
     "Release",
+    "Replacement",
     "ResourceError",
     "SchemaError",
     "Sensitivity",

@@ -225,13 +225,17 @@ def audit() -> None:
     """Holds the guarantee of a command's mechanism against its exact law on small neighbouring tables.
 
     \b
-    discreet audit count --epsilon 1 --delta 1e-2 --l0 2
+    discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000
     """
 
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
-_pairs = click.option(
-    "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
+_examined = _options(
+    click.option(
+        "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
+    ),
+    click.option("--runs", type=click.IntRange(min=0), default=0, help="Also release the worst pair so often each."),
+    _as_json,
 )
 
 
@@ -240,12 +244,17 @@ def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
     click.echo(made.to_json() if as_json else made)
 
 
-def _audit(verb: str, pairs: int, parameters: dict[str, Any]) -> None:
+def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
     """Exits with 1 where there is a violation."""
     mechanism, _ = choose(verb, **parameters)
     found = auditing.audit(mechanism, pairs=pairs)
-    click.echo(found)
-    if found.violations:
+    click.echo(found.to_json() if as_json else found)
+    violated = bool(found.violations)
+    if runs:
+        run = auditing.trial(mechanism, found.tightest.first, found.tightest.second, runs=runs)
+        click.echo(run, err=as_json)
+        violated |= run.violates
+    if violated:
         raise click.exceptions.Exit(1)
 
 
@@ -256,12 +265,12 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
     def planned(as_json: bool, **given: Any) -> None:
         _plan(verb, as_json, given)
 
-    def audited(pairs: int, **given: Any) -> None:
-        _audit(verb, pairs, given)
+    def audited(pairs: int, runs: int, as_json: bool, **given: Any) -> None:
+        _audit(verb, pairs, runs, as_json, given)
 
     text = f"of `discreet {name}` with these parameters."
     plan.command(name, help=f"The plan {text}")(_promise(parameters(_as_json(planned))))
-    audit.command(name, help=f"Audits the mechanism {text}")(_promise(audited_by(_pairs(audited))))
+    audit.command(name, help=f"Audits the mechanism {text}")(_promise(audited_by(_examined(audited))))
 
 
 _without_data("count", _counting, _bounded)

@@ -143,6 +143,12 @@ class Histogram:
         """What one user can change in the counts."""
         return self._sensitivity
 
+    def _counts_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
+        """The counts of these items, zero where there is none."""
+        rows = np.flatnonzero(self._counts)
+        counts = dict(zip(self._labels.take(rows), self._counts[rows].tolist(), strict=True))
+        return np.array([counts.get(item, 0) for item in items], np.int64)
+
     def __repr__(self) -> str:
         return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"
 

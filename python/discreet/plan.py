@@ -147,14 +147,20 @@ def _for_count(
         if (relative_error, k_bar, epsilon_star, delta_star) != (0.1, 10_000, 0.0005, 1e-11):
             raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star and delta_star")
         return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
-    mechanism = PrivateCountRelease(
-        rho=own_rho,
-        delta=own_delta,
-        relative_error=relative_error,
-        k_bar=k_bar,
-        epsilon_star=epsilon_star,
-        delta_star=delta_star,
-    )
+    try:
+        mechanism = PrivateCountRelease(
+            rho=own_rho,
+            delta=own_delta,
+            relative_error=relative_error,
+            k_bar=k_bar,
+            epsilon_star=epsilon_star,
+            delta_star=delta_star,
+        )
+    except ParameterError as error:
+        if epsilon is None:
+            raise
+        spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
+        raise ParameterError(f"{error} ({spent})") from None
     return mechanism, ()
 
 

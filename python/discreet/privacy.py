@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -68,25 +68,30 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """delta-approximate rho-zCDP between data sets that differ by one unit, added or removed.
+    """delta-approximate rho-zCDP between neighbouring data sets.
 
     Two such mechanisms run one after the other, the second chosen with the first one's output in view,
     are delta-approximate rho-zCDP for the sum of the rhos and 1 - (1 - delta_1)(1 - delta_2)
     (Rogers 2023, Definition 2.2 and Theorem 6). `unit` is what is protected, a whole "user" or one
-    "event"; promises about unlike units do not add. `dp` is a pair (epsilon, delta) of differential
-    privacy that holds by a proof of its own, where there is one; such pairs add by basic composition.
+    "event". `neighbours` are data sets in which one such unit is "added" (or removed), or one is
+    "replaced" by another. Promises about unlike units or neighbours do not add. `dp` is a pair (epsilon,
+    delta) of differential privacy that holds by a proof of its own, where there is one; such pairs add by
+    basic composition.
     """
 
     rho: float
     delta: float
     unit: Literal["user", "event"] = "user"
     dp: tuple[float, float] | None = None
+    neighbours: Literal["added", "replaced"] = "added"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT, open_low=False))
         object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 1, open_low=False))
         if self.unit not in ("user", "event"):
             raise ParameterError(f"unit must be 'user' or 'event', not {_brief(self.unit)}")
+        if self.neighbours not in ("added", "replaced"):
+            raise ParameterError(f"neighbours must be 'added' or 'replaced', not {_brief(self.neighbours)}")
         if self.dp is not None:
             epsilon, delta = self.dp
             pair = (
@@ -142,13 +147,15 @@ class Guarantee:
         """
         if self.epsilon(delta) > epsilon:
             raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP")
-        return Guarantee(self.rho, self.delta, self.unit, (epsilon, delta))
+        return replace(self, dp=(epsilon, delta))
 
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented
         if other.unit != self.unit:
             raise ParameterError(f"a guarantee per {self.unit} and one per {other.unit} do not add up")
+        if other.neighbours != self.neighbours:
+            raise ParameterError("a guarantee for units added or removed and one for units replaced do not add up")
         rho = self.rho + other.rho
         if Fraction(rho) < Fraction(self.rho) + Fraction(other.rho):
             rho = math.nextafter(rho, math.inf)
@@ -156,11 +163,12 @@ class Guarantee:
         if self.dp is not None and other.dp is not None:
             epsilon = math.nextafter(self.dp[0] + other.dp[0], math.inf)
             pair = (epsilon, _either(self.dp[1], other.dp[1]))
-        return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair)
+        return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair, self.neighbours)
 
     def __str__(self) -> str:
         approximate = f"{self.delta:g}-approximate " if self.delta else ""
-        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} (added or removed)"
+        how = "added or removed" if self.neighbours == "added" else "replaced"
+        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how})"
 
 
 def _either(a: float, b: float) -> float:

@@ -319,6 +319,11 @@ def test_epsilon_is_the_total_promise():
     assert PrivateCountRelease.from_rho(rho=1.0, delta=1e-6) == PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
+def test_few_calls_are_noted():
+    few = PrivateCountRelease(rho=1.0, delta=1e-9).release(histogram([9]))
+    assert "smaller delta_star" in few.notes[0]
+
+
 def test_a_missed_error_target_is_noted():
     assert PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram([9])).notes == ()
     tight = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=100, delta_star=1e-8, relative_error=0.05)

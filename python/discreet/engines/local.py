@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
-__all__ = ["count", "query", "write_parquet"]
+__all__ = ["Columns", "connect", "count", "narrowed", "query", "quoted", "scan", "write_parquet"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Progress = Callable[[], None]
@@ -68,21 +68,25 @@ def count(
         raise
 
 
+def narrowed(data: Any, columns: list[str]) -> Any:
+    """These columns of a frame, where its library can tell them apart before they are read."""
+    library = _library(data)
+    if library == "polars" and hasattr(data, "collect"):
+        files.require_columns(data.collect_schema().names(), columns)
+        data = data.select(columns).collect()
+    if (names := _names(data)) is not None:
+        files.require_columns(names, columns)
+    if library == "polars":
+        return data.select(columns)
+    if library == "duckdb":
+        return data.project(", ".join(quoted(name) for name in columns))
+    return data[columns] if library == "pandas" else data
+
+
 def _count_frame(
     data: Any, user: str, item: str, progress: Progress | None, l0: int | None, only: _core.Labels | None
 ) -> Counts:
-    library = _library(data)
-    if library == "polars" and hasattr(data, "collect"):
-        files.require_columns(data.collect_schema().names(), [user, item])
-        data = data.select([user, item]).collect()
-    if (names := _names(data)) is not None:
-        files.require_columns(names, [user, item])
-    if library == "polars":
-        data = data.select([user, item])
-    elif library == "duckdb":
-        data = data.project(f"{_quoted(user)}, {_quoted(item)}")
-    elif library == "pandas":
-        data = data[[user, item]]
+    data = narrowed(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
             stream = data.__arrow_c_stream__()
@@ -124,7 +128,7 @@ def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
     import duckdb
 
     source = files.find(path)
-    wanted = ", ".join(_quoted(name) for name in columns)
+    wanted = ", ".join(quoted(name) for name in columns)
     connection = connect()
     try:
         if source.form == "parquet":
@@ -167,11 +171,11 @@ def query(sql: str) -> DuckDBPyRelation:
 def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
     """Writes columns to a Parquet file."""
     connection = connect()
-    connection.register("released", _Stream(list(columns)))
+    connection.register("released", Columns(list(columns)))
     connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
 
 
-class _Stream:
+class Columns:
     """Columns as an object that DuckDB can scan."""
 
     def __init__(self, columns: list[tuple[str, Any, str]]) -> None:
@@ -181,7 +185,8 @@ class _Stream:
         return _core.arrow_stream(self._columns)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -10,10 +10,12 @@ from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.thresholds import ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK
 
@@ -52,6 +54,24 @@ def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
     return product([coin(first.get(label, 0)) for label in labels]), product(
         [coin(second.get(label, 0)) for label in labels]
     )
+
+
+@joint_law.register
+def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
+    noise = NoiseLaw(mechanism.mechanism.noise)
+    moved = sorted({*_changed(first, second)} & {*mechanism.items})
+    known = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
+    others = {**first}, {**second}
+    for counts in others:
+        for label in mechanism.items:
+            counts.pop(label, None)
+    p, q = joint_law(mechanism.mechanism, *others)
+    return product([p, *(pair[0] for pair in known)]), product([q, *(pair[1] for pair in known)])
+
+
+@joint_law.register
+def _(mechanism: Replacement, first: Counts, second: Counts) -> Pair:
+    return joint_law(mechanism.mechanism, first, second)
 
 
 def _changed(first: Counts, second: Counts) -> list[str]:

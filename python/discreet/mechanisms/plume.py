@@ -28,8 +28,9 @@ class Plume:
     user, added or removed. `share` of rho goes to finding items, by `GaussianThreshold`; the rest to the
     counts, Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). `relative_error`: publish only counts
     above (2 + r) sigma / r. `literal`: take m_prime itself for the l2-sensitivity, as the paper does, which
-    is too much noise by its square root. Choose m and m_prime without looking at the data. Unlike the
-    other mechanisms it reads a table, twice. Raises ParameterError where a parameter is out of range.
+    is too much noise by its square root. Choose m and m_prime without looking at the data, or by
+    `ContributionBound`. Unlike the other mechanisms it reads a table, twice. Raises ParameterError where a
+    parameter is out of range.
     """
 
     rho: float
@@ -98,10 +99,8 @@ class Plume:
         rng = _core.Rng() if rng is None else rng
         found = self.selection.release(Histogram.from_table(data, user=user, item=item, l0=self.m), rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
-        rows = np.flatnonzero(again._counts)
-        counts = dict(zip(again._labels.take(rows), again._counts[rows].tolist(), strict=True))
-        true = np.array([counts.get(name, 0) for name in found.items], np.int64)
-        noisy = true + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(true))
+        noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
+        noisy = again._counts_of(found.items) + noise
         least = -np.inf
         if self.relative_error is not None:
             least = rogers2024.plume_threshold(self.sigma, self.relative_error)

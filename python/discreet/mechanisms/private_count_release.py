@@ -148,13 +148,20 @@ class PrivateCountRelease(Mechanism):
         )
 
     def _notes(self) -> tuple[str, ...]:
+        notes = []
         worst = max(self.relative_error, *(self._error_at_threshold(level) for level in self.levels))
-        if worst <= self.relative_error * 1.001:
-            return ()
-        return (
-            f"the relative error of an item that is just released may reach {worst:.2g} instead of "
-            f"{self.relative_error:g}: the noise is kept at 2/epsilon or more (see the parameter spend)",
-        )
+        if worst > self.relative_error * 1.001:
+            notes.append(
+                f"the relative error of an item that is just released may reach {worst:.2g} instead of "
+                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more (see the parameter spend)"
+            )
+        calls = rogers2024.most_calls(self.delta, self.delta_star)
+        if calls < 10 * len(self.levels):
+            notes.append(
+                f"delta ({self.delta:g}) pays for {calls} calls of delta_star ({self.delta_star:g}) each, "
+                f"and {len(self.levels)} may find nothing: a smaller delta_star would allow more"
+            )
+        return tuple(notes)
 
     @staticmethod
     def _error_at_threshold(level: rogers2024.Level) -> float:

@@ -20,11 +20,13 @@ __all__ = [
     "budget_units",
     "call_delta",
     "level_epsilon",
+    "measurement_sigma",
     "most_calls",
     "most_releases",
     "plume_sigma",
     "plume_threshold",
     "price_list",
+    "refined_sigma",
 ]
 
 UNIT = 2**64
@@ -96,6 +98,20 @@ def plume_sigma(rho: float, items: int, *, literal: bool = False) -> float:
 def plume_threshold(sigma: float, relative_error: float) -> float:
     """(2 + r) sigma / r: noisy counts above it are within a relative error of about r (Rogers 2024, Section 4)."""
     return (2 + relative_error) * sigma / relative_error
+
+
+def measurement_sigma(rho: float) -> float:
+    """1/sqrt(2 rho): the scale of Gaussian noise on a count that one user moves by one, for `rho`."""
+    return round_up(1 / math.sqrt(2 * rho), 8)
+
+
+def refined_sigma(*sigmas: float) -> float:
+    """The scale of the mean of independent noisy counts, weighted by their precisions 1/sigma^2.
+
+    Such a mean has the law of Brownian noise that was reduced to this scale, and costs what a single count
+    of this scale costs (Whitehouse et al. 2022, named by Rogers 2024 as an extension).
+    """
+    return 1 / math.sqrt(math.fsum(sigma**-2 for sigma in sigmas))
 
 
 def budget_units(rho: float) -> int:

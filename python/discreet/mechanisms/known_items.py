@@ -1,0 +1,102 @@
+"""Items that are known without the data beside those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.histogram import Histogram
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
+from discreet.privacy import Guarantee, Sensitivity, require_whole
+from discreet.release import Release
+
+__all__ = ["KnownItems"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownItems(Mechanism):
+    """A threshold mechanism for which some `items` are public: their counts need no threshold, only noise.
+
+    That a known item is named tells nothing, so all of them are published, those that nobody has included;
+    or with `least` those whose noisy counts are at least so large, a choice of taste that costs nothing. All
+    others must pass the mechanism's threshold. The guarantee is that of `mechanism`: noise of the same law
+    on all counts, and no more novel items (Rogers 2023, Theorem 7, with fewer of them; Desfontaines et al. 2020
+    speak of public and private partitions).
+
+    `items`: distinct, of the type of the histogram's items, and chosen without the data. Raises ParameterError
+    for another mechanism than one with a threshold or repeated items, SchemaError for items of mixed types.
+    """
+
+    mechanism: ThresholdMechanism
+    items: tuple[Any, ...]
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, ThresholdMechanism):
+            raise ParameterError("mechanism must be one with a threshold, such as a GaussianThreshold")
+        items = tuple(self.items)
+        if not all(isinstance(item, Hashable) for item in items) or len(set(items)) < len(items):
+            raise ParameterError("items must be distinct integers or strings")
+        _core.Labels.from_sequence(list(items))
+        object.__setattr__(self, "items", items)
+        if self.least is not None:
+            object.__setattr__(self, "least", require_whole("least", self.least, -(2**40)))
+
+    def __repr__(self) -> str:
+        least = "" if self.least is None else f", least={self.least}"
+        return f"KnownItems({self.mechanism!r}, {len(self.items)} items{least})"
+
+    @property
+    def protects(self) -> Sensitivity:
+        """What the mechanism protects."""
+        return self.mechanism.protects
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The mechanism's own."""
+        return self.mechanism.guarantee
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise."""
+        return self.mechanism.deviation
+
+    def release_chance(self, users: int) -> float:
+        """The chance that an item of so many users is released that is not known."""
+        return self.mechanism.release_chance(users)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        require_complete(histogram)
+        kinds = _kind(histogram._labels), _kind(_core.Labels.from_sequence(list(self.items)))
+        if len(histogram._counts) and kinds[0] != kinds[1]:
+            raise ParameterError(f"the known items must be {kinds[0]}, as the histogram's items are, not {kinds[1]}")
+        known = set(self.items)
+        names = histogram._labels.take(np.arange(len(histogram._counts)))
+        others = np.where([name in known for name in names], 0, histogram._counts)
+        rows, passed = self.mechanism.threshold.release(others, rng)
+        noisy = histogram._counts_of(self.items) + rng.sample(self.mechanism.noise, len(self.items))
+        kept = np.arange(len(noisy)) if self.least is None else np.flatnonzero(noisy >= self.least)
+        found = [*(names[row] for row in rows), *(self.items[row] for row in kept)]
+        counts = np.concatenate([passed, noisy[kept]])
+        labels = _core.Labels.from_sequence(found)
+        order = _core.top(labels, counts, len(counts))
+        return Release(
+            items=labels.take(order),
+            counts=counts[order],
+            sigmas=np.full(len(counts), self.deviation),
+            guarantee=self.guarantee,
+            spent=self.guarantee,
+            made_by=repr(self),
+            private=not rng.is_seeded,
+            item_type=labels.type_name if found else histogram._labels.type_name,
+        )
+
+
+def _kind(labels: _core.Labels) -> str:
+    return {"int64": "integers", "uint64": "integers"}.get(labels.type_name, labels.type_name)

@@ -1,0 +1,100 @@
+"""Sums of clipped values for public items."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import ClippedSums, InputError, ParameterError, SchemaError
+from discreet.engines.sums import clipped_sums
+from discreet.testing import seeded_rng
+
+ROWS = {
+    "user": np.array([1, 1, 2, 3, 3, 4, 5]),
+    "item": np.array(["a", "a", "a", "b", "b", "c", "a"]),
+    "value": np.array([3.0, 4.0, 2.0, -50.0, 1.0, 9.0, math.nan]),
+}
+
+
+def sums(data=ROWS, items=("a", "b", "x"), bounds=(-10, 5), resolution=1.0, columns=("user", "item", "value")):
+    return clipped_sums(data, columns=columns, items=list(items), bounds=bounds, resolution=resolution)
+
+
+def test_each_users_own_sum_is_clipped():
+    # Of a: user 1 has 7, clipped to 5, user 2 has 2, user 5 nothing that counts; of b: user 3 has -49.
+    assert sums() == [7, -10, 0]
+    assert sums(resolution=0.5) == [5 + 4, -10, 0]
+
+
+def test_one_user_moves_a_sum_by_the_bound_at_most():
+    for wild in (1e300, -1e300, math.inf, 3.7, -0.2, 1e18):
+        more = {
+            "user": np.append(ROWS["user"], 9),
+            "item": np.append(ROWS["item"], "a"),
+            "value": np.append(ROWS["value"], wild),
+        }
+        assert -10 <= sums(more)[0] - sums()[0] <= 5
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "duckdb"])
+def test_frames_of_every_library_are_read(library):
+    module = pytest.importorskip(library)
+    if library == "polars":
+        data = module.DataFrame(ROWS)
+    elif library == "pandas":
+        pytest.importorskip("pyarrow")
+        data = module.DataFrame(ROWS)
+    elif library == "pyarrow":
+        data = module.table(ROWS)
+    else:
+        listed = list(zip(*(column.tolist() for column in ROWS.values()), strict=True))
+        values = ", ".join(f"({u}, '{i}', {'NULL' if math.isnan(v) else v}::DOUBLE)" for u, i, v in listed)
+        data = module.sql(f'SELECT * FROM (VALUES {values}) AS t("user", item, value)')
+    assert sums(data) == [7, -10, 0]
+
+
+def test_files_are_read_as_text_and_odd_cells_left_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("user,item,value\nu,a,3\nu,a,four\nv,a,1e2\n,a,5\nw,,5\nw,b,2\n")
+    assert sums(str(path), ("a", "b")) == [8, 2]
+
+
+def test_items_may_be_whole_numbers():
+    data = {"user": np.array([1, 2, 3]), "item": np.array([7, 7, 8]), "value": np.array([1, 2, 3])}
+    assert sums(data, (8, 7)) == [3, 3]
+
+
+def test_noise_has_the_scale_that_is_published():
+    mechanism = ClippedSums(items=["a", "b"], rho=0.5, low=-10, high=4)
+    # Each sum has half of rho and moves by ten at most.
+    assert mechanism.sigma == pytest.approx(10 / math.sqrt(2 * 0.25), rel=1e-9)
+    rng = seeded_rng(2)
+    runs = [dict(mechanism.release(ROWS, user="user", item="item", value="value", rng=rng)) for _ in range(60)]
+    assert np.std([run["a"] for run in runs]) == pytest.approx(mechanism.sigma, rel=0.35)
+    assert abs(np.mean([run["b"] for run in runs]) + 10) < mechanism.sigma
+    release = mechanism.release(ROWS, user="user", item="item", value="value")
+    assert (release.guarantee.rho, release.guarantee.delta, release.private) == (0.5, 0.0, True)
+    assert "sums" in release.notes[0]
+    assert release.counts.tolist() == sorted(release.counts, reverse=True)
+
+
+def test_what_cannot_be_read_is_refused_without_its_cells(tmp_path):
+    with pytest.raises(SchemaError, match="did you mean 'value'"):
+        sums(columns=("user", "item", "valu"))
+    with pytest.raises(ParameterError, match="different"):
+        sums(columns=("user", "item", "item"))
+    with pytest.raises(InputError):
+        sums(str(tmp_path / "missing.csv"))
+    with pytest.raises(ParameterError, match="equally"):
+        sums({**ROWS, "value": np.array([1.0])})
+    with pytest.raises(ParameterError, match="path"):
+        sums(3)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"items": []}, {"items": "a"}, {"rho": 0}, {"low": 5}, {"low": 0.5}, {"resolution": 0}, {"resolution": math.nan}],
+)
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(ParameterError):
+        ClippedSums(**{"items": ["a"], "rho": 1.0, "low": 0, "high": 5, **bad})

@@ -1,0 +1,74 @@
+"""A bound on users' items, chosen with differential privacy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet import ContributionBound, ParameterError
+from discreet.testing import seeded_rng
+
+
+def law(mechanism, items):
+    scores = mechanism.scores(np.array(items, np.int64))
+    weights = np.exp(mechanism.gamma * (scores - scores.max()))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("percentile", [1, 50, 80, 99])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_one_user_changes_no_chance_by_more_than_the_range(percentile, epsilon):
+    mechanism = ContributionBound(epsilon=epsilon, percentile=percentile, most=6)
+    random = np.random.default_rng(percentile)
+    widest = 0.0
+    for _ in range(500):
+        items = random.integers(1, 9, random.integers(0, 12))
+        p, q = law(mechanism, items), law(mechanism, [*items, random.integers(1, 9)])
+        losses = np.log(p / q)
+        widest = max(widest, losses.max() - losses.min())
+        for order in (1.5, 4.0):
+            renyi = math.log(float(np.sum(p**order * q ** (1 - order)))) / (order - 1)
+            assert renyi <= order * mechanism.guarantee.rho * (1 + 1e-9) + 1e-14
+    assert 0.4 * epsilon < widest <= epsilon * (1 + 1e-9)
+
+
+def log(users=4000, seed=1):
+    """Nine in ten users have three items, the others fifty."""
+    sizes = np.where(np.random.default_rng(seed).random(users) < 0.9, 3, 50)
+    return {"user": np.repeat(np.arange(users), sizes), "item": np.concatenate([np.arange(n) for n in sizes])}
+
+
+def test_the_bound_is_near_the_percentile():
+    data = log()
+    for percentile, expected in ((50, 3), (95, 50)):
+        mechanism = ContributionBound.from_rho(rho=0.5, percentile=percentile, most=200)
+        release = mechanism.release(data, user="user", item="item")
+        assert abs(release.items[0] - expected) <= 1
+        assert release.private
+        assert release.guarantee.rho <= 0.5
+        assert release.guarantee.delta == 0
+
+
+def test_draws_follow_the_law():
+    mechanism = ContributionBound(epsilon=1.0, percentile=60, most=4)
+    sizes = [1, 1, 2, 3, 3, 4, 4, 4]
+    data = {"user": np.repeat(np.arange(8), sizes), "item": np.concatenate([np.arange(n) for n in sizes])}
+    rng, seen = seeded_rng(6), np.zeros(4)
+    for _ in range(4000):
+        seen[mechanism.release(data, user="user", item="item", rng=rng).items[0] - 1] += 1
+    chances = law(mechanism, sizes)
+    assert np.all(np.abs(seen / 4000 - chances) < 5 * np.sqrt(chances * (1 - chances) / 4000))
+
+
+def test_nobody_at_all_is_no_error():
+    empty = {"user": np.array([], np.int64), "item": np.array([], np.int64)}
+    assert 1 <= ContributionBound(epsilon=1.0, most=5).release(empty, user="user", item="item").items[0] <= 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epsilon", 0), ("epsilon", math.nan), ("percentile", 0), ("percentile", 100), ("percentile", 9.5), ("most", 1)],
+)
+def test_parameters_out_of_range_are_refused(name, value):
+    with pytest.raises(ParameterError, match=name):
+        ContributionBound(**{"epsilon": 1.0, name: value})

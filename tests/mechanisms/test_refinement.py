@@ -1,0 +1,101 @@
+"""Counts measured again."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from discreet import (
+    GaussianThreshold,
+    GumbelTopK,
+    Histogram,
+    ParameterError,
+    PrivateCountRelease,
+    Refinement,
+    SensitivityError,
+)
+from discreet.testing import seeded_rng
+from discreet.theorems.rogers2024 import measurement_sigma, refined_sigma
+
+COUNTS = [4000, 2500, 900, 700, 400, 300, 200]
+
+
+def histogram(counts=COUNTS, complete=True):
+    return Histogram.from_counts(list(range(len(counts))), counts, l0=None, linf=1, complete=complete)
+
+
+def rough():
+    release = PrivateCountRelease(rho=0.05, delta=1e-6, epsilon_star=0.01, k_bar=20).release(histogram())
+    assert len(release) >= 4
+    return release
+
+
+def test_scales_of_means_are_those_of_brownian_noise():
+    found = [refined_sigma(*(measurement_sigma(rho) for rho in (0.001, 0.003, 0.01)[:n])) for n in (1, 2, 3)]
+    assert found == pytest.approx([22.360679774998, 11.180339887499, 5.976143046672], rel=1e-12)
+
+
+def test_counts_come_to_the_relative_error():
+    refined = Refinement(of=rough(), rho=5.0, relative_error=0.01).release(histogram())
+    assert np.all(1.5 * refined.sigmas <= np.maximum(0.0101 * refined.counts, 0.46))
+    truth = np.array(COUNTS)[refined.items]
+    assert np.all(np.abs(refined.counts - truth) <= 6 * refined.sigmas + 0.5)
+    assert refined.private
+    assert "refines" in refined.notes[0]
+
+
+def test_the_cost_is_that_of_the_precision_that_was_gained():
+    before = rough()
+    after = Refinement(of=before, rho=0.01, relative_error=0.001).release(histogram())
+    sigma = dict(zip(before.items, before.sigmas, strict=True))
+    gained = sum(1 / (2 * s**2) - 1 / (2 * sigma[item] ** 2) for item, s in zip(after.items, after.sigmas, strict=True))
+    assert after.spent.rho == pytest.approx(gained, rel=1e-9)
+    assert after.spent.rho <= 0.01
+    assert after.guarantee.rho == 0.01
+    assert after.guarantee.delta == 0
+
+
+def test_what_cannot_be_paid_stays_as_it_was():
+    before = rough()
+    after = Refinement(of=before, rho=1e-9, relative_error=0.001).release(histogram())
+    assert list(after) == list(before)
+    assert after.spent.rho == 0
+
+
+def test_noise_has_the_scale_that_is_published():
+    before = rough()
+    errors = []
+    rng = seeded_rng(8)
+    for _ in range(400):
+        # The first count is exact here, so that only what is drawn later errs.
+        start = dataclasses.replace(before, items=[0], counts=np.array([4000]), sigmas=np.array([1e9]))
+        after = Refinement(of=start, rho=1.0, relative_error=0.01).release(histogram([4000]), rng)
+        errors.append((after.counts[0] - 4000) / after.sigmas[0])
+    assert np.std(errors) == pytest.approx(1, abs=0.15)
+    assert abs(np.mean(errors)) < 0.25
+
+
+def test_a_seeded_release_protects_nobody_however_it_is_refined():
+    seeded = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=20).release(histogram(), seeded_rng(1))
+    assert not Refinement(of=seeded, rho=0.1).release(histogram()).private
+
+
+def test_truncated_histograms_and_releases_without_counts_are_refused():
+    with pytest.raises(SensitivityError, match="complete"):
+        Refinement(of=rough(), rho=0.1).release(histogram(complete=False))
+    ranks = GumbelTopK.from_rho(k=2, rho=1.0, delta=1e-6).release(histogram())
+    for bad in (ranks, None, "release"):
+        with pytest.raises(ParameterError, match="counts"):
+            Refinement(of=bad, rho=0.1)
+    for rho in (0, -1, math.nan, True):
+        with pytest.raises(ParameterError, match="rho"):
+            Refinement(of=rough(), rho=rho)
+
+
+def test_items_that_nobody_has_any_more_count_zero():
+    wide = Histogram.from_counts(["a", "b"], [900, 800], l0=1, linf=1, complete=True)
+    before = GaussianThreshold.from_rho(rho=0.5, delta=1e-6, l0=1).release(wide)
+    gone = Histogram.from_counts(["a"], [900], l0=1, linf=1, complete=True)
+    after = dict(Refinement(of=before, rho=2.0, relative_error=0.01).release(gone))
+    assert after["b"] < after["a"]
