@@ -12,6 +12,7 @@
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
 //! parts                        rows in parts, each with a stream of its own
+//! node_noise                   one noise for an item at a node, whenever it is asked for
 //! scores                       counts, a rate and the stop element
 //! noise                        exact integer samplers, one distribution a file
 //! rng                          one fresh ChaCha20 per release
@@ -29,6 +30,7 @@ pub mod gumbel;
 pub mod hash;
 pub mod interner;
 pub mod labels;
+pub mod node_noise;
 pub mod noise;
 pub mod pairs;
 pub mod partition_selection;

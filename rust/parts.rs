@@ -1,5 +1,4 @@
-//! A column of counts in parts, each with a stream of its own, worked on by all cores: what comes out does
-//! not depend on how many there are.
+//! Rows in parts, worked on by all cores: what comes out does not depend on how many there are.
 
 use std::iter;
 use std::panic::resume_unwind;
@@ -10,6 +9,8 @@ use crate::rng::SecureRng;
 
 /// Rows that share a stream.
 const ROWS: usize = 1 << 16;
+/// Rows that a thread takes at a time where each has a stream of its own.
+const FEW_ROWS: usize = 1 << 13;
 
 /// Where a part begins, its counts, and the stream of its noise.
 pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);
@@ -20,11 +21,16 @@ pub(crate) fn of_parts<T: Send>(
     rng: &mut SecureRng,
     work: impl Fn(Part<'_>) -> T + Sync,
 ) -> Vec<T> {
-    let parts: Vec<Part<'_>> = counts
-        .chunks(ROWS)
-        .enumerate()
-        .map(|(i, counts)| (i * ROWS, counts, rng.split()))
-        .collect();
+    let split = |(i, counts)| (i * ROWS, counts, rng.split());
+    on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
+}
+
+/// What `work` makes of every part of rows that have streams of their own, in their order.
+pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
+    on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
+}
+
+fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
     let parts = Mutex::new(parts.into_iter().enumerate());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -15,11 +15,14 @@ from discreet.errors import (
     StateError,
 )
 from discreet.histogram import Histogram
+from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.clipped_sums import ClippedSums
 from discreet.mechanisms.contribution_bound import ContributionBound
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gaussian_top_k import GaussianTopK
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.honaker_mechanism import HonakerMechanism
+from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.laplace_top_k import LaplaceTopK
@@ -29,12 +32,14 @@ from discreet.mechanisms.plume import Plume
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.replacement import Replacement
+from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.release import Release
 
 __all__ = [
+    "BinaryMechanism",
     "BudgetExceeded",
     "ClippedSums",
     "ContributionBound",
@@ -45,6 +50,8 @@ __all__ = [
     "Guarantee",
     "GumbelTopK",
     "Histogram",
+    "HonakerMechanism",
+    "HybridMechanism",
     "InputError",
     "KnownItems",
     "LaplaceThreshold",
@@ -64,6 +71,7 @@ __all__ = [
     "Sensitivity",
     "SensitivityError",
     "StateError",
+    "Stream",
     "TruncatedGeometric",
     "__version__",
     "count",

@@ -21,6 +21,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
     module.add_class::<noise::PyRealGumbel>()?;
+    module.add_class::<noise::PyNodeNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
     count::register(module)?;
     price_list::register(module)?;

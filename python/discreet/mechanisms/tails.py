@@ -9,7 +9,7 @@ from discreet import _core
 from discreet.conversion import round_up
 from discreet.theorems.wilkins2022 import lattice_distortion
 
-__all__ = ["gaussian_difference_tail", "gaussian_hockey_stick", "gaussian_sum_tail", "least"]
+__all__ = ["gaussian_difference_tail", "gaussian_hockey_stick", "gaussian_sum_bound", "gaussian_sum_tail", "least"]
 
 _ROUNDING = 1e-12
 """More than the tail of a scale that is off by a part in 2^52 can differ, down to 1e-300."""
@@ -29,6 +29,13 @@ def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, 
         return (tail / factor if tail > _LEAST else 0.0), min(1.0, tail * factor)
 
     return bounds
+
+
+def gaussian_sum_bound(sigma: float, terms: int) -> Callable[[int], float]:
+    """An upper bound of P[X_1 + ... + X_terms >= m], m >= 1: that above, or where the scale is too small for it
+    the sub-Gaussian e^(-m^2 / (2 terms sigma^2)) (Canonne, Kamath and Steinke 2020, Corollary 17)."""
+    bounds = gaussian_sum_tail(sigma, terms)
+    return lambda m: min(bounds(m)[1], round_up(math.exp(-min(m * m / (2 * terms * sigma**2), 650.0)), 64))
 
 
 def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[float], float]:

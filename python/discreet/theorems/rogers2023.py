@@ -27,6 +27,8 @@ __all__ = [
     "laplace_threshold_scale",
     "novel_chance",
     "permute_and_flip_offset",
+    "prefix_threshold",
+    "tree_levels",
 ]
 
 
@@ -108,3 +110,14 @@ def gumbel_rho(epsilon: float, k: int, *, tight: bool = False) -> float:
 def _isf(p: float) -> float:
     """The value that a standard normal exceeds with the chance p, computed in its own tail."""
     return -NormalDist().inv_cdf(p)
+
+
+def tree_levels(horizon: int) -> int:
+    """floor(log2 L) + 1: the most nodes of the binary mechanism that one event is in (Theorem 11)."""
+    return horizon.bit_length()
+
+
+def prefix_threshold(sigma: float, p: float, nodes: int, linf: int = 1) -> float:
+    """linf + sigma sqrt(nodes) isf(p): a running count of linf, the noises of so many nodes added to it, exceeds it
+    with the chance p (Theorem 11, which takes the largest number of nodes for every round)."""
+    return gaussian_threshold(sigma * math.sqrt(nodes), p, linf)

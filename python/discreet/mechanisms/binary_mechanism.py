@@ -1,0 +1,149 @@
+"""The binary mechanism over an unknown domain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
+from discreet.mechanisms.tails import gaussian_sum_bound, least
+from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
+from discreet.mechanisms.top_k import unconditioned_rho
+from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.theorems import rogers2023
+
+__all__ = ["BinaryMechanism", "TreeMechanism"]
+
+
+class TreeMechanism(StreamMechanism):
+    """What mechanisms share whose nodes are those of one binary tree, with noise of one scale."""
+
+    __slots__ = ()
+
+    sigma: float
+    horizon: int
+
+    @classmethod
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        l0: int,
+        horizon: int,
+        linf: int = 1,
+        unit: Literal["event", "user"] = "event",
+        **parameters: bool,
+    ) -> Self:
+        """The mechanism that promises delta-approximate rho-zCDP."""
+        l0, linf = require_bounds(l0, linf)
+        own = unconditioned_rho(require_rho(rho), require_delta(delta))
+        levels = rogers2023.tree_levels(require_horizon(horizon))
+        sigma = rogers2023.gaussian_sigma(own, l0 * levels, linf)
+        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)  # type: ignore[call-arg]
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        l0: int,
+        horizon: int,
+        linf: int = 1,
+        unit: Literal["event", "user"] = "event",
+        **parameters: bool,
+    ) -> Self:
+        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """delta-approximate zCDP of l0 (floor(log2 horizon) + 1) noises (Rogers 2023, Theorem 11), on a lattice."""
+        levels = rogers2023.tree_levels(self.horizon)
+        rho = rogers2023.gaussian_rho(self.sigma, self.l0 * levels, self.linf)
+        return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, self.unit)
+
+    @property
+    def last_round(self) -> int | None:
+        """The horizon."""
+        return self.horizon
+
+    @property
+    def novel_chance(self) -> float:
+        """The most that a new item's chance to be seen in one round may be: a share of delta for every round."""
+        return rogers2023.novel_chance(self.delta / self.horizon, self.l0)
+
+    def _check(self) -> None:
+        StreamMechanism._check(self)
+        object.__setattr__(self, "horizon", require_horizon(self.horizon))
+        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
+        if self.delta / self.horizon / self.l0 < 1e-280:
+            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryMechanism(TreeMechanism):
+    """Running counts after every round, of the items whose estimates exceed the round's threshold.
+
+    Rogers (2023), Section 4.3 and Theorem 11, after Dwork et al. (2010) and Chan, Shi and Song (2011), with
+    integer noise. A round l is made of as many nodes of a binary tree as l has binary ones, so an estimate
+    has so many noises; one event is in at most floor(log2 horizon) + 1 nodes. delta-approximate
+    (sqrt(l0 (floor(log2 horizon) + 1) linf^2 / (2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per event, or
+    per user where the rows of a user over the whole stream are at most l0 items, linf of each: that is the
+    caller's word. `sigma`: the scale of a node's noise. `l0`: the most items of an event. `horizon`: the number
+    of rounds, fixed before the data is seen. `restarts`: begin anew after every `horizon` rounds, without end.
+    Raises ParameterError where a parameter is out of range.
+    """
+
+    sigma: float
+    delta: float
+    l0: int
+    horizon: int
+    linf: int = 1
+    unit: Literal["event", "user"] = "event"
+    restarts: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not isinstance(self.restarts, bool):
+            raise ParameterError("restarts must be True or False")
+        if self.restarts and self.unit == "user":
+            raise ParameterError("a stream that restarts promises nothing about users, who have events in all periods")
+
+    @property
+    def last_round(self) -> int | None:
+        """The horizon, or None where the stream restarts."""
+        return None if self.restarts else self.horizon
+
+    def deviation(self, number: int) -> float:
+        """sigma times the square root of the binary ones of the round."""
+        return self.sigma * math.sqrt(self._place(number).bit_count())
+
+    def threshold(self, number: int) -> int:
+        """The least integer that a new count of linf exceeds with the round's share of delta at most."""
+        return self._threshold(self._place(number).bit_count())
+
+    @lru_cache(maxsize=64)  # noqa: B019 - a few integers for each of a few mechanisms
+    def _threshold(self, nodes: int) -> int:
+        tail, chance = gaussian_sum_bound(self.sigma, nodes), self.novel_chance
+        return self.linf - 1 + least(lambda m: tail(m) <= chance)
+
+    def nodes(self, number: int) -> list[tuple[int, float]]:
+        """A node for each binary one of the round, named by the round that completes it."""
+        place = self._place(number)
+        before = number - place
+        ends = (place >> j << j for j in reversed(range(place.bit_length())) if place >> j & 1)
+        return [(before + end, self.sigma) for end in ends]
+
+    def starts_over(self, number: int) -> bool:
+        """Whether this round is the first of a period."""
+        return self.restarts and self._place(number) == 1
+
+    def _place(self, number: int) -> int:
+        """The round's place in its period."""
+        return (number - 1) % self.horizon + 1 if self.restarts else number

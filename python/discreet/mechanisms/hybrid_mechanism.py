@@ -1,0 +1,83 @@
+"""Running counts without a horizon."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.mechanisms.top_k import unconditioned_rho
+from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
+from discreet.theorems import chan_shi_song2011, rogers2023
+
+__all__ = ["HybridMechanism"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridMechanism(StreamMechanism):
+    """Running counts after every round, for as many rounds as there will be.
+
+    Chan, Shi and Song (2011), the hybrid mechanism: an epoch of 2^m rounds has a binary tree and one noise for
+    all of it, at a scale that grows with sqrt(m + 1), and a share of delta. delta-approximate rho-zCDP per
+    event, since an event is in one epoch alone, or per user as for `BinaryMechanism`. Its variance comes to 3/2 of that
+    of the binary mechanism with a known horizon. Raises ParameterError where a parameter is out of range.
+    """
+
+    rho: float
+    delta: float
+    l0: int
+    linf: int = 1
+    unit: Literal["event", "user"] = "event"
+
+    def __post_init__(self) -> None:
+        self._check()
+        object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
+        if self.unit == "user":
+            raise ParameterError("a user has events in several epochs: take a BinaryMechanism with a horizon")
+        _ = self._own
+
+    @classmethod
+    def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:
+        """The mechanism that promises delta-approximate rho-zCDP."""
+        return cls(rho=rho, delta=delta, l0=l0)
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int) -> Self:
+        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own, l0=l0)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """delta-approximate rho-zCDP: one epoch's noises for an event, and shares of delta that sum up to it."""
+        return Guarantee(self.rho, self.delta, self.unit)
+
+    @cached_property
+    def _own(self) -> float:
+        """The rho of the noise, before what its lattice costs."""
+        return unconditioned_rho(self.rho, self.delta)
+
+    def _sigma(self, epoch: int) -> float:
+        return chan_shi_song2011.epoch_sigma(self._own, epoch, self.l0, self.linf)
+
+    def deviation(self, number: int) -> float:
+        """The standard deviation of the estimates of a round."""
+        epoch, place = chan_shi_song2011.epoch_of(number)
+        return math.sqrt(chan_shi_song2011.hybrid_variance([self._sigma(m) for m in range(epoch + 1)], place))
+
+    def threshold(self, number: int) -> int:
+        """What a new count of linf exceeds with the round's share of delta at most, by the sub-Gaussian tail."""
+        epoch, _ = chan_shi_song2011.epoch_of(number)
+        chance = rogers2023.novel_chance(chan_shi_song2011.round_chance(self.delta, epoch), self.l0)
+        return self.linf - 1 + math.ceil(self.deviation(number) * math.sqrt(-2 * math.log(chance)) * (1 + 1e-12))
+
+    def nodes(self, number: int) -> list[tuple[int, float]]:
+        """The noises of the epochs before, and the nodes of the prefix in this one."""
+        epoch, place = chan_shi_song2011.epoch_of(number)
+        whole = [((2 << m) - 1, self._sigma(m)) for m in range(epoch)]
+        before = number - place
+        ends = (place >> j << j for j in reversed(range(place.bit_length())) if place >> j & 1)
+        return whole + [(before + end, self._sigma(epoch)) for end in ends]

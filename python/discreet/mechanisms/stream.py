@@ -1,0 +1,265 @@
+"""`Stream`: the rounds of a continual mechanism. SENSITIVE inside, its releases PUBLIC."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from discreet import _core
+from discreet.errors import ParameterError, SchemaError, StateError
+from discreet.histogram import Histogram
+from discreet.mechanisms.stream_file import Round, StreamFile
+from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.privacy import require_whole
+from discreet.release import Release
+
+__all__ = ["Stream"]
+
+Item = str | int | bytes
+
+
+class Stream:
+    """Running counts of items, released after every round.
+
+    `mechanism.start()` opens one in memory, `Stream.open` one in a file that survives crashes. A round is a batch
+    of events, each a list of items; an event counts for at most `l0` of its items, chosen by a keyed hash. A stream is
+    as private as its data: it is not copied or pickled, and only its releases are public. All of them together
+    promise `guarantee`, however many rounds are released.
+    """
+
+    def __init__(self, mechanism: StreamMechanism) -> None:
+        if not isinstance(mechanism, StreamMechanism):
+            raise ParameterError("a stream needs a continual mechanism, such as BinaryMechanism.from_rho(...)")
+        self._begin(mechanism, secrets.token_bytes(32))
+        self._file: StreamFile | None = None
+
+    def _begin(self, mechanism: StreamMechanism, key: bytes) -> None:
+        self.mechanism = mechanism
+        self._key: bytes | None = key
+        self._process = os.getpid()
+        self._round = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """No items, and none of their noise."""
+        self._items: list[Item] = []
+        self._rows: dict[Item, int] = {}
+        self._counts = np.zeros(0, np.int64)
+        self._noise = _core.NodeNoise()
+        self._sums = self.mechanism.sums()
+        self._latest: Release | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None = None) -> Self:
+        """The stream kept in a file: a new one where there is no file and a mechanism is given.
+
+        Every round is durable before its release is returned. A file that is restored from a copy knows, by the
+        journal beside it, which rounds it has forgotten, and takes the same data for them and no other. Raises
+        StateError where the file is another mechanism's, corrupt, of a newer version, or open elsewhere.
+        """
+        file = StreamFile.open(path, mechanism)
+        self = object.__new__(cls)
+        self._begin(file.mechanism, file.key)
+        self._file = file
+        counts: list[int] = []
+        items: list[Item] = []
+        for item, count in file.items():
+            items.append(item)
+            counts.append(count)
+        self._add(items, np.array(counts, np.int64), file.key)
+        self._round = file.round
+        return self
+
+    @property
+    def guarantee(self) -> Any:
+        """What all releases together promise."""
+        return self.mechanism.guarantee
+
+    @property
+    def round(self) -> int:
+        """How many rounds there have been."""
+        return self._round
+
+    def step(
+        self,
+        events: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        round: int | None = None,  # noqa: A002 - the word of the field
+        release: bool = True,
+        progress: Callable[[], None] | None = None,
+    ) -> Release:
+        """Adds a round of events and releases the running counts that exceed the round's threshold.
+
+        `events`: one list of items (text, integers or bytes) for each event; or a table as that of
+        `Histogram.from_table`, in which all rows of one `user` are an event. `round`: the number of this round,
+        where rounds before it may be missing and count as empty; without it the next one. With
+        `release=False` nothing is published. Raises StateError for a round that is closed already or beyond the
+        horizon, ParameterError or SchemaError for events of another form; nothing has changed then.
+        """
+        key = self._require_open()
+        number = self._next(round)
+        if user is None and item is None:
+            added = _bounded(events, self.mechanism.l0, key, number)
+        elif user is None or item is None:
+            raise ParameterError("give both user and item with a table, or neither with lists of items")
+        else:
+            table = Histogram.from_table(events, user=user, item=item, l0=self.mechanism.l0, progress=progress)
+            added = dict(zip(table._labels.take(np.arange(len(table._counts))), table._counts.tolist(), strict=True))
+        self._require_one_type(added)
+        restart = any(self.mechanism.starts_over(n) for n in range(self._round + 1, number + 1))
+        if self._file is not None:
+            self._file.write(Round(number, added, restart))
+        if restart:
+            self._forget()
+        self._add(list(added), np.array(list(added.values()), np.int64), key)
+        self._round = number
+        self._latest = None
+        return self.show() if release else self._empty()
+
+    def show(self) -> Release:
+        """The release of the round that was last: the same whenever it is asked for, at no further cost."""
+        self._require_open()
+        if self._round == 0:
+            return self._empty()
+        if self._latest is None:
+            noise = self._sums.advance(self._noise, self._round)
+            noisy = self._counts + noise
+            rows = np.flatnonzero(noisy > self.mechanism.threshold(self._round))
+            self._latest = self._published([self._items[row] for row in rows], noisy[rows])
+        return self._latest
+
+    def close(self) -> None:
+        """Ends the stream and destroys its key: no noise of it can be drawn or removed again."""
+        self._require_open()
+        if self._file is not None:
+            self._file.destroy()
+        self._key = None
+        self._forget()
+
+    def detach(self) -> None:
+        """Lets go of the file without ending the stream; `open` goes on with it."""
+        if self._file is not None:
+            self._file.close()
+        self._key = None
+        self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
+
+    def __repr__(self) -> str:
+        return f"Stream({self.mechanism!r}, round {self._round}, SENSITIVE)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Stream is sensitive and is neither copied nor pickled; keep it in a file by Stream.open")
+
+    def _next(self, number: int | None) -> int:
+        following = self._round + 1
+        number = following if number is None else require_whole("round", number, 1)
+        if number < following:
+            raise StateError(f"round {number} is closed: {self._round} rounds have been; show() gives the last release")
+        last = self.mechanism.last_round
+        if last is not None and number > last:
+            raise StateError(f"round {number} is beyond the horizon of {last} rounds; start a new stream")
+        return number
+
+    def _require_open(self) -> bytes:
+        if self._key is None:
+            raise StateError("this stream is closed; start a new one, or open its file again")
+        if self._process != os.getpid():
+            raise StateError("this stream belongs to another process; open its file there")
+        return self._key
+
+    def _require_one_type(self, added: dict[Item, int]) -> None:
+        if self._items and added and type(next(iter(added))) is not type(self._items[0]):
+            raise SchemaError("items must be of the type that the stream began with")
+
+    def _add(self, items: list[Item], added: Any, key: bytes) -> None:
+        """Adds counts to items, new ones at the end."""
+        new = [item for item in items if item not in self._rows]
+        # The order of items in memory is their bytes', not that of the events.
+        for item in sorted(new):
+            self._rows[item] = len(self._items)
+            self._items.append(item)
+        self._noise.extend(b"".join(_item_key(key, item) for item in sorted(new)))
+        self._counts = np.concatenate([self._counts, np.zeros(len(new), np.int64)])
+        np.add.at(self._counts, [self._rows[item] for item in items], added)
+
+    def _published(self, items: Sequence[Item], noisy: Any) -> Release:
+        labels = _core.Labels.from_sequence(list(items))
+        order = _core.top(labels, noisy, len(noisy))
+        deviation = self.mechanism.deviation(self._round) if self._round else 0.0
+        return Release(
+            items=labels.take(order),
+            counts=noisy[order],
+            sigmas=np.full(len(noisy), deviation),
+            guarantee=self.guarantee,
+            spent=self.guarantee,
+            made_by=repr(self.mechanism),
+            notes=(f"round {self._round}; the guarantee is for all rounds together",),
+            # Where nothing is released the type tells nothing of what was seen.
+            item_type=labels.type_name if items else "string",
+        )
+
+    def _empty(self) -> Release:
+        return self._published([], np.zeros(0, np.int64))
+
+
+def _bounded(events: Any, l0: int, key: bytes, number: int) -> dict[Item, int]:
+    """How many events have each item, at most `l0` items of each: those whose keyed hashes are the least."""
+    if isinstance(events, str | bytes | dict) or not hasattr(events, "__iter__"):
+        raise ParameterError("events must be a list with one list of items for each event")
+    priorities: dict[Item, bytes] = {}
+
+    def priority(item: Item) -> bytes:
+        if item not in priorities:
+            priorities[item] = _keyed(key, b"choice", number.to_bytes(8, "little") + _label(item))
+        return priorities[item]
+
+    added: dict[Item, int] = {}
+    kinds: set[type] = set()
+    for event in events:
+        if isinstance(event, str | bytes | dict) or not hasattr(event, "__iter__"):
+            raise ParameterError("each event must be a list of items")
+        distinct = {item for item in (_plain(item) for item in event) if item is not None}
+        kinds.update(map(type, distinct))
+        if len(kinds) > 1:
+            raise SchemaError("items must be all text, all integers or all bytes")
+        kept = distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]
+        for item in kept:
+            added[item] = added.get(item, 0) + 1
+    return added
+
+
+def _plain(item: Any) -> Item | None:
+    """An item as a plain value; None stays out."""
+    if item is None or isinstance(item, str | bytes):
+        return str(item) if isinstance(item, str) else item
+    if isinstance(item, int | np.integer) and not isinstance(item, bool):
+        return int(item)
+    raise SchemaError("items must be text, integers or bytes")
+
+
+def _label(item: Item) -> bytes:
+    """A label as bytes, told apart by type."""
+    if isinstance(item, int):
+        return b"i" + str(item).encode()
+    return b"t" + item.encode("utf-8", "surrogatepass") if isinstance(item, str) else b"b" + item
+
+
+def _keyed(key: bytes, purpose: bytes, text: bytes) -> bytes:
+    return hashlib.blake2b(text, key=key, digest_size=32, person=purpose).digest()
+
+
+def _item_key(key: bytes, item: Item) -> bytes:
+    """The secret of an item's noise: a keyed hash of its label."""
+    return _keyed(key, b"noise", _label(item))

@@ -1,0 +1,135 @@
+"""What continual mechanisms are: running counts of items after every round, from noise that is tied to nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.mechanisms.thresholds import require_bounds, require_delta
+from discreet.privacy import Guarantee, require_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.mechanisms.stream import Stream
+
+__all__ = ["HORIZON_LIMIT", "NodeSums", "StreamMechanism", "gaussian"]
+
+HORIZON_LIMIT = 2**40
+"""The most rounds."""
+
+
+class StreamMechanism(ABC):
+    """A frozen value whose guarantee, thresholds and noise are functions of its parameters and the round alone.
+
+    `start` opens a stream of rounds. The estimate of an item in a round is its running count and a sum of noises,
+    each of a node: a set of rounds. An item's noise at a node is the same whenever it is used.
+    """
+
+    __slots__ = ()
+
+    delta: float
+    l0: int
+    linf: int
+    unit: Literal["event", "user"]
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What all releases of a stream together promise."""
+
+    @abstractmethod
+    def deviation(self, number: int) -> float:
+        """The standard deviation of the counts of a round, or a hair more."""
+
+    @abstractmethod
+    def threshold(self, number: int) -> int:
+        """What an estimate must exceed in a round: an integer."""
+
+    @abstractmethod
+    def nodes(self, number: int) -> list[tuple[int, float]]:
+        """The nodes whose noises make up a round's, as number and scale, the largest first."""
+
+    @property
+    def last_round(self) -> int | None:
+        """The last round, None where there is none."""
+        return None
+
+    def starts_over(self, number: int) -> bool:
+        """Whether running counts begin anew with this round."""
+        return False
+
+    def sums(self) -> NodeSums:
+        """The noise of all items, from round to round."""
+        return NodeSums(self)
+
+    def start(self) -> Stream:
+        """A new stream in memory; `Stream.open` keeps one in a file."""
+        from discreet.mechanisms.stream import Stream
+
+        return Stream(self)
+
+    def _check(self) -> None:
+        object.__setattr__(self, "delta", require_delta(self.delta))
+        l0, linf = require_bounds(self.l0, self.linf)
+        object.__setattr__(self, "l0", l0)
+        object.__setattr__(self, "linf", linf)
+        if self.unit not in ("event", "user"):
+            raise ParameterError("unit must be 'event' or 'user'")
+        if self.unit == "event" and linf != 1:
+            raise ParameterError("an event has an item once: leave out linf, or take unit='user'")
+
+
+class NodeSums:
+    """For every item the sums of its noises over the nodes of a round, first to last.
+
+    From one round to the next only the last nodes change, so a round costs about one new noise for each item.
+    """
+
+    def __init__(self, mechanism: StreamMechanism) -> None:
+        self._mechanism = mechanism
+        self._nodes: list[tuple[int, float]] = []
+        self._sums = np.zeros((1, 0), np.int64)
+        self._items = 0
+
+    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
+        """The noise of every item in a round, not before those asked for until now."""
+        nodes = self._mechanism.nodes(number)
+        kept = 0
+        while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
+            kept += 1
+        self._reserve(len(nodes) + 1, len(noise))
+        if len(noise) > self._items:
+            new = slice(self._items, len(noise))
+            for depth, (node, sigma) in enumerate(nodes[:kept]):
+                drawn = noise.draw_from(self._items, node, gaussian(sigma))
+                self._sums[depth + 1, new] = self._sums[depth, new] + drawn
+            self._items = len(noise)
+        for depth, (node, sigma) in enumerate(nodes[kept:], kept):
+            drawn = noise.draw(node, gaussian(sigma))
+            np.add(self._sums[depth, : self._items], drawn, out=self._sums[depth + 1, : self._items])
+        self._nodes = nodes
+        return self._sums[len(nodes), : self._items]
+
+    def _reserve(self, depth: int, items: int) -> None:
+        rows, columns = self._sums.shape
+        if depth > rows or items > columns:
+            grown = np.zeros((max(rows, depth), columns if items <= columns else 2 * items), np.int64)
+            grown[:rows, :columns] = self._sums
+            self._sums = grown
+
+
+@lru_cache(maxsize=64)
+def gaussian(sigma: float) -> _core.Noise:
+    """The law of a node's noise."""
+    return _core.Noise.discrete_gaussian(sigma)
+
+
+def require_horizon(horizon: object) -> int:
+    """A number of rounds."""
+    return require_whole("horizon", horizon, 1, HORIZON_LIMIT)

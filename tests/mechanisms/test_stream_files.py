@@ -1,0 +1,243 @@
+"""Streams on disk: crashes, copies and damage."""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from discreet import BinaryMechanism, HonakerMechanism, HybridMechanism, ParameterError, StateError, Stream
+from discreet.mechanisms import stream_file
+
+MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
+
+
+def batch(number):
+    return [["common", f"new-{number}"]] * (40 + number % 3) + [["other"]] * 30
+
+
+def stream_at(path, rounds, mechanism=MECHANISM):
+    stream = Stream.open(path, mechanism)
+    for number in range(stream.round + 1, rounds + 1):
+        stream.step(batch(number))
+    return stream
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        MECHANISM,
+        HonakerMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
+        HybridMechanism.from_rho(rho=5.0, delta=1e-6, l0=2),
+        BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=4, restarts=True),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_a_stream_goes_on_where_it_was(tmp_path, mechanism):
+    stream = stream_at(tmp_path / "s", 9, mechanism)
+    shown = list(stream.show())
+    assert shown
+    stream.detach()
+    with Stream.open(tmp_path / "s") as again:
+        assert (again.round, again.mechanism) == (9, mechanism)
+        assert list(again.show()) == shown
+        again.step(batch(10))
+    assert Stream.open(tmp_path / "s", mechanism).round == 10
+
+
+def test_only_the_owner_may_read_the_files(tmp_path):
+    stream_at(tmp_path / "s", 1)
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_a_copy_that_is_brought_back_takes_the_same_rounds_and_no_others(tmp_path):
+    stream_at(tmp_path / "s", 3).detach()
+    shutil.copy(tmp_path / "s", tmp_path / "copy")
+    stream = stream_at(tmp_path / "s", 5)
+    shown = list(stream.show())
+    stream.detach()
+    shutil.copy(tmp_path / "copy", tmp_path / "s")
+    with Stream.open(tmp_path / "s") as back:
+        assert back.round == 3
+        with pytest.raises(StateError, match="put back"):
+            back.step([["somebody else"]])
+        with pytest.raises(StateError, match="put back"):
+            back.step(batch(6), round=6)
+        back.step(batch(4))
+        back.step(batch(5))
+        assert list(back.show()) == shown
+        back.step([["anything"]])
+
+
+POINTS = ["begun", "writing", "written", "done"]
+CHILD = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+import test_stream_files as t
+from discreet import Stream
+from discreet.mechanisms import stream_file
+def stop(name):
+    if name == {point!r} and stream.round + 1 == {number}:
+        os.kill(os.getpid(), signal.SIGKILL)
+stream_file.failure_point = stop
+stream = Stream.open({path!r}, t.MECHANISM)
+for number in range(stream.round + 1, 7):
+    stream.step(t.batch(number))
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_process_that_is_killed_loses_nothing_and_draws_nothing_twice(tmp_path, point):
+    path = tmp_path / "s"
+    stream_at(path, 3).detach()
+    shutil.copy(path, tmp_path / "witness")
+    shutil.copy(f"{path}-rounds", tmp_path / "witness-rounds")
+    script = CHILD.format(tests=os.path.dirname(__file__), point=point, number=5, path=str(path))
+    ended = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+    begun = time.perf_counter()
+    stream = Stream.open(path)
+    assert time.perf_counter() - begun < 1
+    assert stream.round == (5 if point in ("written", "done") else 4)
+    stream.detach()
+    # The same key on the same data: what the witness releases is what this one does.
+    with stream_at(path, 6) as crashed, stream_at(tmp_path / "witness", 6) as witness:
+        assert list(crashed.show()) == list(witness.show())
+
+
+def write_rounds(path):
+    with Stream.open(path, MECHANISM) as stream:
+        for number in range(stream.round + 1, 480):
+            stream.step(batch(number))
+
+
+def kill_at_random(tmp_path, times):
+    path, chance, before = tmp_path / "s", random.Random(5), 0
+    context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "fork")
+    for _ in range(times):
+        child = context.Process(target=write_rounds, args=(path,))
+        child.start()
+        time.sleep(chance.uniform(0.0, 0.06))
+        child.kill()
+        child.join()
+        if path.exists() and path.stat().st_size:
+            with Stream.open(path, MECHANISM) as stream:
+                assert before <= stream.round
+                before = stream.round
+                if before >= 470:
+                    return
+                stream.show()
+    assert before > 0
+
+
+def test_a_stream_survives_being_killed_again_and_again(tmp_path):
+    kill_at_random(tmp_path, 15)
+
+
+@pytest.mark.statistical
+def test_a_stream_survives_being_killed_a_thousand_times(tmp_path):
+    for run in range(40):
+        (tmp_path / str(run)).mkdir()
+        kill_at_random(tmp_path / str(run), 25)
+
+
+def flip_bits(tmp_path, times):
+    stream_at(tmp_path / "s", 4).detach()
+    whole, chance, refused = (tmp_path / "s").read_bytes(), random.Random(3), 0
+    with Stream.open(tmp_path / "s") as stream:
+        expected = list(stream.show())
+    for _ in range(times):
+        broken = bytearray(whole)
+        broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
+        (tmp_path / "s").write_bytes(broken)
+        try:
+            stream = Stream.open(tmp_path / "s")
+        except StateError:
+            refused += 1
+        else:
+            assert list(stream.show()) == expected
+            stream.detach()
+    assert refused > times / 20
+
+
+def test_a_flipped_bit_is_noticed_or_harmless(tmp_path):
+    flip_bits(tmp_path, 40)
+
+
+@pytest.mark.statistical
+def test_thousands_of_flipped_bits_are_noticed_or_harmless(tmp_path):
+    flip_bits(tmp_path, 5000)
+
+
+def test_a_file_has_one_writer(tmp_path):
+    stream = stream_at(tmp_path / "s", 2)
+    with pytest.raises(StateError, match="open elsewhere"):
+        Stream.open(tmp_path / "s")
+    stream.detach()
+    Stream.open(tmp_path / "s").detach()
+
+
+def test_a_closed_stream_has_no_key_and_no_counts_any_more(tmp_path):
+    stream = stream_at(tmp_path / "s", 2)
+    key = stream._key
+    stream.close()
+    rest = (tmp_path / "s").read_bytes()
+    assert key not in rest
+    assert b"common" not in rest
+    with pytest.raises(StateError, match="closed"):
+        Stream.open(tmp_path / "s")
+    with pytest.raises(StateError, match="closed"):
+        stream.show()
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "text").write_text("no stream at all, but text\n" * 100)
+    (tmp_path / "folder").mkdir()
+    stream_at(tmp_path / "s", 1).detach()
+    for path, mechanism, text in (
+        ("text", MECHANISM, "corrupt or no stream"),
+        ("folder", MECHANISM, "cannot be used"),
+        ("missing", None, "no stream"),
+        ("s", BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=2, horizon=500), "is a stream of"),
+    ):
+        with pytest.raises(StateError, match=text):
+            Stream.open(tmp_path / path, mechanism)
+    with pytest.raises((ParameterError, StateError)):
+        Stream.open(tmp_path / "new", "BinaryMechanism")
+
+
+def test_a_journal_that_is_gone_or_left_over_is_noticed(tmp_path):
+    stream_at(tmp_path / "s", 2).detach()
+    os.rename(tmp_path / "s-rounds", tmp_path / "elsewhere")
+    with pytest.raises(StateError, match="journal"):
+        Stream.open(tmp_path / "s")
+    os.rename(tmp_path / "elsewhere", tmp_path / "s-rounds")
+    os.remove(tmp_path / "s")
+    with pytest.raises(StateError, match="journal"):
+        Stream.open(tmp_path / "s", MECHANISM)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_no_part_in_the_stream():
+    stream = MECHANISM.start()
+    child = os.fork()
+    if child == 0:
+        try:
+            stream.step([["a"]])
+        except StateError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_failure_points_are_where_the_tests_say():
+    with open(stream_file.__file__, encoding="utf-8") as source:
+        text = source.read()
+    assert [f'failure_point("{name}")' in text for name in POINTS] == [True] * 4
