@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,9 +46,12 @@ class Mechanism(ABC):
         Where ranks decide, so many users more than the (k_bar+1)-th item has.
         """
 
+    def _require(self, histogram: Histogram) -> None:  # noqa: B027 - most need nothing more
+        """Refuses a histogram that was cut where this mechanism must see more; SensitivityError."""
+
     @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        """The release, from a histogram whose sensitivity has been checked."""
+        """The release, from a histogram that has been checked."""
 
     def _published(
         self,
@@ -86,15 +90,20 @@ class Mechanism(ABC):
         stream with a key from the operating system. Raises SensitivityError where the histogram lets one
         user change more than the mechanism protects, EntropyError where the system gives no randomness.
         """
+        if rng is not None and not isinstance(rng, _core.Rng):
+            raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
+        return self._draw(histogram, _core.Rng if rng is None else lambda: rng)
+
+    def _draw(self, histogram: Histogram, open_rng: Callable[[], _core.Rng]) -> Release:
+        """The release; `open_rng` is called once, when nothing is left that could be refused."""
         if not isinstance(histogram, Histogram):
             raise ParameterError(
                 "release takes a Histogram: make one by Histogram.from_table, from_pairs or from_counts"
             )
-        if rng is not None and not isinstance(rng, _core.Rng):
-            raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
         if not histogram.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
-        return self._run(histogram, _core.Rng() if rng is None else rng)
+        self._require(histogram)
+        return self._run(histogram, open_rng())
 
 
 def _remedy(given: Sensitivity, protected: Sensitivity) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -92,12 +93,17 @@ class Plume:
         A user's items are chosen anew for the second time, among those that were found. The errors are those of
         `Histogram.from_table`.
         """
+        return self._draw(data, _core.Rng if rng is None else lambda: rng, user=user, item=item)
+
+    def _draw(self, data: Any, open_rng: Callable[[], _core.Rng], *, user: str, item: str) -> Release:
+        """The release; `open_rng` is called once, when the table has been read for the first time."""
         if isinstance(data, Histogram):
             raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
         if type(data).__name__ == "RecordBatchReader":
             raise ParameterError("Plume reads a table twice, and a reader gives its rows once: read it all first")
-        rng = _core.Rng() if rng is None else rng
-        found = self.selection.release(Histogram.from_table(data, user=user, item=item, l0=self.m), rng)
+        histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
+        rng = open_rng()
+        found = self.selection.release(histogram, rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise
