@@ -16,6 +16,7 @@ FLOORS = [
     {"cli"},
     {"__init__"},
     {"api", "audit", "demo", "report"},
+    {"budgets"},
     {"laws", "plan"},
     {"testing", "mechanisms"},
     {"histogram", "release"},

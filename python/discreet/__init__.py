@@ -2,6 +2,8 @@
 
 from discreet._core import __version__
 from discreet.api import count, select, top_k
+from discreet.budgets.budget import Budget
+from discreet.budgets.ledger import Ledger
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -35,6 +37,7 @@ from discreet.privacy import Guarantee, Sensitivity
 from discreet.release import Release
 
 __all__ = [
+    "Budget",
     "BudgetExceeded",
     "ClippedSums",
     "ContributionBound",
@@ -49,6 +52,7 @@ __all__ = [
     "KnownItems",
     "LaplaceThreshold",
     "LaplaceTopK",
+    "Ledger",
     "LedgerError",
     "OptimalSelection",
     "ParameterError",

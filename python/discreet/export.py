@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from discreet.engines import local
 from discreet.errors import InputError, ParameterError
 
-__all__ = ["FORMATS", "form_of", "plain_text", "text", "write"]
+__all__ = ["FORMATS", "certificate_path", "digest", "form_of", "plain_text", "text", "write", "write_certificate"]
 
 Column = tuple[str, Any, str]
 
@@ -51,13 +52,34 @@ def form_of(path: str | os.PathLike[str]) -> str:
 def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
     """Writes the columns in the format that the suffix names, whole or not at all."""
     form, target = form_of(path), Path(path)
+    if form == "parquet":
+        _replace(target, lambda draft: local.write_parquet(draft, columns))
+    else:
+        content = text(columns, header, form)
+        _replace(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""))
+
+
+def digest(columns: list[Column]) -> str:
+    """The SHA-256 of the columns as CSV."""
+    return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
+
+
+def certificate_path(path: str | os.PathLike[str]) -> Path:
+    """Where the certificate of a file lies: beside it."""
+    return Path(f"{os.fspath(path)}.certificate.json")
+
+
+def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Writes the certificate of a file of rows, whole or not at all."""
+    _replace(certificate_path(path), lambda draft: draft.write_text(json.dumps(content, indent=1) + "\n", "utf-8"))
+
+
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
+    """Puts what `write` writes in the place of a file."""
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
             draft = Path(folder) / "draft"
-            if form == "parquet":
-                local.write_parquet(draft, columns)
-            else:
-                draft.write_text(text(columns, header, form), encoding="utf-8", newline="")
+            write(draft)
             draft.replace(target)
     except OSError:
         raise InputError(f"cannot write {target}") from None

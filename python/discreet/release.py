@@ -136,12 +136,24 @@ class Release:
 
         return pandas.DataFrame({name: values for name, values, _ in self.columns})
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, certificate: bool = False) -> None:
         """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.
 
-        Raises ParameterError for another suffix and InputError where the file cannot be written.
+        With `certificate` a second file, of the same name and .certificate.json, says which mechanism and parameters
+        made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them.
+        Raises ParameterError for another suffix, or where a certificate is asked for a release without
+        privacy, and InputError where the file cannot be written.
         """
+        if certificate and not self.private:
+            raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
         export.write(path, self.columns, self.header)
+        if certificate:
+            export.write_certificate(path, {**self.header, "version": _core.__version__, "digest": self.digest})
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the rows as CSV, whichever format they are written in."""
+        return export.digest(self.columns)
 
     @property
     def header(self) -> dict[str, Any]:

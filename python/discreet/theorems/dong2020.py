@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.conversion import round_up
+from discreet.conversion import round_down, round_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["bounded_range_delta", "bounded_range_epsilon", "closed_form_epsilon"]
+__all__ = ["approximate_epsilon", "bounded_range_delta", "bounded_range_epsilon", "closed_form_epsilon"]
 
 _MOST = 1_000
 """The most selections that the recursion is run for."""
@@ -46,6 +46,15 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
     share = (left - delta) / (left - right)
     g = (above - 1) * step + math.log1p(share * math.expm1(step))
     return min(best, round_up(g + step * 1e-9, 64), round_up(above * step))
+
+
+def approximate_epsilon(epsilon: float, k: int, own: float, delta: float) -> float:
+    """The same for laws that are a (1 - own) part of such a composition: the rest of `delta` is for the composition.
+
+    Infinite where there is no rest.
+    """
+    rest = round_down((delta - own) / (1 - own)) if own < 1 else 0.0
+    return bounded_range_epsilon(epsilon, k, rest) if rest > 0 else math.inf
 
 
 def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
