@@ -4,6 +4,7 @@ from discreet._core import __version__
 from discreet.api import count, select, top_k
 from discreet.budgets.budget import Budget
 from discreet.budgets.ledger import Ledger
+from discreet.certificate import verify
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -74,4 +75,5 @@ __all__ = [
     "plan",
     "select",
     "top_k",
+    "verify",
 ]

@@ -15,7 +15,17 @@ from typing import Any, TextIO
 from discreet.engines import local
 from discreet.errors import InputError, ParameterError
 
-__all__ = ["FORMATS", "certificate_path", "digest", "form_of", "plain_text", "text", "write", "write_certificate"]
+__all__ = [
+    "FORMATS",
+    "certificate_path",
+    "digest",
+    "file_digest",
+    "form_of",
+    "plain_text",
+    "text",
+    "write",
+    "write_certificate",
+]
 
 Column = tuple[str, Any, str]
 
@@ -62,6 +72,23 @@ def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str,
 def digest(columns: list[Column]) -> str:
     """The SHA-256 of the columns as CSV."""
     return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
+
+
+def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
+    """The same of a file that `write` wrote, with columns of these names; InputError where it cannot be read."""
+    source = Path(path)
+    try:
+        form = source.suffix.lower().removeprefix(".")
+        if form == "csv":
+            return hashlib.sha256(source.read_bytes()).hexdigest()
+        if form not in _READERS:
+            raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+        rows = _READERS[form](source)
+        return digest([(name, [row[name] for row in rows], "") for name in names])
+    except ParameterError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"cannot read the rows of {source}") from None
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:
@@ -112,4 +139,9 @@ def _json(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
     out.write("\n")
 
 
+_READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "json": lambda path: json.loads(path.read_bytes())["rows"],
+    "jsonl": lambda path: [json.loads(line) for line in path.read_bytes().splitlines()],
+    "parquet": local.read_parquet,
+}
 _WRITERS = {"csv": _csv, "json": _json, "jsonl": _jsonl}

@@ -148,7 +148,13 @@ class Release:
             raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
         export.write(path, self.columns, self.header)
         if certificate:
-            export.write_certificate(path, {**self.header, "version": _core.__version__, "digest": self.digest})
+            export.write_certificate(path, self.certificate)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What a certificate of this release says."""
+        columns = [name for name, _, _ in self.columns]
+        return {**self.header, "version": _core.__version__, "columns": columns, "digest": self.digest}
 
     @property
     def digest(self) -> str:

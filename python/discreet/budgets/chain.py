@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import copy
@@ -57,22 +58,53 @@ _SCHEMA = (
 _CORRUPT = "the ledger {} is corrupt: restore a whole copy, and charge to it what was released since that was made"
 _RESTORED = "the ledger {} is older than this process has seen it: it was rolled back, and what was spent is not in it"
 
+_chains: weakref.WeakSet[Chain] = weakref.WeakSet()
+_inherited: list[sqlite3.Connection] = []
+
+
+def _close_before_fork() -> None:
+    for chain in list(_chains):
+        chain.close()
+
+
+def _forget_after_fork() -> None:
+    for chain in list(_chains):
+        chain._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_before_fork, after_in_child=_forget_after_fork)
+
 
 class Chain:
     """A ledger's file, which many processes and threads append to at once.
 
-    Every operation opens a connection of its own, so that none crosses a fork and the file is whole, without
-    a log beside it, whenever nobody writes. What was verified once is remembered, and every operation
-    verifies what was appended since. Nothing else in this process may open the file: closing it would drop
-    SQLite's locks.
+    Every operation takes a connection that no other uses, and none crosses a fork. What was verified once is
+    remembered, and every operation verifies what was appended since. Nothing else in this process may open
+    the file: closing it would drop SQLite's locks.
     """
 
-    __slots__ = ("_seen", "_timeout", "path")
+    __slots__ = ("__weakref__", "_idle", "_seen", "_timeout", "path")
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.path = Path(path)
         self._timeout = timeout
         self._seen = Book()
+        self._idle: list[tuple[tuple[int, int], sqlite3.Connection]] = []
+        _chains.add(self)
+
+    def __reduce__(self) -> tuple[type[Chain], tuple[Path, float]]:
+        return Chain, (self.path, self._timeout)
+
+    def close(self) -> None:
+        """Closes the connections that are not in use; the last one to close leaves no log beside the file."""
+        while self._idle:
+            self._idle.pop()[1].close()
+
+    def _forget(self) -> None:
+        """In a forked process: leaves the parent's connections alone, without closing them."""
+        _inherited.extend(db for _, db in self._idle)
+        self._idle = []
 
     def exists(self) -> bool:
         """Whether there is anything at the path."""
@@ -151,12 +183,20 @@ class Chain:
     @contextmanager
     def _transaction(self, begin: str, *, whole: bool = False) -> Iterator[tuple[sqlite3.Connection, Book]]:
         """A connection in a transaction and a book of all that it sees; what is not committed is undone."""
-        self._require_file()
-        with self._errors(), closing(self._begun(begin)) as db:
-            yield db, self._verified(db, whole)
+        file = self._require_file()
+        with self._errors():
+            db = self._begun(begin, file)
+            try:
+                yield db, self._verified(db, whole)
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+            except BaseException:
+                db.close()
+                raise
+            self._idle.append((file, db))
 
-    def _require_file(self) -> None:
-        """Refuses what cannot be a ledger without opening it."""
+    def _require_file(self) -> tuple[int, int]:
+        """Which file is there; what cannot be a ledger is refused without opening it."""
         try:
             status = self.path.stat()
         except OSError:
@@ -167,21 +207,39 @@ class Chain:
             raise LedgerError(f"the ledger {self.path} is read-only")
         if not status.st_size:
             raise LedgerError(_CORRUPT.format(self.path))
+        return status.st_dev, status.st_ino
 
-    def _begun(self, begin: str) -> sqlite3.Connection:
+    def _begun(self, begin: str, file: tuple[int, int]) -> sqlite3.Connection:
         """A connection with a transaction begun, waiting while others write; a wait can be interrupted."""
         deadline = time.monotonic() + self._timeout
         while True:
+            db = self._waiting(file)
             try:
-                return self._connect(begin)
+                db = self._connect() if db is None else db
+                db.execute(begin)
+                return db
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise
+            finally:
+                if db is not None and not db.in_transaction:
+                    self._idle.append((file, db))
             time.sleep(random.uniform(0.001, 0.02))
 
-    def _connect(self, begin: str) -> sqlite3.Connection:
+    def _waiting(self, file: tuple[int, int]) -> sqlite3.Connection | None:
+        """A connection to this file that nobody uses, if there is one; those to another that lay here are closed."""
+        while True:
+            try:
+                opened, db = self._idle.pop()
+            except IndexError:
+                return None
+            if opened == file:
+                return db
+            db.close()
+
+    def _connect(self) -> sqlite3.Connection:
         address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
-        db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0.05)
+        db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0.05, check_same_thread=False)
         try:
             for setting in ("trusted_schema = OFF", "cell_size_check = ON", "recursive_triggers = ON"):
                 db.execute(f"PRAGMA {setting}")
@@ -190,7 +248,6 @@ class Chain:
                     f"the ledger {self.path} must lie on a local disk: its folder allows no shared memory"
                 )
             db.execute("PRAGMA synchronous = FULL")
-            db.execute(begin)
         except BaseException:
             db.close()
             raise

@@ -88,6 +88,10 @@ class Ledger:
             self._chain.append(decide)
         return Dataset._of(self._chain, name)
 
+    def close(self) -> None:
+        """Closes the file, so that it can be copied; it may be used again."""
+        self._chain.close()
+
     def check(self) -> None:
         """Verifies the whole file again; LedgerError where anything is wrong."""
         self._chain.check()
