@@ -24,7 +24,7 @@ __all__ = ["approximate_epsilon", "bounded_range_delta", "bounded_range_epsilon"
 
 _MOST = 1_000
 """The most selections that the recursion is run for."""
-_WORK = 4e7
+_WORK = 2e7
 """About how many steps it may take: they decide how fine its grid is."""
 
 
@@ -32,7 +32,7 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
     """The least total epsilon at `delta` of k selections of range epsilon, each chosen after the ones before.
 
     The least of k epsilon, the closed form and, for up to 1,000 selections, the recursion of the adaptive
-    composition (Section 5).
+    composition (Section 5), between the points of its grid by the chord that lies above it.
     """
     best = min(round_up(k * epsilon, 1), closed_form_epsilon(epsilon, k, delta))
     if k > _MOST:
@@ -41,11 +41,9 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
     above = int(np.argmax(table <= delta))  # the table ends with zeros
     if above == 0:
         return 0.0
-    # The chord between two points of the grid lies above a function that is convex in e^g.
-    left, right = table[above - 1], table[above]
-    share = (left - delta) / (left - right)
-    g = (above - 1) * step + math.log1p(share * math.expm1(step))
-    return min(best, round_up(g + step * 1e-9, 64), round_up(above * step))
+    share = (table[above - 1] - delta) / (table[above - 1] - table[above])
+    total = (above - 1) * step + math.log1p(share * math.expm1(step))
+    return min(best, round_up(total + step * 1e-9, 64), round_up(above * step))
 
 
 def approximate_epsilon(epsilon: float, k: int, own: float, delta: float) -> float:
@@ -61,7 +59,10 @@ def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
     """The least delta at a `total` epsilon of at least 0, by the same recursion, for at most 1,000 selections."""
     step, table = _profile(epsilon, k)
     below = math.floor(total / step * (1 - 1e-12))
-    return float(table[below]) if below < len(table) else 0.0
+    if below + 1 >= len(table):
+        return 0.0
+    share = max(0.0, math.expm1(total - below * step) / math.expm1(step) - 1e-9)
+    return float(round_up(table[below] + share * (table[below + 1] - table[below])))
 
 
 def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:
