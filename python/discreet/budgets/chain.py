@@ -9,6 +9,7 @@ import random
 import sqlite3
 import stat
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -84,13 +85,15 @@ class Chain:
     the file: closing it would drop SQLite's locks.
     """
 
-    __slots__ = ("__weakref__", "_idle", "_seen", "_timeout", "path")
+    __slots__ = ("__weakref__", "_idle", "_seen", "_taken", "_timeout", "path")
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.path = Path(path)
         self._timeout = timeout
         self._seen = Book()
         self._idle: list[tuple[tuple[int, int], sqlite3.Connection]] = []
+        # By thread: what an interrupt left in a transaction is closed by the thread's next operation.
+        self._taken: dict[int, sqlite3.Connection] = {}
         _chains.add(self)
 
     def __reduce__(self) -> tuple[type[Chain], tuple[Path, float]]:
@@ -104,7 +107,8 @@ class Chain:
     def _forget(self) -> None:
         """In a forked process: leaves the parent's connections alone, without closing them."""
         _inherited.extend(db for _, db in self._idle)
-        self._idle = []
+        _inherited.extend(self._taken.values())
+        self._idle, self._taken = [], {}
 
     def exists(self) -> bool:
         """Whether there is anything at the path."""
@@ -193,7 +197,7 @@ class Chain:
             except BaseException:
                 db.close()
                 raise
-            self._idle.append((file, db))
+            self._give_back(file, db)
 
     def _require_file(self) -> tuple[int, int]:
         """Which file is there; what cannot be a ledger is refused without opening it."""
@@ -212,19 +216,26 @@ class Chain:
     def _begun(self, begin: str, file: tuple[int, int]) -> sqlite3.Connection:
         """A connection with a transaction begun, waiting while others write; a wait can be interrupted."""
         deadline = time.monotonic() + self._timeout
+        interrupted = self._taken.pop(threading.get_ident(), None)
+        if interrupted is not None:
+            interrupted.close()
         while True:
-            db = self._waiting(file)
             try:
-                db = self._connect() if db is None else db
+                db = self._waiting(file) or self._connect()
+                self._taken[threading.get_ident()] = db
                 db.execute(begin)
                 return db
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise
-            finally:
-                if db is not None and not db.in_transaction:
-                    self._idle.append((file, db))
+            if threading.get_ident() in self._taken:
+                self._give_back(file, db)
             time.sleep(random.uniform(0.001, 0.02))
+
+    def _give_back(self, file: tuple[int, int], db: sqlite3.Connection) -> None:
+        """Lets others use a connection that has no transaction."""
+        self._taken.pop(threading.get_ident(), None)
+        self._idle.append((file, db))
 
     def _waiting(self, file: tuple[int, int]) -> sqlite3.Connection | None:
         """A connection to this file that nobody uses, if there is one; those to another that lay here are closed."""
