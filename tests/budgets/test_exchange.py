@@ -1,5 +1,6 @@
 """Pay what you get: outcomes and lists are counted, and paid for as they come."""
 
+import contextlib
 import math
 import threading
 
@@ -119,10 +120,8 @@ def test_threads_share_an_exchange():
 
     def ask():
         for _ in range(20):
-            try:
+            with contextlib.suppress(BudgetExceeded):
                 returned.append(exchange.top_k(histogram(), k=3, k_bar=10).calls)
-            except BudgetExceeded:
-                pass
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:

@@ -252,6 +252,7 @@ class Chain:
         address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
         db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0.05, check_same_thread=False)
         try:
+            self._require_format(db)
             for setting in ("trusted_schema = OFF", "cell_size_check = ON", "recursive_triggers = ON"):
                 db.execute(f"PRAGMA {setting}")
             if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
@@ -271,6 +272,8 @@ class Chain:
             yield
         except sqlite3.Error as error:
             raise LedgerError(self._refusal(error)) from None
+        except UnicodeDecodeError:  # SQLite may quote the damage
+            raise LedgerError(_CORRUPT.format(self.path)) from None
 
     def _refusal(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")
@@ -284,13 +287,7 @@ class Chain:
 
     def _verified(self, db: sqlite3.Connection, whole: bool) -> Book:
         """The book of all rows, of which only those that nobody here has verified are read, unless `whole`."""
-        if db.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
-            raise LedgerError(f"{self.path} is not a ledger, or it is corrupt")
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version != _FORMAT:
-            if version > _FORMAT:
-                raise LedgerError(f"the ledger {self.path} was written by a newer version of discreet; use that one")
-            raise LedgerError(_CORRUPT.format(self.path))
+        self._require_format(db)
         if _described(db) != _expected():
             raise LedgerError(_CORRUPT.format(self.path))
         seen = self._seen
@@ -310,6 +307,16 @@ class Chain:
         if db.execute("SELECT name, seq FROM sqlite_sequence").fetchall() != [("event", book.number)]:
             raise LedgerError(_CORRUPT.format(self.path))
         return book
+
+    def _require_format(self, db: sqlite3.Connection) -> None:
+        """Refuses another file than a ledger of this format; it changes nothing."""
+        if db.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
+            raise LedgerError(f"{self.path} is not a ledger, or it is corrupt")
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version > _FORMAT:
+            raise LedgerError(f"the ledger {self.path} was written by a newer version of discreet; use that one")
+        if version != _FORMAT:
+            raise LedgerError(_CORRUPT.format(self.path))
 
     def _insert(self, db: sqlite3.Connection, book: Book, event: Event) -> None:
         """Adds an event to the book and to the open transaction."""
