@@ -135,8 +135,10 @@ def test_rows_are_only_added(path):
         with pytest.raises(sqlite3.Error, match="append only"):
             db.execute(statement)
     with pytest.raises(sqlite3.Error, match="CHECK"):
-        db.execute("INSERT INTO event SELECT 4, time, 'refund', dataset, of, rho, delta, mechanism, parameters, version, "
-                   "digest, hash FROM event WHERE number = 3")  # fmt: skip
+        db.execute(
+            "INSERT INTO event SELECT 4, time, 'refund', dataset, of, rho, delta, mechanism, parameters, "
+            "version, digest, hash FROM event WHERE number = 3"
+        )
     db.close()
 
 

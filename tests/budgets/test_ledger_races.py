@@ -14,11 +14,10 @@ import pytest
 from discreet import BudgetExceeded, Guarantee, Ledger, LedgerError
 
 PART = 2.0**-13
-WORKER = (
-    """
+WORKER = """
 import os, sys, threading
 from discreet import BudgetExceeded, Guarantee, Ledger
-path, told, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, told, threads, part = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 dataset = Ledger.open(path, timeout=120).dataset("views")
 out = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -27,7 +26,7 @@ def work(number):
     while True:
         name = f"{os.getpid()}.{number}.{count}"
         try:
-            dataset.charge(Guarantee(%r, 0), made_by=name)
+            dataset.charge(Guarantee(part, 0), made_by=name)
         except BudgetExceeded:
             return
         os.write(out, (name + "\\n").encode())
@@ -37,8 +36,6 @@ workers = [threading.Thread(target=work, args=[n]) for n in range(threads)]
 for worker in workers: worker.start()
 for worker in workers: worker.join()
 """
-    % PART
-)
 
 
 def race(folder, *, processes, threads, seconds, parts):
@@ -47,7 +44,7 @@ def race(folder, *, processes, threads, seconds, parts):
     ledger = Ledger.open(path)
     dataset = ledger.dataset("views", rho=parts * PART, delta=0)
     generator, killed = random.Random(6), 0
-    command = [sys.executable, "-c", WORKER, str(path), str(told), str(threads)]
+    command = [sys.executable, "-c", WORKER, str(path), str(told), str(threads), str(PART)]
 
     def start():
         return subprocess.Popen(command, stderr=subprocess.PIPE)

@@ -299,11 +299,12 @@ class Chain:
         for row in db.execute(f"SELECT {_COLUMNS} FROM event WHERE number > ? ORDER BY number", (book.number,)):
             try:
                 book.add(_event(row))
+                seal = _sealed(book, row[:-1])
             except (BudgetExceeded, ValueError, TypeError, KeyError):
                 raise LedgerError(_CORRUPT.format(self.path)) from None
-            if (row[0], row[-1]) != (book.number, _sealed(book, row[:-1])):
+            if (row[0], row[-1]) != (book.number, seal):
                 raise LedgerError(_CORRUPT.format(self.path))
-            book.hash = row[-1]
+            book.hash = seal
         if db.execute("SELECT name, seq FROM sqlite_sequence").fetchall() != [("event", book.number)]:
             raise LedgerError(_CORRUPT.format(self.path))
         return book
