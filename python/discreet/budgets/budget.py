@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Literal, Self
+from typing import Self
 
-from discreet.budgets.charge import Account, Charge
+from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
@@ -20,7 +20,8 @@ class Budget(Single, PrivacyFilter):
 
     It lives as long as this process: many threads may charge it, a forked process may not, and it is neither
     copied nor pickled. A `Ledger` keeps a budget in a file. `unit`: what is protected, a whole "user" or one
-    "event". Raises ParameterError where a parameter is out of range.
+    "event"; `neighbours`: whether that is "added" (or removed) or "replaced". Raises ParameterError where a
+    parameter is out of range.
     """
 
     __slots__ = ("_lock", "_log")
@@ -28,8 +29,8 @@ class Budget(Single, PrivacyFilter):
     _lock: threading.Lock
     _log: list[tuple[Event, Account]]
 
-    def __init__(self, *, rho: float, delta: float, unit: str = "user") -> None:
-        account = Account.holding(rho, delta, unit)
+    def __init__(self, *, rho: float, delta: float, unit: str = "user", neighbours: str = "added") -> None:
+        account = Account.holding(rho, delta, unit, neighbours)
         self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
         self._own()
 
@@ -46,8 +47,8 @@ class Budget(Single, PrivacyFilter):
         return spendings((number, event) for number, (event, _) in enumerate(list(self._log)))
 
     @property
-    def _unit(self) -> Literal["user", "event"]:
-        return self._log[0][1].unit
+    def _protected(self) -> Protected:
+        return self._log[0][1].protected
 
     def _account(self) -> Account:
         self._require_owner()

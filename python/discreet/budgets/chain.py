@@ -5,22 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import sqlite3
-import stat
 import tempfile
-import threading
-import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import quote
 
 from discreet.budgets.book import Book
 from discreet.budgets.charge import Charge
+from discreet.budgets.connections import Connections, corrupt, errors
 from discreet.budgets.record import Event
 from discreet.errors import BudgetExceeded, LedgerError
 
@@ -56,59 +51,29 @@ _SCHEMA = (
  FROM event AS first LEFT JOIN event AS last ON last.of = first.number
  WHERE first.kind IN ('reserved', 'charged')""",
 )
-_CORRUPT = "the ledger {} is corrupt: restore a whole copy, and charge to it what was released since that was made"
 _RESTORED = "the ledger {} is older than this process has seen it: it was rolled back, and what was spent is not in it"
-
-_chains: weakref.WeakSet[Chain] = weakref.WeakSet()
-_inherited: list[sqlite3.Connection] = []
-
-
-def _close_before_fork() -> None:
-    for chain in list(_chains):
-        chain.close()
-
-
-def _forget_after_fork() -> None:
-    for chain in list(_chains):
-        chain._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_close_before_fork, after_in_child=_forget_after_fork)
 
 
 class Chain:
     """A ledger's file, which many processes and threads append to at once.
 
-    Every operation takes a connection that no other uses, and none crosses a fork. What was verified once is
-    remembered, and every operation verifies what was appended since. Nothing else in this process may open
-    the file: closing it would drop SQLite's locks.
+    What was verified once is remembered, and every operation verifies what was appended since.
     """
 
-    __slots__ = ("__weakref__", "_idle", "_seen", "_taken", "_timeout", "path")
+    __slots__ = ("_connections", "_seen", "_timeout", "path")
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()
         self._timeout = timeout
+        self._connections = Connections(self.path, timeout, self._require_format)
         self._seen = Book()
-        self._idle: list[tuple[tuple[int, int], sqlite3.Connection]] = []
-        # By thread: what an interrupt left in a transaction is closed by the thread's next operation.
-        self._taken: dict[int, sqlite3.Connection] = {}
-        _chains.add(self)
 
     def __reduce__(self) -> tuple[type[Chain], tuple[Path, float]]:
         return Chain, (self.path, self._timeout)
 
     def close(self) -> None:
         """Closes the connections that are not in use; the last one to close leaves no log beside the file."""
-        while self._idle:
-            self._idle.pop()[1].close()
-
-    def _forget(self) -> None:
-        """In a forked process: leaves the parent's connections alone, without closing them."""
-        _inherited.extend(db for _, db in self._idle)
-        _inherited.extend(self._taken.values())
-        self._idle, self._taken = [], {}
+        self._connections.close()
 
     def exists(self) -> bool:
         """Whether there is anything at the path."""
@@ -122,7 +87,7 @@ class Chain:
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".discreet-") as drafts:
                 draft = Path(drafts) / "ledger"
-                with self._errors(), closing(sqlite3.connect(draft, isolation_level=None)) as db:
+                with errors(self.path), closing(sqlite3.connect(draft, isolation_level=None)) as db:
                     db.execute("PRAGMA journal_mode = WAL")
                     db.execute("PRAGMA synchronous = FULL")
                     db.execute("BEGIN IMMEDIATE")
@@ -181,115 +146,20 @@ class Chain:
         """Verifies every page and every row; LedgerError where anything is wrong."""
         with self._transaction("BEGIN", whole=True) as (db, book):
             if [row[0] for row in db.execute("PRAGMA integrity_check(1)")] != ["ok"]:
-                raise LedgerError(_CORRUPT.format(self.path))
+                raise LedgerError(corrupt(self.path))
             self._seen = book
 
     @contextmanager
     def _transaction(self, begin: str, *, whole: bool = False) -> Iterator[tuple[sqlite3.Connection, Book]]:
-        """A connection in a transaction and a book of all that it sees; what is not committed is undone."""
-        file = self._require_file()
-        with self._errors():
-            db = self._begun(begin, file)
-            try:
-                yield db, self._verified(db, whole)
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-            except BaseException:
-                db.close()
-                raise
-            self._give_back(file, db)
-
-    def _require_file(self) -> tuple[int, int]:
-        """Which file is there; what cannot be a ledger is refused without opening it."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            raise LedgerError(f"there is no ledger {self.path}") from None
-        if not stat.S_ISREG(status.st_mode):
-            raise LedgerError(f"the ledger {self.path} is not a file")
-        if not status.st_mode & 0o222 or not os.access(self.path, os.R_OK | os.W_OK):
-            raise LedgerError(f"the ledger {self.path} is read-only")
-        if not status.st_size:
-            raise LedgerError(_CORRUPT.format(self.path))
-        return status.st_dev, status.st_ino
-
-    def _begun(self, begin: str, file: tuple[int, int]) -> sqlite3.Connection:
-        """A connection with a transaction begun, waiting while others write; a wait can be interrupted."""
-        deadline = time.monotonic() + self._timeout
-        interrupted = self._taken.pop(threading.get_ident(), None)
-        if interrupted is not None:
-            interrupted.close()
-        while True:
-            try:
-                db = self._waiting(file) or self._connect()
-                self._taken[threading.get_ident()] = db
-                db.execute(begin)
-                return db
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > deadline:
-                    raise
-            if threading.get_ident() in self._taken:
-                self._give_back(file, db)
-            time.sleep(random.uniform(0.001, 0.02))
-
-    def _give_back(self, file: tuple[int, int], db: sqlite3.Connection) -> None:
-        """Lets others use a connection that has no transaction."""
-        self._taken.pop(threading.get_ident(), None)
-        self._idle.append((file, db))
-
-    def _waiting(self, file: tuple[int, int]) -> sqlite3.Connection | None:
-        """A connection to this file that nobody uses, if there is one; those to another that lay here are closed."""
-        while True:
-            try:
-                opened, db = self._idle.pop()
-            except IndexError:
-                return None
-            if opened == file:
-                return db
-            db.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
-        db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=0.05, check_same_thread=False)
-        try:
-            self._require_format(db)
-            for setting in ("trusted_schema = OFF", "cell_size_check = ON", "recursive_triggers = ON"):
-                db.execute(f"PRAGMA {setting}")
-            if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                raise LedgerError(
-                    f"the ledger {self.path} must lie on a local disk: its folder allows no shared memory"
-                )
-            db.execute("PRAGMA synchronous = FULL")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """What SQLite refuses, as a LedgerError."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise LedgerError(self._refusal(error)) from None
-        except UnicodeDecodeError:  # SQLite may quote the damage
-            raise LedgerError(_CORRUPT.format(self.path)) from None
-
-    def _refusal(self, error: sqlite3.Error) -> str:
-        name = getattr(error, "sqlite_errorname", "")
-        if _is_busy(error):
-            return f"the ledger {self.path} is locked by another process; try again when it has finished"
-        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return f"the ledger {self.path} cannot be opened for writing; its folder must be writable, too"
-        if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-            return f"the ledger {self.path} cannot be written: the disk is full or fails"
-        return _CORRUPT.format(self.path)
+        """A connection in a transaction, and a book of all that it sees."""
+        with self._connections.transaction(begin) as db:
+            yield db, self._verified(db, whole)
 
     def _verified(self, db: sqlite3.Connection, whole: bool) -> Book:
         """The book of all rows, of which only those that nobody here has verified are read, unless `whole`."""
         self._require_format(db)
         if _described(db) != _expected():
-            raise LedgerError(_CORRUPT.format(self.path))
+            raise LedgerError(corrupt(self.path))
         seen = self._seen
         if seen.number:
             row = db.execute("SELECT hash FROM event WHERE number = ?", (seen.number,)).fetchone()
@@ -301,12 +171,12 @@ class Chain:
                 book.add(_event(row))
                 seal = _sealed(book, row[:-1])
             except (BudgetExceeded, ValueError, TypeError, KeyError):
-                raise LedgerError(_CORRUPT.format(self.path)) from None
+                raise LedgerError(corrupt(self.path)) from None
             if (row[0], row[-1]) != (book.number, seal):
-                raise LedgerError(_CORRUPT.format(self.path))
+                raise LedgerError(corrupt(self.path))
             book.hash = seal
         if db.execute("SELECT name, seq FROM sqlite_sequence").fetchall() != [("event", book.number)]:
-            raise LedgerError(_CORRUPT.format(self.path))
+            raise LedgerError(corrupt(self.path))
         return book
 
     def _require_format(self, db: sqlite3.Connection) -> None:
@@ -317,7 +187,7 @@ class Chain:
         if version > _FORMAT:
             raise LedgerError(f"the ledger {self.path} was written by a newer version of discreet; use that one")
         if version != _FORMAT:
-            raise LedgerError(_CORRUPT.format(self.path))
+            raise LedgerError(corrupt(self.path))
 
     def _insert(self, db: sqlite3.Connection, book: Book, event: Event) -> None:
         """Adds an event to the book and to the open transaction."""
@@ -350,10 +220,6 @@ def _event(row: tuple[object, ...]) -> Event:
         version=version,  # type: ignore[arg-type]
         digest=digest,  # type: ignore[arg-type]
     )
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_PROTOCOL"))
 
 
 def _described(db: sqlite3.Connection) -> list[tuple[str, str, str]]:

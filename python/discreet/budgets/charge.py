@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.privacy import Guarantee, require_number
 
-__all__ = ["NOTHING", "Account", "Charge"]
+__all__ = ["NOTHING", "Account", "Charge", "Protected"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
@@ -42,9 +42,9 @@ class Charge:
         """Whether neither component exceeds that of `other`."""
         return self.rho <= other.rho and self.delta <= other.delta
 
-    def guarantee(self, unit: Literal["user", "event"], *, up: bool = True) -> Guarantee:
-        """The same in floats, rounded up or down."""
-        return Guarantee(_float(self.rho, RHO_UNIT, up), min(1.0, _float(self.delta, DELTA_UNIT, up)), unit)
+    def floats(self, *, up: bool = True) -> tuple[float, float]:
+        """rho and delta, rounded up or down."""
+        return _float(self.rho, RHO_UNIT, up), min(1.0, _float(self.delta, DELTA_UNIT, up))
 
 
 NOTHING = Charge(0, 0)
@@ -58,6 +58,21 @@ def _float(units: int, unit: int, up: bool) -> float:
     return math.nextafter(value, 0.0) if not up and Fraction(value) > exact else value
 
 
+class Protected(NamedTuple):
+    """Between which data sets a promise holds; promises about unlike ones do not add."""
+
+    unit: Literal["user", "event"]
+    neighbours: Literal["added", "replaced"]
+
+    @classmethod
+    def by(cls, guarantee: Guarantee) -> Protected:
+        """Those of a guarantee."""
+        return cls(guarantee.unit, guarantee.neighbours)
+
+    def __str__(self) -> str:
+        return f"{self.unit} ({'added or removed' if self.neighbours == 'added' else 'replaced'})"
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """A total fixed beforehand, and what was charged to it so far.
@@ -69,24 +84,28 @@ class Account:
 
     total: Charge
     spent: Charge
-    unit: Literal["user", "event"] = "user"
+    protected: Protected
 
     @classmethod
-    def holding(cls, rho: object, delta: object, unit: str = "user") -> Account:
+    def holding(cls, rho: object, delta: object, unit: str, neighbours: str) -> Account:
         """A new account of these parameters, rounded down; ParameterError where they are out of range."""
         rho = require_number("rho", rho, 0, RHO_LIMIT)
         delta = require_number("delta", delta, 0, 1, open_low=False)
         if delta >= 1:
             raise ParameterError("delta must be below 1")
-        checked = Guarantee(rho, delta, unit)  # type: ignore[arg-type]
+        checked = Guarantee(rho, delta, unit=unit, neighbours=neighbours)  # type: ignore[arg-type]
         total = Charge(math.floor(Fraction(rho) * RHO_UNIT), math.floor(Fraction(delta) * DELTA_UNIT))
-        return cls(total, NOTHING, checked.unit)
+        return cls(total, NOTHING, Protected.by(checked))
 
     @property
     def remaining(self) -> Guarantee:
         """What is left, rounded down."""
         left = self.total - self.spent
-        return Charge(max(0, left.rho), max(0, left.delta)).guarantee(self.unit, up=False)
+        return self.guarantee(Charge(max(0, left.rho), max(0, left.delta)), up=False)
+
+    def guarantee(self, charge: Charge, *, up: bool = True) -> Guarantee:
+        """A charge as a promise, rounded up or down."""
+        return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
 
     def fits(self, charge: Charge) -> bool:
         """Whether both components fit."""
@@ -97,7 +116,7 @@ class Account:
     def paying(self, charge: Charge) -> Account:
         """The account after this charge; BudgetExceeded where it does not fit."""
         if not self.fits(charge):
-            raise BudgetExceeded(charge.guarantee(self.unit), self.remaining)
+            raise BudgetExceeded(self.guarantee(charge), self.remaining)
         return replace(self, spent=self.spent + charge)
 
     def given_back(self, charge: Charge) -> Account:

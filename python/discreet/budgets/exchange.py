@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from discreet.budgets.owner import Single
@@ -18,6 +17,7 @@ from discreet.theorems import dong2020, rogers2023, rogers2024
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import PrivacyFilter
+    from discreet.mechanisms.mechanism import Opening
     from discreet.release import Release
 
 __all__ = ["Exchange"]
@@ -100,14 +100,14 @@ class Exchange(Single):
         mechanism = GumbelTopK(k=k, scale=round_up(1 / self._epsilon, 8), delta=self._delta, k_bar=k_bar, l0=l0)
         drawn = False
 
-        def draw(open_rng: Callable[[], _core.Rng]) -> Release:
+        def draw(open_rng: Opening) -> Release:
             def noted() -> _core.Rng:
                 nonlocal drawn
                 rng = open_rng()
                 drawn = True
                 return rng
 
-            return mechanism._draw(histogram, noted)
+            return mechanism.release(histogram, noted)
 
         self._take(mechanism.k)
         try:

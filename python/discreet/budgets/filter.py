@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from discreet import _core
-from discreet.budgets.charge import NOTHING, Account, Charge
+from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.exchange import Exchange
 from discreet.budgets.owner import Uncopied
 from discreet.budgets.record import Event, Spending, charging
 from discreet.conversion import round_down, round_up
 from discreet.errors import BudgetExceeded, ParameterError
+from discreet.mechanisms.mechanism import Opening
 from discreet.privacy import Guarantee, require_number
 from discreet.release import Release
 from discreet.theorems import whitehouse2023
@@ -34,8 +36,8 @@ class PrivacyFilter(Uncopied, ABC):
 
     @property
     @abstractmethod
-    def _unit(self) -> Literal["user", "event"]:
-        """What is protected."""
+    def _protected(self) -> Protected:
+        """Between which data sets the promise holds."""
 
     @abstractmethod
     def _account(self) -> Account:
@@ -59,25 +61,26 @@ class PrivacyFilter(Uncopied, ABC):
     ) -> Release:
         """Charges the mechanism's guarantee and publishes what it finds in `data`, the Histogram that it takes.
 
-        `Plume` takes a table and the names of its columns instead. `charge="spent"` gives back what the
-        release did not need: a mechanism that is a sequence of steps with prices of their own, such as
-        GumbelTopK or PrivateCountRelease, is charged for the steps that it made (Rogers 2023, Theorem 10).
+        A mechanism that reads a table, such as Plume, takes that and the names of its columns.
+        `charge="spent"` gives back what the release did not need: a mechanism that is a sequence of steps with
+        prices of their own, such as GumbelTopK or PrivateCountRelease, is charged for the steps that it made
+        (Rogers 2023, Theorem 10).
 
         Raises BudgetExceeded where the guarantee does not fit into what is left, ParameterError where it
         protects another unit, and the errors of the mechanism; none of them costs anything.
         """
-        if not hasattr(mechanism, "_draw"):
+        if not hasattr(mechanism, "release"):
             raise ParameterError(
                 "release takes a mechanism and then the data; charge() pays for what is not a mechanism"
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        return self._publish(mechanism, lambda open_rng: mechanism._draw(data, open_rng, **columns), charge)
+        return self._publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
 
     def _publish(
         self,
         mechanism: Any,
-        draw: Callable[[Callable[[], _core.Rng]], Release],
+        draw: Callable[[Opening], Release],
         charge: Literal["guarantee", "spent"] = "guarantee",
     ) -> Release:
         """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
@@ -113,7 +116,7 @@ class PrivacyFilter(Uncopied, ABC):
 
     def cost(self, mechanism: Any) -> Guarantee:
         """What a mechanism, or a Guarantee, would be charged: its rho and delta in whole units, rounded up."""
-        return self._priced(mechanism).guarantee(self._unit)
+        return self._account().guarantee(self._priced(mechanism))
 
     def fits(self, mechanism: Any) -> bool:
         """Whether what a mechanism, or a Guarantee, would cost fits into what is left."""
@@ -154,13 +157,15 @@ class PrivacyFilter(Uncopied, ABC):
     @property
     def guarantee(self) -> Guarantee:
         """What all releases charged to this promise together: the total, up to the rounding of a float."""
-        total = self._account().total.guarantee(self._unit)
-        return Guarantee(round_up(total.rho, 0), round_up(total.delta, 0) if total.delta else 0.0, self._unit)
+        account = self._account()
+        total = account.guarantee(account.total)
+        return replace(total, rho=round_up(total.rho, 0), delta=round_up(total.delta, 0) if total.delta else 0.0)
 
     @property
     def spent(self) -> Guarantee:
         """What has been charged so far, rounded up."""
-        return self._account().spent.guarantee(self._unit)
+        account = self._account()
+        return account.guarantee(account.spent)
 
     @property
     def remaining(self) -> Guarantee:
@@ -176,7 +181,7 @@ class PrivacyFilter(Uncopied, ABC):
         """
         delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
         account = self._account()
-        spent, gamma = account.spent.guarantee(self._unit), account.total.guarantee(self._unit).rho / 10
+        spent, gamma = account.guarantee(account.spent), account.total.floats()[0] / 10
         if gamma == 0:
             raise ParameterError("the budget's rho is too small for an odometer")
         reading = whitehouse2023.half_normal_odometer(spent.rho, delta, gamma)
@@ -187,8 +192,9 @@ class PrivacyFilter(Uncopied, ABC):
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
             raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
-        if guarantee.unit != self._unit:
-            raise ParameterError(f"a budget per {self._unit} does not pay for a guarantee per {guarantee.unit}")
+        protected = Protected.by(guarantee)
+        if protected != self._protected:
+            raise ParameterError(f"a budget per {self._protected} does not pay for a guarantee per {protected}")
         return Charge.of(guarantee)
 
     def __repr__(self) -> str:

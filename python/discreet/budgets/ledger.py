@@ -6,11 +6,11 @@ import difflib
 import json
 import os
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge
+from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
@@ -64,7 +64,13 @@ class Ledger:
         return spendings(self._chain.events())
 
     def dataset(
-        self, name: str, *, rho: float | None = None, delta: float | None = None, unit: str | None = None
+        self,
+        name: str,
+        *,
+        rho: float | None = None,
+        delta: float | None = None,
+        unit: str | None = None,
+        neighbours: str | None = None,
     ) -> Dataset:
         """The budget of a dataset, which `rho` and `delta` open where the ledger does not have it yet.
 
@@ -76,12 +82,12 @@ class Ledger:
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:
-                _require_same(book.accounts[name], name, rho, delta, unit)
+                _require_same(book.accounts[name], name, rho, delta, unit, neighbours)
                 return None
             if rho is None or delta is None:
                 raise ParameterError(f"the ledger has no dataset {name!r}{_near(name, book)}; rho and delta open one")
-            account = Account.holding(rho, delta, unit or "user")
-            parameters = json.dumps({"rho": float(rho), "delta": float(delta), "unit": account.unit})
+            account = Account.holding(rho, delta, unit or "user", neighbours or "added")
+            parameters = json.dumps({"rho": float(rho), "delta": float(delta), **account.protected._asdict()})
             return Event(kind="opened", dataset=name, charge=account.total, parameters=parameters)
 
         if decide(self._chain.read()) is not None:
@@ -100,19 +106,26 @@ class Ledger:
         return f"Ledger({str(self._chain.path)!r})"
 
 
-def _require_same(account: Account, name: str, rho: float | None, delta: float | None, unit: str | None) -> None:
+def _require_same(
+    account: Account,
+    name: str,
+    rho: float | None,
+    delta: float | None,
+    unit: str | None,
+    neighbours: str | None,
+) -> None:
     """Refuses parameters that are not those of the account."""
-    total = account.total.guarantee(account.unit)
+    total, protected = account.guarantee(account.total), account.protected
     given = Account.holding(
-        total.rho if rho is None else rho, total.delta if delta is None else delta, unit or account.unit
+        total.rho if rho is None else rho,
+        total.delta if delta is None else delta,
+        unit or protected.unit,
+        neighbours or protected.neighbours,
     )
-    same = (rho is None or given.total.rho == account.total.rho) and (
-        delta is None or given.total.delta == account.total.delta
-    )
-    if not same or given.unit != account.unit:
+    if (given.total, given.protected) != (account.total, protected):
         raise ParameterError(
-            f"the dataset {name!r} was opened with rho {total.rho:g} and delta {total.delta:g} per {total.unit}, "
-            "which are fixed for good: leave rho and delta out"
+            f"the dataset {name!r} was opened with rho {total.rho:g} and delta {total.delta:g} per {protected}, "
+            "which are fixed for good: leave them out"
         )
 
 
@@ -124,10 +137,10 @@ def _near(name: str, book: Book) -> str:
 class Dataset(PrivacyFilter):
     """The budget of one dataset of a ledger: a `Budget` whose charges are on the disk. Made by `Ledger.dataset`."""
 
-    __slots__ = ("_chain", "_protects", "name")
+    __slots__ = ("_about", "_chain", "name")
 
     _chain: Chain
-    _protects: Literal["user", "event"]
+    _about: Protected
     name: str
 
     def __init__(self) -> None:
@@ -136,7 +149,7 @@ class Dataset(PrivacyFilter):
     @classmethod
     def _of(cls, chain: Chain, name: str) -> Self:
         self = object.__new__(cls)
-        self._set(_chain=chain, name=name, _protects=chain.read().account(name).unit)
+        self._set(_chain=chain, name=name, _about=chain.read().account(name).protected)
         return self
 
     @property
@@ -145,8 +158,8 @@ class Dataset(PrivacyFilter):
         return [row for row in spendings(self._chain.events()) if row.dataset == self.name]
 
     @property
-    def _unit(self) -> Literal["user", "event"]:
-        return self._protects
+    def _protected(self) -> Protected:
+        return self._about
 
     def _account(self) -> Account:
         return self._required(self._chain.read())

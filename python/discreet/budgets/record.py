@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,8 +27,8 @@ class Event:
     charge: Charge = NOTHING
     """The total, the charge, or what a release gave back."""
     mechanism: str = ""
-    parameters: str = "{}"
-    """As JSON."""
+    parameters: str = ""
+    """As the mechanism shows them; those of a total or a ledger as JSON."""
     digest: str = ""
     """That of the published rows."""
     version: str = _core.__version__
@@ -40,9 +39,9 @@ def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: Any) -
     """The event of a charge for a mechanism, or for what has the name `maker`."""
     if isinstance(maker, str):
         return Event(kind=kind, charge=charge, mechanism=maker)
-    fields = dataclasses.fields(maker) if dataclasses.is_dataclass(maker) else ()
-    parameters = json.dumps({field.name: getattr(maker, field.name) for field in fields}, default=repr)
-    return Event(kind=kind, charge=charge, mechanism=type(maker).__name__, parameters=parameters)
+    name, text = type(maker).__name__, repr(maker)
+    parameters = text[len(name) + 1 : -1] if text.startswith(f"{name}(") else ""
+    return Event(kind=kind, charge=charge, mechanism=name, parameters=parameters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +76,15 @@ def spendings(events: Iterable[tuple[int, Event]]) -> list[Spending]:
 
 
 def _spending(number: int, event: Event, end: Event | None) -> Spending:
-    cost = (event.charge if end is None else event.charge - end.charge).guarantee("user")
+    rho, delta = (event.charge if end is None else event.charge - end.charge).floats()
     return Spending(
         number=number,
         time=event.time,
         dataset=event.dataset,
         mechanism=event.mechanism,
         parameters=event.parameters,
-        rho=cost.rho,
-        delta=cost.delta,
+        rho=rho,
+        delta=delta,
         status="released" if end is not None else event.kind,  # type: ignore[arg-type]
         digest="" if end is None else end.digest,
         version=event.version,

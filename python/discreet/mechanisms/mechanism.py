@@ -17,7 +17,10 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "Opening", "opened"]
+
+Opening = Callable[[], _core.Rng]
+"""Opens the stream of a release, and has it paid for."""
 
 
 class Mechanism(ABC):
@@ -83,19 +86,13 @@ class Mechanism(ABC):
             **{"spent": self.guarantee, **more},
         )
 
-    def release(self, histogram: Histogram, rng: _core.Rng | None = None) -> Release:
+    def release(self, histogram: Histogram, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.
 
         `rng` is for tests (`discreet.testing.seeded_rng`); without it every release draws from a fresh
         stream with a key from the operating system. Raises SensitivityError where the histogram lets one
         user change more than the mechanism protects, EntropyError where the system gives no randomness.
         """
-        if rng is not None and not isinstance(rng, _core.Rng):
-            raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
-        return self._draw(histogram, _core.Rng if rng is None else lambda: rng)
-
-    def _draw(self, histogram: Histogram, open_rng: Callable[[], _core.Rng]) -> Release:
-        """The release; `open_rng` is called once, when nothing is left that could be refused."""
         if not isinstance(histogram, Histogram):
             raise ParameterError(
                 "release takes a Histogram: make one by Histogram.from_table, from_pairs or from_counts"
@@ -103,7 +100,16 @@ class Mechanism(ABC):
         if not histogram.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
         self._require(histogram)
-        return self._run(histogram, open_rng())
+        return self._run(histogram, opened(rng))
+
+
+def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
+    """The stream of one release, opened when nothing is left that could be refused; a fresh one where none is given."""
+    if rng is None or isinstance(rng, _core.Rng):
+        return rng or _core.Rng()
+    if not callable(rng):
+        raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
+    return rng()
 
 
 def _remedy(given: Sensitivity, protected: Sensitivity) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
+from discreet.mechanisms.mechanism import Opening, opened
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
@@ -87,22 +87,18 @@ class Plume:
         rest = round_down(self.rho - self.selection.guarantee.rho, 8)
         return rogers2024.plume_sigma(rest, self.m_prime, literal=self.literal)
 
-    def release(self, data: Any, *, user: str, item: str, rng: _core.Rng | None = None) -> Release:
+    def release(self, data: Any, *, user: str, item: str, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in a table, as that of `Histogram.from_table`, which it reads twice.
 
         A user's items are chosen anew for the second time, among those that were found. The errors are those of
         `Histogram.from_table`.
         """
-        return self._draw(data, _core.Rng if rng is None else lambda: rng, user=user, item=item)
-
-    def _draw(self, data: Any, open_rng: Callable[[], _core.Rng], *, user: str, item: str) -> Release:
-        """The release; `open_rng` is called once, when the table has been read for the first time."""
         if isinstance(data, Histogram):
             raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
         if type(data).__name__ == "RecordBatchReader":
             raise ParameterError("Plume reads a table twice, and a reader gives its rows once: read it all first")
         histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
-        rng = open_rng()
+        rng = opened(rng)
         found = self.selection.release(histogram, rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))

@@ -32,7 +32,7 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
     """The least total epsilon at `delta` of k selections of range epsilon, each chosen after the ones before.
 
     The least of k epsilon, the closed form and, for up to 1,000 selections, the recursion of the adaptive
-    composition (Section 5), between the points of its grid by the chord that lies above it.
+    composition, between the points of its grid by the chord that lies above it.
     """
     best = min(round_up(k * epsilon, 1), closed_form_epsilon(epsilon, k, delta))
     if k > _MOST:
@@ -66,7 +66,7 @@ def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
 
 
 def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:
-    """k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1) (Corollary 4.1)."""
+    """k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1), for selections chosen adaptively."""
     if epsilon < 0.05:
         mean = round_up(epsilon**2 / 8, 4)
     else:

@@ -18,7 +18,7 @@ __all__ = ["filter_odometer", "half_normal_odometer", "mixture_odometer"]
 
 
 def filter_odometer(spent: float, delta: float, target: float) -> float:
-    """v/2 + sqrt(2 log(1/delta)/v*) v/2 + sqrt(v* log(1/delta)/2) with v = 2 spent and v* = 2 target (Theorem 4).
+    """v/2 + sqrt(2 log(1/delta)/v*) v/2 + sqrt(v* log(1/delta)/2) with v = 2 spent and v* = 2 target.
 
     Sharpest where spent is target, where it is that of Bun and Steinke.
     """
@@ -27,7 +27,7 @@ def filter_odometer(spent: float, delta: float, target: float) -> float:
 
 
 def mixture_odometer(spent: float, delta: float, gamma: float) -> float:
-    """v/2 + sqrt(2 (v + gamma) log(sqrt((v + gamma)/gamma)/delta)) with v = 2 spent and any gamma > 0 (Theorem 4)."""
+    """v/2 + sqrt(2 (v + gamma) log(sqrt((v + gamma)/gamma)/delta)), with v = 2 spent and any gamma > 0."""
     return round_up(spent + _mixture_excess(2 * spent, delta, gamma), 16)
 
 
