@@ -2,8 +2,10 @@
 
 import contextlib
 import math
+import random
 import threading
 
+import mpmath
 import pytest
 from small import histogram
 
@@ -24,6 +26,33 @@ def test_the_promise_is_that_of_all_outcomes_and_lists():
     assert exchange.guarantee.delta == pytest.approx(1.99999981e-7, rel=1e-12)
     assert exchange.guarantee.dp == (pytest.approx(5.0), exchange.guarantee.delta)
     assert cdp_epsilon(0.0625, 1e-6) == pytest.approx(1.6599790499689, rel=1e-12)
+
+
+def check_promise(generator):
+    outcomes, queries = generator.randrange(1, 10_000), generator.randrange(1, 10_000)
+    epsilon, delta = 10 ** generator.uniform(-6, -1), 10 ** generator.uniform(-15, -6)
+    budget = Budget(rho=1000.0, delta=0.5)
+    made = budget.pay_what_you_get(outcomes=outcomes, queries=queries, epsilon=epsilon, delta=delta).guarantee
+    with mpmath.workdps(40):
+        slack = 1 + mpmath.mpf("1e-9")
+        rho = outcomes * mpmath.mpf(epsilon) ** 2 / 8
+        assert rho <= made.rho <= rho * slack
+        whole = 1 - (1 - mpmath.mpf(delta)) ** queries
+        assert whole <= made.delta <= whole * slack
+        assert outcomes * mpmath.mpf(epsilon) <= made.dp[0] <= outcomes * mpmath.mpf(epsilon) * slack
+
+
+def test_promises_are_rounded_up_and_no_further():
+    generator = random.Random(7)
+    for _ in range(500):
+        check_promise(generator)
+
+
+@pytest.mark.statistical
+def test_promises_are_rounded_up_and_no_further_at_full_size():
+    generator = random.Random(8)
+    for _ in range(100_000):
+        check_promise(generator)
 
 
 def test_bounded_ranges_compose_to_less_than_rho_implies():

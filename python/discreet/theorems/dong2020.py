@@ -66,7 +66,7 @@ def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
 
 
 def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:
-    """k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1), for selections chosen adaptively."""
+    """k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1), chosen adaptively, too."""
     if epsilon < 0.05:
         mean = round_up(epsilon**2 / 8, 4)
     else:
