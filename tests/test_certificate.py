@@ -10,6 +10,7 @@ from discreet import (
     GumbelTopK,
     Histogram,
     InputError,
+    KnownItems,
     LaplaceThreshold,
     Ledger,
     LedgerError,
@@ -18,6 +19,7 @@ from discreet import (
     PermuteAndFlip,
     Plume,
     PrivateCountRelease,
+    Replacement,
     TruncatedGeometric,
     verify,
 )
@@ -72,6 +74,7 @@ def test_the_digest_is_that_of_the_rows_in_every_format(tmp_path):
         OptimalSelection(epsilon=1.0, delta=1e-6),
         TruncatedGeometric(epsilon=1.0, delta=1e-6),
         PrivateCountRelease(rho=0.5, delta=1e-6),
+        Replacement.from_rho(GumbelTopK, k=3, rho=0.5, delta=1e-6),
     ],
 )
 def test_every_mechanism_is_known_by_its_parameters(tmp_path, mechanism):
@@ -117,6 +120,8 @@ def test_other_rows_are_noticed(tmp_path, suffix):
         ({"rho": 1e-9}, "claims more"),
         ({"delta": 1e-9}, "claims more"),
         ({"unit": "event"}, "claims more"),
+        ({"neighbours": "replaced"}, "claims more"),
+        ({"neighbours": "other"}, "lacks"),
         ({"epsilon": 1e-3, "total_delta": 1e-6}, "claims more"),
         ({"made_by": "GaussianThreshold(sigma=1.0, delta=1e-06, l0=1)"}, "claims more"),
         ({"made_by": "GaussianThreshold(sigma=-1.0, delta=1e-06, l0=1)"}, "does not know"),
@@ -160,6 +165,13 @@ def test_seeded_releases_have_no_certificate(tmp_path):
     release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram(), seeded_rng(1))
     with pytest.raises(ParameterError, match="no certificate"):
         release.write(tmp_path / "rows.csv", certificate=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_does_not_show_its_parameters_has_no_certificate(tmp_path):
+    mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=1), items=("plain", "more"))
+    with pytest.raises(ParameterError, match="does not show"):
+        mechanism.release(histogram()).write(tmp_path / "rows.csv", certificate=True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -56,13 +56,13 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     try:
         made_by, version = str(content["made_by"]), str(content["version"])
         pair = (content["epsilon"], content["total_delta"]) if "epsilon" in content else None
-        claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair)
+        claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
     except (KeyError, TypeError, ValueError):
         raise InputError(f"the certificate of {path} lacks what a certificate says, or says what cannot be") from None
     try:
         promised = _mechanism(made_by).guarantee
-    except (ValueError, TypeError, ImportError, AttributeError, SyntaxError):
+    except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(f"the certificate of {path} names a mechanism that this version does not know") from None
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
@@ -83,20 +83,24 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _mechanism(made_by: str) -> Any:
     """The mechanism that a text such as "GumbelTopK(k=10, scale=2.0, ...)" describes, from literals alone."""
-    call = ast.parse(made_by, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        raise ValueError("a mechanism is a name and parameters by keyword")
-    name = call.func.id
+    return _made(export.call(made_by))
+
+
+def _made(call: ast.Call) -> Any:
+    name = ast.unparse(call.func)
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
         raise ValueError("a mechanism has the name of a class")
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     kind = getattr(importlib.import_module(f"discreet.mechanisms.{module}"), name)
-    return kind(**{str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords})
+    values = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    return kind(**{n: _made(v) if isinstance(v, ast.Call) else ast.literal_eval(v) for n, v in values.items()})
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
     """Whether what is promised is at least as much as what is claimed."""
-    if promised.unit != claimed.unit or promised.rho > claimed.rho or promised.delta > claimed.delta:
+    if (promised.unit, promised.neighbours) != (claimed.unit, claimed.neighbours):
+        return False
+    if promised.rho > claimed.rho or promised.delta > claimed.delta:
         return False
     return claimed.dp is None or (claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0])
 

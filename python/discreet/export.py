@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import hashlib
 import io
@@ -17,6 +18,7 @@ from discreet.errors import InputError, ParameterError
 
 __all__ = [
     "FORMATS",
+    "call",
     "certificate_path",
     "digest",
     "file_digest",
@@ -94,6 +96,17 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
 def certificate_path(path: str | os.PathLike[str]) -> Path:
     """Where the certificate of a file lies: beside it."""
     return Path(f"{os.fspath(path)}.certificate.json")
+
+
+def call(made_by: str) -> ast.Call:
+    """What made some rows, as a name and parameters by keyword; ParameterError where it does not show them all."""
+    try:
+        found = ast.parse(made_by, mode="eval").body
+    except (SyntaxError, ValueError):
+        found = None
+    if not isinstance(found, ast.Call) or found.args:
+        raise ParameterError("what made this release does not show all its parameters, so it has no certificate")
+    return found
 
 
 def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> None:

@@ -144,15 +144,17 @@ class Release:
         Raises ParameterError for another suffix, or where a certificate is asked for a release without
         privacy, and InputError where the file cannot be written.
         """
-        if certificate and not self.private:
-            raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
+        content = self.certificate if certificate else None
         export.write(path, self.columns, self.header)
-        if certificate:
-            export.write_certificate(path, self.certificate)
+        if content is not None:
+            export.write_certificate(path, content)
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What a certificate of this release says."""
+        """What a certificate of this release says; ParameterError where it cannot have one."""
+        if not self.private:
+            raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
+        export.call(self.made_by)
         columns = [name for name, _, _ in self.columns]
         return {**self.header, "version": _core.__version__, "columns": columns, "digest": self.digest}
 
@@ -170,6 +172,7 @@ class Release:
             "rho": self.guarantee.rho,
             "delta": self.guarantee.delta,
             "unit": self.guarantee.unit,
+            "neighbours": self.guarantee.neighbours,
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "private": self.private,
         }

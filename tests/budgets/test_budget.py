@@ -17,6 +17,8 @@ import discreet
 from discreet import (
     Budget,
     BudgetExceeded,
+    ClippedSums,
+    ContributionBound,
     GaussianThreshold,
     Guarantee,
     GumbelTopK,
@@ -26,12 +28,18 @@ from discreet import (
     PermuteAndFlip,
     Plume,
     PrivateCountRelease,
+    Refinement,
+    Replacement,
     SchemaError,
     SensitivityError,
 )
 from discreet.testing import seeded_rng
 
 UNITS = Fraction(2) ** -64, Fraction(2) ** -128
+
+
+def histogram_of(item, count):
+    return discreet.Histogram.from_counts([item], [count], l0=None, linf=1, complete=True)
 
 
 class Model:
@@ -218,6 +226,38 @@ def test_units_must_be_alike():
             events.charge(mechanism)
     with pytest.raises(ParameterError, match="unit"):
         Budget(rho=1.0, delta=1e-6, unit="row")
+
+
+def test_neighbours_must_be_alike():
+    replaced = Replacement.from_rho(GumbelTopK, k=3, rho=0.1, delta=1e-7)
+    with pytest.raises(ParameterError, match="replaced"):
+        Budget(rho=1.0, delta=1e-6).release(replaced, histogram())
+    budget = Budget(rho=1.0, delta=1e-6, neighbours="replaced")
+    assert budget.release(replaced, histogram()).private
+    assert budget.guarantee.neighbours == budget.remaining.neighbours == "replaced"
+    with pytest.raises(ParameterError, match="added"):
+        budget.charge(top())
+    with pytest.raises(ParameterError, match="neighbours"):
+        Budget(rho=1.0, delta=1e-6, neighbours="changed")
+
+
+def test_mechanisms_that_read_a_table_are_paid_for_when_it_was_read():
+    log = {"user": list(range(3000)), "item": ["x"] * 3000, "value": [1.0] * 3000}
+    budget = Budget(rho=1.0, delta=1e-6)
+    bound = ContributionBound.from_rho(rho=0.1)
+    sums = ClippedSums(items=("x",), rho=0.1, low=0, high=5)
+    with pytest.raises(SchemaError):
+        budget.release(bound, log, user="usr", item="item")
+    with pytest.raises(SchemaError):
+        budget.release(sums, log, user="user", item="item", value="vale")
+    assert budget.spent == Guarantee(0, 0)
+    assert budget.release(bound, log, user="user", item="item").items == [1]
+    assert budget.release(sums, log, user="user", item="item", value="value").items == ["x"]
+    assert budget.spent.rho == pytest.approx(0.2)
+    first = discreet.count(log, user="user", item="item", rho=0.1, delta=1e-7, budget=budget)
+    refined = budget.release(Refinement(of=first, rho=0.2), histogram_of("x", 3000), charge="spent")
+    assert refined.items == first.items
+    assert "'x'" not in budget.history[-1].parameters
 
 
 def test_seeded_randomness_is_refused():
