@@ -363,6 +363,7 @@ def test_the_odd_rule_must_be_able_to_pay_for_all():
         (PermuteAndFlip, {}),
         (OptimalSelection, {"l0": 1}),
         (Plume, {"m": 2, "m_prime": 2}),
+        (ContributionBound, {"percentile": 90}),
     ],
 )
 def test_what_is_afforded_fits_and_leaves_next_to_nothing(kind, parameters):
@@ -385,6 +386,10 @@ def test_nothing_is_afforded_of_nothing():
     budget.charge(budget.remaining)
     with pytest.raises(BudgetExceeded):
         budget.afford(GumbelTopK, k=1)
+    with pytest.raises(ParameterError, match="from_rho"):
+        budget.afford(ClippedSums, items=("a",))
+    replacing = Budget(rho=0.5, delta=1e-6, neighbours="replaced")
+    assert isinstance(replacing.afford(Replacement, kind=GumbelTopK, k=3), Replacement)
     with pytest.raises(ParameterError, match="share"):
         budget.afford(GumbelTopK, k=1, share=2)
 

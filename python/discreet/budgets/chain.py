@@ -100,7 +100,7 @@ class Chain:
                     db.execute("COMMIT")
                 self._publish(draft)
         except OSError:
-            raise LedgerError(f"cannot make the ledger {self.path}: the disk is full or read-only") from None
+            raise LedgerError(f"cannot make the ledger {self.path}: the disk is full or has no hard links") from None
 
     def _publish(self, draft: Path) -> None:
         """Gives a finished file its name, unless another process did so meanwhile."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from discreet import _core
 from discreet.budgets.charge import NOTHING, Account, Charge, Protected
@@ -20,8 +21,6 @@ from discreet.release import Release
 from discreet.theorems import whitehouse2023
 
 __all__ = ["PrivacyFilter"]
-
-Kind = TypeVar("Kind")
 
 
 class PrivacyFilter(Uncopied, ABC):
@@ -126,23 +125,25 @@ class PrivacyFilter(Uncopied, ABC):
         """Raises BudgetExceeded where `fits` is false."""
         self._account().paying(self._priced(mechanism))
 
-    def afford(self, kind: Callable[..., Any], *, share: float = 1.0, **parameters: Any) -> Any:
+    def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
         """The mechanism of a class, such as GumbelTopK, that makes the most of what is left.
 
         `parameters` are those of the class's `from_rho` but for rho and delta, of which it gets `share` of what
-        is left, or what is given here. Raises BudgetExceeded where nothing fits.
+        is left. Raises BudgetExceeded where nothing fits.
         """
+        if not callable(getattr(kind, "from_rho", None)):
+            raise ParameterError("afford takes a class of mechanisms that has from_rho, such as GumbelTopK")
         share = require_number("share", share, 0, 1)
         left = self.remaining
-        wanted = {"rho": round_down(share * left.rho), "delta": round_down(share * left.delta)} | parameters
-        if share == 1.0:
-            wanted = {"rho": left.rho, "delta": left.delta} | parameters
-        if wanted["rho"] <= 0 or wanted["delta"] <= 0:
+        most = left.rho if share == 1 else round_down(share * left.rho)
+        if "delta" in inspect.signature(kind.from_rho).parameters:
+            delta = left.delta if share == 1 else round_down(share * left.delta)
+            parameters = {"delta": delta} | parameters
+        if min(most, parameters.get("delta", 1.0)) <= 0:
             raise BudgetExceeded(f"of a {kind.__name__}", left)
-        most = wanted.pop("rho")
         # The guarantee of what was made from a rho may lie a rounding above it.
         for ulps in (0, 8, 64, 512, 4096, 2**20):
-            mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **wanted)  # type: ignore[attr-defined]
+            mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
             if self.fits(mechanism):
                 return mechanism
         raise BudgetExceeded(self.cost(mechanism), left)
