@@ -2,6 +2,9 @@
 
 from discreet._core import __version__
 from discreet.api import count, select, top_k
+from discreet.budgets.budget import Budget
+from discreet.budgets.ledger import Ledger
+from discreet.certificate import verify
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -40,6 +43,7 @@ from discreet.release import Release
 
 __all__ = [
     "BinaryMechanism",
+    "Budget",
     "BudgetExceeded",
     "ClippedSums",
     "ContributionBound",
@@ -56,6 +60,7 @@ __all__ = [
     "KnownItems",
     "LaplaceThreshold",
     "LaplaceTopK",
+    "Ledger",
     "LedgerError",
     "OptimalSelection",
     "ParameterError",
@@ -78,4 +83,5 @@ __all__ = [
     "plan",
     "select",
     "top_k",
+    "verify",
 ]

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from discreet.budgets.filter import PrivacyFilter
+from discreet.errors import ParameterError
 from discreet.histogram import Histogram
+from discreet.mechanisms.mechanism import Mechanism, Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.plan import choose, stated
+from discreet.privacy import Guarantee
 from discreet.release import Release
 
 __all__ = ["count", "select", "top_k"]
@@ -27,6 +31,7 @@ def count(
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
+    budget: PrivacyFilter | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """How many users have each item, for items that nobody listed in advance.
@@ -40,10 +45,11 @@ def count(
     `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). With `l0` at most so
     many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
     by the mechanism that `plan` finds to name the smallest items; the release says which and why.
+    `budget`, a Budget or a Ledger's dataset, pays for it, once the data was read and before noise is drawn.
     `progress` is called now and then, without numbers: how many rows there are is not public.
 
-    Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError or InputError
-    before anything is spent.
+    Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError, InputError or
+    BudgetExceeded before anything is spent.
     """
     mechanism, reasons = choose(
         "count",
@@ -57,9 +63,11 @@ def count(
         delta_star=delta_star,
     )
     rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
-    histogram = Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, progress=progress)
-    release = mechanism.release(histogram)
-    return replace(release, guarantee=stated(mechanism, epsilon, delta), notes=(*release.notes, *reasons))
+
+    def read() -> Histogram:
+        return Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, progress=progress)
+
+    return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta), reasons=reasons)
 
 
 def top_k(
@@ -72,6 +80,7 @@ def top_k(
     epsilon: float | None = None,
     delta: float,
     k_bar: int = 1_000,
+    budget: PrivacyFilter | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
@@ -82,8 +91,11 @@ def top_k(
     Returns a Release of item and rank.
     """
     mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar)
-    release = mechanism.release(Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress))
-    return replace(release, guarantee=stated(mechanism, epsilon, delta))
+
+    def read() -> Histogram:
+        return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress)
+
+    return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta))
 
 
 def select(
@@ -95,6 +107,7 @@ def select(
     epsilon: float | None = None,
     delta: float,
     l0: int,
+    budget: PrivacyFilter | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """The items that can be named, without counts.
@@ -106,12 +119,34 @@ def select(
     Returns a Release of items, in their own order.
     """
     mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0)
-    release = mechanism.release(Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress))
-    return replace(
-        release,
-        items=sorted(release.items),
-        counts=None,
-        sigmas=None,
-        guarantee=stated(mechanism, epsilon, delta),
-        notes=(*release.notes, *reasons),
-    )
+
+    def read() -> Histogram:
+        return Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress)
+
+    guarantee = stated(mechanism, epsilon, delta)
+    return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)
+
+
+def _publish(
+    mechanism: Mechanism,
+    read: Callable[[], Histogram],
+    budget: PrivacyFilter | None,
+    *,
+    guarantee: Guarantee,
+    reasons: tuple[str, ...] = (),
+    without_counts: bool = False,
+) -> Release:
+    """The release of the histogram that `read` makes, as the caller asked for it, paid for by `budget`."""
+    if budget is not None and not isinstance(budget, PrivacyFilter):
+        raise ParameterError("budget must be a Budget or a dataset of a Ledger")
+    if budget is not None:
+        budget.require(mechanism)  # nothing is read that cannot be paid for
+    histogram = read()
+
+    def draw(rng: Opening | None = None) -> Release:
+        release = mechanism.release(histogram, rng)
+        if without_counts:
+            release = replace(release, items=sorted(release.items), counts=None, sigmas=None)
+        return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
+
+    return draw() if budget is None else budget._publish(mechanism, draw)

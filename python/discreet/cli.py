@@ -16,8 +16,8 @@ import click
 
 import discreet
 from discreet import audit as auditing
+from discreet import cli_budget, export, report
 from discreet import demo as demonstration
-from discreet import export, report
 from discreet.engines import local
 from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
 from discreet.plan import choose
@@ -122,6 +122,9 @@ _rows = _options(
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
     ),
+    click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset before any noise is drawn."),
+    click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`."),
+    click.option("--certificate", is_flag=True, help="With -o, write a certificate of the rows beside them."),
     click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
 )
 
@@ -187,6 +190,9 @@ def _publish(
     sql: str | None,
     output: str | None,
     form: str | None,
+    ledger: str | None,
+    dataset: str | None,
+    certificate: bool,
     quiet: bool,
     **parameters: Any,
 ) -> None:
@@ -197,10 +203,13 @@ def _publish(
         raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+    if certificate and output is None:
+        raise click.UsageError("a certificate lies beside a file: give -o FILE")
+    budget = cli_budget.paying(ledger, dataset)
     with _source(file, sql) as data, report.progress(quiet) as progress:
-        release = verb(data, progress=progress, **parameters)
+        release = verb(data, budget=budget, progress=progress, **parameters)
     if output is not None:
-        release.write(output)
+        release.write(output, certificate=certificate)
     elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
         click.echo(report.table(release, shown=_TABLE_ROWS), nl=False)
     else:
@@ -208,6 +217,13 @@ def _publish(
     if not quiet:
         for line in report.guarantee_lines(release):
             click.echo(line, err=True)
+        if budget is not None:
+            left = budget.remaining
+            click.echo(f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.", err=True)
+
+
+cli.add_command(cli_budget.budget)
+cli.add_command(cli_budget.verify)
 
 
 @cli.group(short_help="What a command would do, before any data.")

@@ -48,6 +48,9 @@ class BudgetExceeded(DiscreetError):
         self.requested = requested
         self.remaining = remaining
 
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object]]:
+        return type(self), (self.requested, self.remaining)
+
 
 class LedgerError(DiscreetError):
     """The durable budget is locked, corrupt, rolled back or written by a newer version."""

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import hashlib
 import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from discreet.engines import local
 from discreet.errors import InputError, ParameterError
 
-__all__ = ["FORMATS", "form_of", "plain_text", "text", "write"]
+__all__ = [
+    "FORMATS",
+    "call",
+    "certificate_path",
+    "digest",
+    "file_digest",
+    "form_of",
+    "plain_text",
+    "text",
+    "write",
+    "write_certificate",
+]
 
 Column = tuple[str, Any, str]
 
@@ -51,13 +64,62 @@ def form_of(path: str | os.PathLike[str]) -> str:
 def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
     """Writes the columns in the format that the suffix names, whole or not at all."""
     form, target = form_of(path), Path(path)
+    if form == "parquet":
+        _replace(target, lambda draft: local.write_parquet(draft, columns))
+    else:
+        content = text(columns, header, form)
+        _replace(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""))
+
+
+def digest(columns: list[Column]) -> str:
+    """The SHA-256 of the columns as CSV."""
+    return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
+
+
+def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
+    """The same of a file that `write` wrote, with columns of these names; InputError where it cannot be read."""
+    source = Path(path)
+    try:
+        form = source.suffix.lower().removeprefix(".")
+        if form == "csv":
+            return hashlib.sha256(source.read_bytes()).hexdigest()
+        if form not in _READERS:
+            raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+        rows = _READERS[form](source)
+        return digest([(name, [row[name] for row in rows], "") for name in names])
+    except ParameterError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"cannot read the rows of {source}") from None
+
+
+def certificate_path(path: str | os.PathLike[str]) -> Path:
+    """Where the certificate of a file lies: beside it."""
+    return Path(f"{os.fspath(path)}.certificate.json")
+
+
+def call(made_by: str) -> ast.Call:
+    """What made some rows, as a name and parameters by keyword; ParameterError where it does not show them all."""
+    try:
+        found = ast.parse(made_by, mode="eval").body
+    except (SyntaxError, ValueError):
+        found = None
+    if not isinstance(found, ast.Call) or found.args:
+        raise ParameterError("what made this release does not show all its parameters, so it has no certificate")
+    return found
+
+
+def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Writes the certificate of a file of rows, whole or not at all."""
+    _replace(certificate_path(path), lambda draft: draft.write_text(json.dumps(content, indent=1) + "\n", "utf-8"))
+
+
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
+    """Puts what `write` writes in the place of a file."""
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
             draft = Path(folder) / "draft"
-            if form == "parquet":
-                local.write_parquet(draft, columns)
-            else:
-                draft.write_text(text(columns, header, form), encoding="utf-8", newline="")
+            write(draft)
             draft.replace(target)
     except OSError:
         raise InputError(f"cannot write {target}") from None
@@ -90,4 +152,9 @@ def _json(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
     out.write("\n")
 
 
+_READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "json": lambda path: json.loads(path.read_bytes())["rows"],
+    "jsonl": lambda path: [json.loads(line) for line in path.read_bytes().splitlines()],
+    "parquet": local.read_parquet,
+}
 _WRITERS = {"csv": _csv, "json": _json, "jsonl": _jsonl}

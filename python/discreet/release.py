@@ -136,12 +136,32 @@ class Release:
 
         return pandas.DataFrame({name: values for name, values, _ in self.columns})
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, certificate: bool = False) -> None:
         """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.
 
-        Raises ParameterError for another suffix and InputError where the file cannot be written.
+        With `certificate` a second file, of the same name and .certificate.json, says which mechanism and parameters
+        made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them.
+        Raises ParameterError for another suffix, or where a certificate is asked for a release without
+        privacy, and InputError where the file cannot be written.
         """
+        content = self.certificate if certificate else None
         export.write(path, self.columns, self.header)
+        if content is not None:
+            export.write_certificate(path, content)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What a certificate of this release says; ParameterError where it cannot have one."""
+        if not self.private:
+            raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
+        export.call(self.made_by)
+        columns = [name for name, _, _ in self.columns]
+        return {**self.header, "version": _core.__version__, "columns": columns, "digest": self.digest}
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the rows as CSV, whichever format they are written in."""
+        return export.digest(self.columns)
 
     @property
     def header(self) -> dict[str, Any]:
@@ -152,6 +172,7 @@ class Release:
             "rho": self.guarantee.rho,
             "delta": self.guarantee.delta,
             "unit": self.guarantee.unit,
+            "neighbours": self.guarantee.neighbours,
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "private": self.private,
         }

@@ -17,7 +17,7 @@ from discreet.export import plain_text
 if TYPE_CHECKING:
     from discreet.release import Release
 
-__all__ = ["guarantee_lines", "progress", "table"]
+__all__ = ["grid", "guarantee_lines", "progress", "table"]
 
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
@@ -42,6 +42,25 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
     rest = len(release) - shown
     more = f"... and {rest:,} more\n" if rest > 0 else ""
     return captured.get() + more
+
+
+def grid(names: list[str], rows: list[list[str]]) -> str:
+    """Rows of text below their names, numbers to the right; each row on one line, however wide."""
+    shown = [[plain_text(cell) for cell in row] for row in [names, *rows]]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, right, strict=True)
+        )
+        for row in shown
+    )
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
 
 
 def guarantee_lines(release: Release) -> list[str]:

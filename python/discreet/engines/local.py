@@ -175,6 +175,18 @@ def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
     connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
 
 
+def read_parquet(path: Path) -> list[dict[str, Any]]:
+    """The rows of a Parquet file; InputError where it cannot be read."""
+    import duckdb
+
+    try:
+        found = connect().execute(f"SELECT * FROM read_parquet({_literal(str(path))})")
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    except duckdb.Error:
+        raise InputError(f"cannot read {path} as Parquet") from None
+
+
 class Columns:
     """Columns as an object that DuckDB can scan."""
 

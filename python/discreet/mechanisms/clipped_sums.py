@@ -10,6 +10,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
+from discreet.mechanisms.mechanism import Opening, opened
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole
 from discreet.release import Release
 from discreet.theorems import rogers2024
@@ -72,7 +73,9 @@ class ClippedSums:
         """The scale of the noise of each sum, in units of the resolution."""
         return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / len(self.items))
 
-    def release(self, data: Any, *, user: str, item: str, value: str, rng: _core.Rng | None = None) -> Release:
+    def release(
+        self, data: Any, *, user: str, item: str, value: str, rng: _core.Rng | Opening | None = None
+    ) -> Release:
         """Publishes the noisy sums, as counts of units of the resolution, from a table of user, item and value.
 
         `data` as that of `Histogram.from_table`; `value` names a column of numbers, or of text that holds such.
@@ -86,7 +89,7 @@ class ClippedSums:
             bounds=(self.low, self.high),
             resolution=self.resolution,
         )
-        rng = _core.Rng() if rng is None else rng
+        rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
         order = _core.top(labels, noisy, len(noisy))

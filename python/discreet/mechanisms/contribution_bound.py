@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet import _core
 from discreet.conversion import round_down
 from discreet.histogram import Histogram
+from discreet.mechanisms.mechanism import Opening, opened
 from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.release import Release
 
@@ -78,7 +79,7 @@ class ContributionBound:
         *,
         user: str,
         item: str,
-        rng: _core.Rng | None = None,
+        rng: _core.Rng | Opening | None = None,
         progress: Callable[[], None] | None = None,
     ) -> Release:
         """Publishes one number, the only item of the release, from a table as that of `Histogram.from_table`.
@@ -88,7 +89,7 @@ class ContributionBound:
         """
         # Seen from the other side, a table tells how many items each user has.
         users = Histogram.from_table(data, user=item, item=user, progress=progress)
-        rng = _core.Rng() if rng is None else rng
+        rng = opened(rng)
         scores = self.scores(users._counts)
         # The last candidate stands where a selection has its stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)

@@ -10,9 +10,8 @@ import numpy as np
 
 from discreet.conversion import round_down, round_up
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import LINF_LIMIT, require_delta, require_rho
-from discreet.mechanisms.top_k import K_BAR_LIMIT, largest
+from discreet.mechanisms.top_k import K_BAR_LIMIT, RankedMechanism, largest
 from discreet.privacy import Guarantee, Sensitivity, require_number, require_whole, resolve_rho
 from discreet.theorems import rogers2023
 
@@ -25,7 +24,7 @@ __all__ = ["GumbelTopK"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GumbelTopK(Mechanism):
+class GumbelTopK(RankedMechanism):
     """The k most common items in order, without counts; fewer where the rest is not safe to name.
 
     Rogers (2023), Algorithm 3 and Theorem 9: items are drawn one after the other, each by the exponential
@@ -101,8 +100,12 @@ class GumbelTopK(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP (Rogers 2023, Theorem 9)."""
-        rho = rogers2023.gumbel_rho(self.epsilon, self.k, tight=self.tight)
-        return Guarantee(rho, self.delta, dp=(round_up(self.k * self.epsilon, 1), self.delta))
+        return self._price(self.k)
+
+    def _price(self, outcomes: int) -> Guarantee:
+        """What so many of the k selections cost, the one of the stop element included (Rogers 2023, Theorem 10)."""
+        rho = rogers2023.gumbel_rho(self.epsilon, outcomes, tight=self.tight)
+        return Guarantee(rho, self.delta, dp=(round_up(outcomes * self.epsilon, 1), self.delta))
 
     @property
     def offset(self) -> float:
@@ -121,5 +124,8 @@ class GumbelTopK(Mechanism):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         counts, bottom = largest(histogram, self.k_bar)
         reference = max(bottom, int(counts[0]) if len(counts) else 0)
-        rows, _ = rng.peel(counts, reference, self.gamma, bottom, self.offset, self.k)
-        return self._published(histogram, np.array(rows, np.int64), rng, ranked=True)
+        rows, stopped = rng.peel(counts, reference, self.gamma, bottom, self.offset, self.k)
+        outcomes = len(rows) + stopped
+        return self._published(
+            histogram, np.array(rows, np.int64), rng, ranked=True, spent=self._price(outcomes), calls=outcomes
+        )

@@ -71,11 +71,13 @@ class KnownItems(Mechanism):
         """The chance that an item of so many users is released that is not known."""
         return self.mechanism.release_chance(users)
 
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+    def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
         kinds = _kind(histogram._labels), _kind(_core.Labels.from_sequence(list(self.items)))
         if len(histogram._counts) and kinds[0] != kinds[1]:
             raise ParameterError(f"the known items must be {kinds[0]}, as the histogram's items are, not {kinds[1]}")
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         known = set(self.items)
         names = histogram._labels.take(np.arange(len(histogram._counts)))
         others = np.where([name in known for name in names], 0, histogram._counts)

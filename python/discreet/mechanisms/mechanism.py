@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "Opening", "opened"]
+
+Opening = Callable[[], _core.Rng]
+"""Opens the stream of a release, and has it paid for."""
 
 
 class Mechanism(ABC):
@@ -45,9 +49,12 @@ class Mechanism(ABC):
         Where ranks decide, so many users more than the (k_bar+1)-th item has.
         """
 
+    def _require(self, histogram: Histogram) -> None:  # noqa: B027 - most need nothing more
+        """Refuses a histogram that was cut where this mechanism must see more; SensitivityError."""
+
     @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        """The release, from a histogram whose sensitivity has been checked."""
+        """The release, from a histogram that has been checked."""
 
     def _published(
         self,
@@ -79,7 +86,7 @@ class Mechanism(ABC):
             **{"spent": self.guarantee, **more},
         )
 
-    def release(self, histogram: Histogram, rng: _core.Rng | None = None) -> Release:
+    def release(self, histogram: Histogram, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.
 
         `rng` is for tests (`discreet.testing.seeded_rng`); without it every release draws from a fresh
@@ -90,11 +97,19 @@ class Mechanism(ABC):
             raise ParameterError(
                 "release takes a Histogram: make one by Histogram.from_table, from_pairs or from_counts"
             )
-        if rng is not None and not isinstance(rng, _core.Rng):
-            raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
         if not histogram.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
-        return self._run(histogram, _core.Rng() if rng is None else rng)
+        self._require(histogram)
+        return self._run(histogram, opened(rng))
+
+
+def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
+    """The stream of one release, opened when nothing is left that could be refused; a fresh one where none is given."""
+    if rng is None or isinstance(rng, _core.Rng):
+        return rng or _core.Rng()
+    if not callable(rng):
+        raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
+    return rng()
 
 
 def _remedy(given: Sensitivity, protected: Sensitivity) -> str:

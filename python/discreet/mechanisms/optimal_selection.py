@@ -77,6 +77,8 @@ class OptimalSelection(EpsilonPerItem, Mechanism):
         """The chance that an item of so many users is released."""
         return float(self.chances[users]) / 2.0**64 if users < len(self.chances) else 1.0
 
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+    def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         return self._published(histogram, _core.partition_selection(histogram._counts, self.chances, rng), rng)

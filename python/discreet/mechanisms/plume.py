@@ -12,6 +12,7 @@ from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
+from discreet.mechanisms.mechanism import Opening, opened
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
@@ -86,7 +87,7 @@ class Plume:
         rest = round_down(self.rho - self.selection.guarantee.rho, 8)
         return rogers2024.plume_sigma(rest, self.m_prime, literal=self.literal)
 
-    def release(self, data: Any, *, user: str, item: str, rng: _core.Rng | None = None) -> Release:
+    def release(self, data: Any, *, user: str, item: str, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in a table, as that of `Histogram.from_table`, which it reads twice.
 
         A user's items are chosen anew for the second time, among those that were found. The errors are those of
@@ -96,8 +97,9 @@ class Plume:
             raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
         if type(data).__name__ == "RecordBatchReader":
             raise ParameterError("Plume reads a table twice, and a reader gives its rows once: read it all first")
-        rng = _core.Rng() if rng is None else rng
-        found = self.selection.release(Histogram.from_table(data, user=user, item=item, l0=self.m), rng)
+        histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
+        rng = opened(rng)
+        found = self.selection.release(histogram, rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _core
+from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
@@ -61,8 +62,10 @@ class Refinement(Mechanism):
         """One: the items are known."""
         return 1.0
 
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+    def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         assert self.of.counts is not None
         assert self.of.sigmas is not None
         true = histogram._counts_of(self.of.items)
@@ -89,7 +92,7 @@ class Refinement(Mechanism):
             counts=counts[order],
             sigmas=sigmas[order],
             guarantee=self.guarantee,
-            spent=Guarantee(min(self.rho, spent / rogers2024.UNIT), 0.0),
+            spent=Guarantee(min(self.rho, round_up(spent / rogers2024.UNIT, 1)), 0.0),
             made_by=repr(self),
             private=self.of.private and not rng.is_seeded,
             notes=(f"it refines a release that promised {self.of.promise}",),

@@ -80,6 +80,9 @@ class Replacement(Mechanism):
         """The mechanism's."""
         return float(self.mechanism.release_chance(users))
 
+    def _require(self, histogram: Histogram) -> None:
+        self.mechanism._require(histogram)
+
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         release: Release = self.mechanism._run(histogram, rng)
         return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))

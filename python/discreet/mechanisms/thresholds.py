@@ -71,8 +71,10 @@ class ThresholdMechanism(NoisyCounts):
         """The chance that an item of this count is released, rounded up."""
         return self.threshold.chance(count)
 
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+    def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy = self.threshold.release(histogram._counts, rng)
         return self._published(histogram, rows, rng, noisy=noisy, sigmas=_same(self.deviation, len(rows)))
 

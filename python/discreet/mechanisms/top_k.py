@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import ParameterError, SensitivityError
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import NoisyCounts, check_threshold_parameters
 from discreet.privacy import require_whole
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.histogram import Histogram
     from discreet.release import Release
 
-__all__ = ["K_BAR_LIMIT", "NoisyTopK", "largest", "unconditioned_rho"]
+__all__ = ["K_BAR_LIMIT", "NoisyTopK", "RankedMechanism", "largest", "unconditioned_rho"]
 
 K_BAR_LIMIT = 2**30
 """The largest k_bar."""
@@ -43,7 +44,18 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
     return counts[:k_bar], int(counts[k_bar]) if len(counts) > k_bar else 0
 
 
-class NoisyTopK(NoisyCounts):
+class RankedMechanism(Mechanism):
+    """What mechanisms that see the `k_bar` largest counts and the next one share."""
+
+    __slots__ = ()
+
+    k_bar: int
+
+    def _require(self, histogram: Histogram) -> None:
+        largest(histogram, self.k_bar)
+
+
+class NoisyTopK(RankedMechanism, NoisyCounts):
     """Items of the k_bar largest whose noisy counts exceed the noisy (k_bar+1)-th one by a margin.
 
     Rogers (2023), Algorithm 2 and Theorem 8, after Durfee and Rogers (2019), Algorithm 1.
@@ -51,7 +63,6 @@ class NoisyTopK(NoisyCounts):
 
     __slots__ = ()
 
-    k_bar: int
     delta: float
 
     @property

@@ -1,0 +1,68 @@
+"""`Budget`: a privacy budget in the memory of one process."""
+
+from __future__ import annotations
+
+import threading
+from typing import Self
+
+from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.filter import PrivacyFilter
+from discreet.budgets.owner import Single
+from discreet.budgets.record import Event, Spending, spendings
+from discreet.privacy import resolve_rho
+from discreet.release import Release
+
+__all__ = ["Budget"]
+
+
+class Budget(Single, PrivacyFilter):
+    """A total of `rho` and `delta` that all releases charged to it stay within, together.
+
+    It lives as long as this process: many threads may charge it, a forked process may not, and it is neither
+    copied nor pickled. A `Ledger` keeps a budget in a file. `unit`: what is protected, a whole "user" or one
+    "event"; `neighbours`: whether that is "added" (or removed) or "replaced". Raises ParameterError where a
+    parameter is out of range.
+    """
+
+    __slots__ = ("_lock", "_log")
+
+    _lock: threading.Lock
+    _log: list[tuple[Event, Account]]
+
+    def __init__(self, *, rho: float, delta: float, unit: str = "user", neighbours: str = "added") -> None:
+        account = Account.holding(rho, delta, unit, neighbours)
+        self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
+        self._own()
+
+    @classmethod
+    def from_epsilon(cls, *, epsilon: float, delta: float) -> Self:
+        """The budget whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        rho, own = resolve_rho(None, epsilon, delta)
+        return cls(rho=rho, delta=own)
+
+    @property
+    def history(self) -> list[Spending]:
+        """What was charged, in order; without digests, which a Ledger keeps."""
+        self._require_owner()
+        return spendings((number, event) for number, (event, _) in enumerate(list(self._log)))
+
+    @property
+    def _protected(self) -> Protected:
+        return self._log[0][1].protected
+
+    def _account(self) -> Account:
+        self._require_owner()
+        return self._log[-1][1]
+
+    def _reserve(self, event: Event) -> int:
+        self._require_owner()
+        with self._lock:
+            # One append is all that changes, so that an interrupt leaves either nothing or everything.
+            self._log.append((event, self._log[-1][1].paying(event.charge)))
+            return len(self._log) - 1
+
+    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+        self._require_owner()
+        with self._lock:
+            event = Event(kind="released", of=number, charge=given_back)
+            self._log.append((event, self._log[-1][1].given_back(given_back)))

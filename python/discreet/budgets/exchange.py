@@ -1,0 +1,134 @@
+"""Pay what you get: lists of the most common items, paid for by the items that they return."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from discreet.budgets.owner import Single
+from discreet.conversion import round_up
+from discreet.errors import BudgetExceeded
+from discreet.histogram import Histogram
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.thresholds import require_delta
+from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.theorems import dong2020, rogers2023, rogers2024
+
+if TYPE_CHECKING:
+    from discreet import _core
+    from discreet.budgets.filter import PrivacyFilter
+    from discreet.mechanisms.mechanism import Opening
+    from discreet.release import Release
+
+__all__ = ["Exchange"]
+
+
+class Exchange(Single):
+    """At most `outcomes` items, by at most `queries` top-k lists, each asked for with the earlier ones in view.
+
+    Rogers (2023), Algorithm 4 and Theorem 10, after Durfee and Rogers (2019). Every list is that of `GumbelTopK` with
+    one `epsilon` for all; its stop element depends on its own k_bar. A list pays epsilon²/8 of rho for each item
+    that it returns, and for its stop element where that ended it, and `delta` once. Made by
+    `Budget.pay_what_you_get`, which the lists are charged to. Raises ParameterError where a parameter is out
+    of range.
+    """
+
+    __slots__ = ("_delta", "_epsilon", "_lock", "_outcomes", "_payer", "_queries", "_used")
+
+    _payer: PrivacyFilter
+    _outcomes: int
+    _queries: int
+    _epsilon: float
+    _delta: float
+    _used: tuple[int, int]
+    _lock: threading.Lock
+
+    def __init__(self, payer: PrivacyFilter, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
+        self._set(
+            _payer=payer,
+            _outcomes=require_whole("outcomes", outcomes, 1, 2**30),
+            _queries=require_whole("queries", queries, 1, 2**30),
+            _epsilon=require_number("epsilon", epsilon, 1e-9, 100),
+            _delta=require_delta(delta),
+            _used=(0, 0),
+            _lock=threading.Lock(),
+        )
+        self._own()
+        payer.require(self.guarantee)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(outcomes epsilon²/8)-zCDP and (outcomes epsilon)-DP, with 1 - (1 - delta)^queries (Theorem 10)."""
+        rho = rogers2023.gumbel_rho(self._epsilon, self._outcomes)
+        delta = rogers2024.call_delta(self._queries, self._delta)
+        return Guarantee(rho, delta, dp=(round_up(self._outcomes * self._epsilon, 1), delta))
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon of all lists together at a total `delta`, rounded up.
+
+        The least of three: outcomes epsilon, the conversion from rho, and the composition of bounded ranges,
+        each chosen after the ones before (Dong, Durfee and Rogers 2020).
+        """
+        guarantee = self.guarantee
+        own = dong2020.approximate_epsilon(self._epsilon, self._outcomes, guarantee.delta, delta)
+        return min(guarantee.epsilon(delta), own)
+
+    @property
+    def outcomes_left(self) -> int:
+        """How many items, stop elements included, can still be returned."""
+        return self._outcomes - self._used[0]
+
+    @property
+    def queries_left(self) -> int:
+        """How many lists can still be asked for."""
+        return self._queries - self._used[1]
+
+    @property
+    def spent(self) -> Guarantee:
+        """What the lists so far cost."""
+        outcomes, queries = self._used
+        rho = rogers2023.gumbel_rho(self._epsilon, outcomes)
+        return Guarantee(rho, rogers2024.call_delta(queries, self._delta))
+
+    def top_k(self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None) -> Release:
+        """The `k` most common items of a histogram, or fewer, in order; see `GumbelTopK`.
+
+        Raises BudgetExceeded where `k` outcomes or another list are more than is left, here or of the budget, and
+        the errors of GumbelTopK; none of them costs anything.
+        """
+        self._require_owner()
+        mechanism = GumbelTopK(k=k, scale=round_up(1 / self._epsilon, 8), delta=self._delta, k_bar=k_bar, l0=l0)
+        drawn = False
+
+        def draw(open_rng: Opening) -> Release:
+            def noted() -> _core.Rng:
+                nonlocal drawn
+                rng = open_rng()
+                drawn = True
+                return rng
+
+            return mechanism.release(histogram, noted)
+
+        self._take(mechanism.k)
+        try:
+            release = self._payer._publish(mechanism, draw, "spent")
+        except BaseException:
+            if not drawn:
+                self._give_back(mechanism.k, 1)
+            raise
+        self._give_back(mechanism.k - release.calls, 0)
+        return release
+
+    def _take(self, outcomes: int) -> None:
+        with self._lock:
+            if outcomes > self.outcomes_left or not self.queries_left:
+                left = f"{self.outcomes_left} outcomes and {self.queries_left} lists"
+                raise BudgetExceeded(f"{outcomes} outcomes and one list", left)
+            self._set(_used=(self._used[0] + outcomes, self._used[1] + 1))
+
+    def _give_back(self, outcomes: int, queries: int) -> None:
+        with self._lock:
+            self._set(_used=(self._used[0] - outcomes, self._used[1] - queries))
+
+    def __repr__(self) -> str:
+        return f"Exchange of {self.guarantee}: {self.outcomes_left} outcomes and {self.queries_left} lists left"

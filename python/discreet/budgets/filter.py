@@ -1,0 +1,203 @@
+"""What a budget in memory and a dataset of a ledger share: `PrivacyFilter`."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from discreet import _core
+from discreet.budgets.charge import NOTHING, Account, Charge, Protected
+from discreet.budgets.exchange import Exchange
+from discreet.budgets.owner import Uncopied
+from discreet.budgets.record import Event, Spending, charging
+from discreet.conversion import round_down, round_up
+from discreet.errors import BudgetExceeded, ParameterError
+from discreet.mechanisms.mechanism import Opening
+from discreet.privacy import Guarantee, require_number
+from discreet.release import Release
+from discreet.theorems import whitehouse2023
+
+__all__ = ["PrivacyFilter"]
+
+
+class PrivacyFilter(Uncopied, ABC):
+    """A total of rho and delta that all releases charged to it stay within, together.
+
+    A charge is made, durably where there is a file, before the randomness of a release is drawn, and stands
+    from then on whatever happens. What is refused before the draw costs nothing. Which mechanism is run next,
+    with which parameters, may depend on everything that was released (Rogers 2024, Theorem 5).
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _protected(self) -> Protected:
+        """Between which data sets the promise holds."""
+
+    @abstractmethod
+    def _account(self) -> Account:
+        """The account as it is now."""
+
+    @abstractmethod
+    def _reserve(self, event: Event) -> int:
+        """Charges what an event says and returns its number; BudgetExceeded where it does not fit."""
+
+    @abstractmethod
+    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+        """Notes that the draw which was reserved as `number` is to be published."""
+
+    @property
+    @abstractmethod
+    def history(self) -> list[Spending]:
+        """What was charged, in order."""
+
+    def release(
+        self, mechanism: Any, data: Any, *, charge: Literal["guarantee", "spent"] = "guarantee", **columns: Any
+    ) -> Release:
+        """Charges the mechanism's guarantee and publishes what it finds in `data`, the Histogram that it takes.
+
+        A mechanism that reads a table, such as Plume, takes that and the names of its columns.
+        `charge="spent"` gives back what the release did not need: a mechanism that is a sequence of steps with
+        prices of their own, such as GumbelTopK or PrivateCountRelease, is charged for the steps that it made
+        (Rogers 2023, Theorem 10).
+
+        Raises BudgetExceeded where the guarantee does not fit into what is left, ParameterError where it
+        protects another unit, and the errors of the mechanism; none of them costs anything.
+        """
+        if not hasattr(mechanism, "release"):
+            raise ParameterError(
+                "release takes a mechanism and then the data; charge() pays for what is not a mechanism"
+            )
+        if "rng" in columns:
+            raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
+        return self._publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
+
+    def _publish(
+        self,
+        mechanism: Any,
+        draw: Callable[[Opening], Release],
+        charge: Literal["guarantee", "spent"] = "guarantee",
+    ) -> Release:
+        """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
+        if charge not in ("guarantee", "spent"):
+            raise ParameterError('charge must be "guarantee" or "spent"')
+        promised = self._priced(mechanism)
+        reserved: list[int] = []
+
+        def open_rng() -> _core.Rng:
+            if reserved:
+                raise ParameterError("a release has one stream of randomness")
+            rng = _core.Rng()
+            reserved.append(self._reserve(charging("reserved", promised, mechanism)))
+            return rng
+
+        self.require(mechanism)
+        release = draw(open_rng)
+        if not release.private or not reserved:
+            raise ParameterError("a budget pays for private releases alone, and this one was seeded")
+        cost = Charge.of(release.spent)
+        given_back = promised - cost if charge == "spent" and cost.within(promised) else NOTHING
+        self._settle(reserved[0], given_back, release)
+        return release
+
+    def charge(self, cost: Any, *, made_by: str | None = None) -> None:
+        """Charges a Guarantee, or that of a mechanism, for what runs elsewhere: a stream, another library.
+
+        `made_by` names it in the history. Charge before it runs. Raises BudgetExceeded where it does not fit.
+        """
+        if made_by is not None and not isinstance(made_by, str):
+            raise ParameterError("made_by must be text")
+        self._reserve(charging("charged", self._priced(cost), made_by or cost))
+
+    def cost(self, mechanism: Any) -> Guarantee:
+        """What a mechanism, or a Guarantee, would be charged: its rho and delta in whole units, rounded up."""
+        return self._account().guarantee(self._priced(mechanism))
+
+    def fits(self, mechanism: Any) -> bool:
+        """Whether what a mechanism, or a Guarantee, would cost fits into what is left."""
+        return self._account().fits(self._priced(mechanism))
+
+    def require(self, mechanism: Any) -> None:
+        """Raises BudgetExceeded where `fits` is false."""
+        self._account().paying(self._priced(mechanism))
+
+    def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
+        """The mechanism of a class, such as GumbelTopK, that makes the most of what is left.
+
+        `parameters` are those of the class's `from_rho` but for rho and delta, of which it gets `share` of what
+        is left. Raises BudgetExceeded where nothing fits.
+        """
+        if not callable(getattr(kind, "from_rho", None)):
+            raise ParameterError("afford takes a class of mechanisms that has from_rho, such as GumbelTopK")
+        share = require_number("share", share, 0, 1)
+        left = self.remaining
+        most = left.rho if share == 1 else round_down(share * left.rho)
+        if "delta" in inspect.signature(kind.from_rho).parameters:
+            delta = left.delta if share == 1 else round_down(share * left.delta)
+            parameters = {"delta": delta} | parameters
+        if min(most, parameters.get("delta", 1.0)) <= 0:
+            raise BudgetExceeded(f"of a {kind.__name__}", left)
+        # The guarantee of what was made from a rho may lie a rounding above it.
+        for ulps in (0, 8, 64, 512, 4096, 2**20):
+            mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
+            if self.fits(mechanism):
+                return mechanism
+        raise BudgetExceeded(self.cost(mechanism), left)
+
+    def pay_what_you_get(self, *, outcomes: int, queries: int, epsilon: float, delta: float) -> Exchange:
+        """An exchange of at most so many outcomes of top-k lists and so many lists; see `Exchange`.
+
+        Raises BudgetExceeded where its guarantee does not fit into what is left.
+        """
+        return Exchange(self, outcomes=outcomes, queries=queries, epsilon=epsilon, delta=delta)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all releases charged to this promise together: the total, up to the rounding of a float."""
+        account = self._account()
+        total = account.guarantee(account.total)
+        return replace(total, rho=round_up(total.rho, 0), delta=round_up(total.delta, 0) if total.delta else 0.0)
+
+    @property
+    def spent(self) -> Guarantee:
+        """What has been charged so far, rounded up."""
+        account = self._account()
+        return account.guarantee(account.spent)
+
+    @property
+    def remaining(self) -> Guarantee:
+        """What is left, rounded down."""
+        return self._account().remaining
+
+    def odometer(self, delta: float) -> tuple[float, float]:
+        """An (epsilon, delta) that holds for what was charged so far, and would have at every moment before.
+
+        Unlike `guarantee.epsilon` it says something before the total is spent; it is to be read, and allows
+        nothing. `delta` is that of the reading, to which those of the releases are added. By the half-normal
+        mixture of Whitehouse et al. (2023) with gamma a tenth of the total rho.
+        """
+        delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
+        account = self._account()
+        spent, gamma = account.guarantee(account.spent), account.total.floats()[0] / 10
+        if gamma == 0:
+            raise ParameterError("the budget's rho is too small for an odometer")
+        reading = whitehouse2023.half_normal_odometer(spent.rho, delta, gamma)
+        return reading, min(1.0, round_up(spent.delta + delta))
+
+    def _priced(self, cost: Any) -> Charge:
+        """The charge of a mechanism or Guarantee; ParameterError where it has none or protects another unit."""
+        guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
+        if not isinstance(guarantee, Guarantee):
+            raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
+        protected = Protected.by(guarantee)
+        if protected != self._protected:
+            raise ParameterError(f"a budget per {self._protected} does not pay for a guarantee per {protected}")
+        return Charge.of(guarantee)
+
+    def __repr__(self) -> str:
+        left = self.remaining
+        return f"{type(self).__name__} of {self.guarantee}: rho {left.rho:.6g}, delta {left.delta:.6g} left"

@@ -1,0 +1,181 @@
+"""`Ledger`: privacy budgets in a file, for many processes over many months."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from dataclasses import replace
+from typing import Self
+
+from discreet.budgets.book import Book
+from discreet.budgets.chain import Chain
+from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.filter import PrivacyFilter
+from discreet.budgets.record import Event, Spending, spendings
+from discreet.errors import LedgerError, ParameterError
+from discreet.privacy import require_number
+from discreet.release import Release
+
+__all__ = ["Dataset", "Ledger"]
+
+_NAME_LENGTH = 200
+
+
+class Ledger:
+    """Privacy budgets in a SQLite file, one for each dataset, that many processes and threads charge at once.
+
+    A charge is on the disk before its randomness is drawn: a crash loses budget and never spends it twice. Rows are
+    only ever added, each sealed with a hash of all before it, and hold what was charged, when, by which
+    mechanism and parameters, and a digest of what was published; never data. A file that was changed or
+    damaged is refused. A file that was replaced by an older copy of itself is refused by processes that have
+    seen the newer one; others cannot know. Keep the file on a local disk.
+    """
+
+    __slots__ = ("_chain",)
+
+    _chain: Chain
+
+    def __init__(self) -> None:
+        raise TypeError("use Ledger.open")
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, create: bool = True, timeout: float = 30.0) -> Self:
+        """The ledger in a file, verified as a whole; with `create` an empty one where there is no file.
+
+        `timeout`: for how many seconds a charge waits while other processes write. Raises LedgerError where the
+        file is no ledger, or is corrupt, locked, read-only or of a newer version.
+        """
+        self = object.__new__(cls)
+        self._chain = Chain(path, require_number("timeout", timeout, 0, 1e6, open_low=False))
+        if create and not self._chain.exists():
+            self._chain.create()
+        self._chain.check()
+        return self
+
+    @property
+    def datasets(self) -> list[str]:
+        """The names of the datasets, in the order in which they were opened."""
+        return list(self._chain.read().accounts)
+
+    @property
+    def history(self) -> list[Spending]:
+        """What was charged to any dataset, in order."""
+        return spendings(self._chain.events())
+
+    def dataset(
+        self,
+        name: str,
+        *,
+        rho: float | None = None,
+        delta: float | None = None,
+        unit: str | None = None,
+        neighbours: str | None = None,
+    ) -> Dataset:
+        """The budget of a dataset, which `rho` and `delta` open where the ledger does not have it yet.
+
+        A total is fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
+        ParameterError where they differ from what is there, are out of range, or are missing for a new dataset.
+        """
+        if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
+            raise ParameterError(f"the name of a dataset is printable text of 1 to {_NAME_LENGTH} characters")
+
+        def decide(book: Book) -> Event | None:
+            if name in book.accounts:
+                _require_same(book.accounts[name], name, rho, delta, unit, neighbours)
+                return None
+            if rho is None or delta is None:
+                raise ParameterError(f"the ledger has no dataset {name!r}{_near(name, book)}; rho and delta open one")
+            account = Account.holding(rho, delta, unit or "user", neighbours or "added")
+            parameters = json.dumps({"rho": float(rho), "delta": float(delta), **account.protected._asdict()})
+            return Event(kind="opened", dataset=name, charge=account.total, parameters=parameters)
+
+        if decide(self._chain.read()) is not None:
+            self._chain.append(decide)
+        return Dataset._of(self._chain, name)
+
+    def close(self) -> None:
+        """Closes the file, so that it can be copied; it may be used again."""
+        self._chain.close()
+
+    def check(self) -> None:
+        """Verifies the whole file again; LedgerError where anything is wrong."""
+        self._chain.check()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self._chain.path)!r})"
+
+
+def _require_same(
+    account: Account,
+    name: str,
+    rho: float | None,
+    delta: float | None,
+    unit: str | None,
+    neighbours: str | None,
+) -> None:
+    """Refuses parameters that are not those of the account."""
+    total, protected = account.guarantee(account.total), account.protected
+    given = Account.holding(
+        total.rho if rho is None else rho,
+        total.delta if delta is None else delta,
+        unit or protected.unit,
+        neighbours or protected.neighbours,
+    )
+    if (given.total, given.protected) != (account.total, protected):
+        raise ParameterError(
+            f"the dataset {name!r} was opened with rho {total.rho:g} and delta {total.delta:g} per {protected}, "
+            "which are fixed for good: leave them out"
+        )
+
+
+def _near(name: str, book: Book) -> str:
+    found = difflib.get_close_matches(name, book.accounts, 1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+class Dataset(PrivacyFilter):
+    """The budget of one dataset of a ledger: a `Budget` whose charges are on the disk. Made by `Ledger.dataset`."""
+
+    __slots__ = ("_about", "_chain", "name")
+
+    _chain: Chain
+    _about: Protected
+    name: str
+
+    def __init__(self) -> None:
+        raise TypeError("use Ledger.open(path).dataset(name)")
+
+    @classmethod
+    def _of(cls, chain: Chain, name: str) -> Self:
+        self = object.__new__(cls)
+        self._set(_chain=chain, name=name, _about=chain.read().account(name).protected)
+        return self
+
+    @property
+    def history(self) -> list[Spending]:
+        """What was charged to this dataset, in order."""
+        return [row for row in spendings(self._chain.events()) if row.dataset == self.name]
+
+    @property
+    def _protected(self) -> Protected:
+        return self._about
+
+    def _account(self) -> Account:
+        return self._required(self._chain.read())
+
+    def _reserve(self, event: Event) -> int:
+        def decide(book: Book) -> Event:
+            self._required(book)
+            return replace(event, dataset=self.name)
+
+        return self._chain.append(decide)
+
+    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+        event = Event(kind="released", dataset=self.name, of=number, charge=given_back, digest=release.digest)
+        self._chain.append(lambda _: event)
+
+    def _required(self, book: Book) -> Account:
+        if self.name not in book.accounts:
+            raise LedgerError(f"the ledger {self._chain.path} does not have the dataset {self.name!r} any more")
+        return book.accounts[self.name]

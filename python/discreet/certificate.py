@@ -1,0 +1,112 @@
+"""Certificates: whether a file of released rows is what its certificate says, and what that promises."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet import export
+from discreet.budgets.ledger import Ledger
+from discreet.errors import InputError
+from discreet.privacy import Guarantee
+
+__all__ = ["Verified", "verify"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a certificate says that was found to be so."""
+
+    made_by: str
+    """The mechanism and its parameters."""
+    guarantee: Guarantee
+    """What they promise, computed from the parameters."""
+    version: str
+    """The version of discreet that made the rows."""
+    digest: str
+    """The SHA-256 of the rows as CSV."""
+    dataset: str | None = None
+    """The ledger's dataset that paid for them, where a ledger was asked."""
+
+    def __str__(self) -> str:
+        epsilon, delta = self.guarantee.quoted
+        lines = [
+            f"made by {self.made_by}, version {self.version}",
+            f"promises {self.guarantee} and ({epsilon:.4g}, {delta:.4g})-DP",
+            f"rows sha256 {self.digest}",
+        ]
+        return "\n".join(lines if self.dataset is None else [*lines, f"paid for by the dataset {self.dataset!r}"])
+
+
+def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
+    """Holds a file that `Release.write(path, certificate=True)` wrote against its certificate.
+
+    The rows must have the digest that the certificate names, and the guarantee is computed again from the mechanism's
+    parameters. A certificate is no signature: it shows mistakes and damage, not who wrote it. With `ledger` the
+    digest must also be that of a release which the ledger has recorded. Raises InputError where any of this
+    fails, LedgerError where the ledger does.
+    """
+    content = _read(export.certificate_path(path))
+    try:
+        made_by, version = str(content["made_by"]), str(content["version"])
+        pair = (content["epsilon"], content["total_delta"]) if "epsilon" in content else None
+        claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
+        columns, expected = [str(name) for name in content["columns"]], content["digest"]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"the certificate of {path} lacks what a certificate says, or says what cannot be") from None
+    try:
+        promised = _mechanism(made_by).guarantee
+    except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
+        raise InputError(f"the certificate of {path} names a mechanism that this version does not know") from None
+    if not _implies(promised, claimed):
+        raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
+    digest = export.file_digest(path, columns)
+    if digest != expected:
+        raise InputError(f"the rows of {path} are not those that its certificate is about")
+    dataset = None if ledger is None else _paid_by(ledger, digest)
+    return Verified(made_by=made_by, guarantee=claimed, version=version, digest=digest, dataset=dataset)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise InputError(f"cannot read the certificate {path}: write the release with certificate=True") from None
+    return content if isinstance(content, dict) else {}
+
+
+def _mechanism(made_by: str) -> Any:
+    """The mechanism that a text such as "GumbelTopK(k=10, scale=2.0, ...)" describes, from literals alone."""
+    return _made(export.call(made_by))
+
+
+def _made(call: ast.Call) -> Any:
+    name = ast.unparse(call.func)
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
+        raise ValueError("a mechanism has the name of a class")
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    kind = getattr(importlib.import_module(f"discreet.mechanisms.{module}"), name)
+    values = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    return kind(**{n: _made(v) if isinstance(v, ast.Call) else ast.literal_eval(v) for n, v in values.items()})
+
+
+def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
+    """Whether what is promised is at least as much as what is claimed."""
+    if (promised.unit, promised.neighbours) != (claimed.unit, claimed.neighbours):
+        return False
+    if promised.rho > claimed.rho or promised.delta > claimed.delta:
+        return False
+    return claimed.dp is None or (claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0])
+
+
+def _paid_by(ledger: str | os.PathLike[str], digest: str) -> str:
+    found = [row.dataset for row in Ledger.open(ledger, create=False).history if row.digest == digest]
+    if not found:
+        raise InputError("the ledger has no release of these rows")
+    return found[-1]

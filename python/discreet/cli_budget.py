@@ -1,0 +1,118 @@
+"""The commands about budgets and certificates: `discreet budget` and `discreet verify`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from discreet import certificate, export, report
+from discreet.budgets.ledger import Dataset, Ledger
+from discreet.budgets.record import Spending
+from discreet.privacy import resolve_rho
+
+__all__ = ["budget", "paying", "verify"]
+
+_TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
+_ledger = click.argument("ledger", metavar="LEDGER")
+_chosen = click.option("--dataset", metavar="NAME", help="This dataset alone.")
+
+
+def paying(ledger: str | None, dataset: str | None) -> Dataset | None:
+    """The dataset that the options of a releasing command name, None where they are left out."""
+    if (ledger is None) != (dataset is None):
+        raise click.UsageError("give --ledger and --dataset together")
+    return None if ledger is None or dataset is None else Ledger.open(ledger, create=False).dataset(dataset)
+
+
+@click.group(short_help="What may be spent, and what was, in a file.")
+def budget() -> None:
+    """Keeps what all releases from a dataset cost together within a total that was fixed beforehand.
+
+    LEDGER is a file on a local disk, one for many datasets. The commands count, top-k and select charge it with
+    --ledger and --dataset before they draw any noise, and end with exit code 3 where it does not pay.
+
+    \b
+    discreet budget init privacy.ledger --dataset views --rho 1 --delta 1e-6
+    discreet count views.parquet --user user --item page --rho 0.1 --delta 1e-7 \\
+        --ledger privacy.ledger --dataset views
+    discreet budget show privacy.ledger
+    """
+
+
+@budget.command()
+@_ledger
+@click.option("--dataset", required=True, metavar="NAME", help="What the releases are about.")
+@click.option("--rho", type=float, help="The total privacy cost, in delta-approximate rho-zCDP.")
+@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
+@click.option("--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users.")
+def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float) -> None:
+    """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
+    total, own = resolve_rho(rho, epsilon, delta)
+    made = Ledger.open(ledger).dataset(dataset, rho=total, delta=own)
+    click.echo(f"{dataset}: {made.guarantee}", err=True)
+
+
+@budget.command()
+@_ledger
+@_chosen
+def show(ledger: str, dataset: str | None) -> None:
+    """The total of each dataset, what was spent of it and what is left."""
+    opened = Ledger.open(ledger, create=False)
+    rows = []
+    for name in opened.datasets if dataset is None else [dataset]:
+        account = opened.dataset(name)
+        columns = account.guarantee, account.spent, account.remaining
+        rows.append([name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns)])
+    click.echo(report.grid(["dataset", "rho", "spent", "left", "delta", "spent", "left"], rows), nl=False)
+
+
+@budget.command()
+@_ledger
+@_chosen
+def history(ledger: str, dataset: str | None) -> None:
+    """What was charged, when, by which mechanism, and whether it was published."""
+    names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]
+    rows = []
+    for row in _rows(ledger, dataset):
+        cost = f"{row.rho:.6g}", f"{row.delta:.6g}"
+        rows.append([str(row.number), row.time, row.dataset, row.mechanism, *cost, row.status, row.digest[:12]])
+    click.echo(report.grid(names, rows), nl=False)
+
+
+@budget.command("export")
+@_ledger
+@_chosen
+@click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format.")
+@click.option(
+    "-f", "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", show_default=True,
+    help="The format on standard output.",
+)  # fmt: skip
+def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
+    """The whole history, with parameters and digests, as CSV, JSON or Parquet."""
+    rows = _rows(ledger, dataset)
+    fields = [field.name for field in dataclasses.fields(Spending)]
+    columns = [(name, [getattr(row, name) for row in rows], _TYPES.get(name, "string")) for name in fields]
+    if output is not None:
+        export.write(output, columns, {})
+    else:
+        click.echo(export.text(columns, {}, form), nl=False)
+
+
+def _rows(ledger: str, dataset: str | None) -> list[Spending]:
+    opened = Ledger.open(ledger, create=False)
+    return opened.history if dataset is None else opened.dataset(dataset).history
+
+
+@click.command(short_help="Holds released rows against their certificate.")
+@click.argument("file")
+@click.option("--ledger", metavar="FILE", help="The rows must be those of a release that this ledger recorded, too.")
+def verify(file: str, ledger: str | None) -> None:
+    """Holds the rows of FILE against the certificate that --certificate wrote beside it.
+
+    The digest of the rows must be the certificate's, and the guarantee that of the mechanism and its
+    parameters, computed anew. A certificate is no signature.
+    """
+    found: Any = certificate.verify(file, ledger=ledger)
+    click.echo(found)

@@ -1,0 +1,165 @@
+"""The command `discreet stream`: rounds of events into a file, running counts out."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from discreet import export, report
+from discreet.engines.local import connect, quoted, scan
+from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.mechanisms.stream import Stream
+from discreet.release import Release
+
+__all__ = ["stream"]
+
+
+@click.group(short_help="Running counts, round after round.")
+def stream() -> None:
+    """Running counts of items over rounds, kept in a file between calls.
+
+    \b
+    discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
+    discreet stream step visits.stream today.csv --user visit --item page
+    discreet stream show visits.stream
+    """
+
+
+@stream.command()
+@click.argument("file")
+@click.option("--rho", type=float, help="The privacy cost of all rounds, in delta-approximate rho-zCDP.")
+@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
+@click.option("--delta", type=float, required=True, help="The chance that the promise may fail.")
+@click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
+@click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
+def init(file: str, **parameters: Any) -> None:
+    """Starts a stream in FILE, which must not exist."""
+    mechanism = Stream.recommended(**parameters)
+    with Stream.open(file, mechanism) as made:
+        if made.round:
+            raise ParameterError(f"{file} is a stream already; go on with `discreet stream step`")
+        click.echo(f"{made.mechanism!r}\npromises {made.guarantee}", err=True)
+
+
+_rows = (
+    click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
+    click.option("-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."),
+    click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
+)
+
+
+def _with_rows(command: Any) -> Any:
+    for option in reversed(_rows):
+        command = option(command)
+    return command
+
+
+@stream.command()
+@click.argument("file")
+@click.argument("data")
+@click.option("--user", "event", required=True, metavar="COLUMN", help="The column that tells events apart.")
+@click.option("--item", required=True, metavar="COLUMN", help="The column of items.")
+@click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --every.")
+@click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w.")
+@click.option("--since", metavar="TIME", help="When round one begins, as 2026-01-31 or 2026-01-31T12:00.")
+@click.option("--round", "number", type=int, metavar="N", help="The round of DATA; without it the next one.")
+@_with_rows
+def step(
+    file: str,
+    data: str,
+    event: str,
+    item: str,
+    time: str | None,
+    every: str | None,
+    since: str | None,
+    number: int | None,
+    **shown: Any,
+) -> None:
+    """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
+
+    DATA is a Parquet or CSV file. A row without a time, or before --since, is left out; rounds in which
+    nothing happened are empty.
+    """
+    if (time is None) != (every is None) or (time is None) != (since is None):
+        raise click.UsageError("--time, --every and --since go together")
+    with Stream.open(file) as opened:
+        if time is None:
+            release = opened.step(data, user=event, item=item, round=number)
+        else:
+            if number is not None:
+                raise click.UsageError("--round and --time exclude each other")
+            release = opened.show()
+            for place, rows in _rounds(data, event, item, time, _span(str(every)), _moment(str(since))):
+                release = opened.step(rows, user="user", item="item", round=place)
+    _print(release, **shown)
+
+
+@stream.command()
+@click.argument("file")
+@_with_rows
+def show(file: str, **shown: Any) -> None:
+    """Prints the release of the last round again, at no cost."""
+    with Stream.open(file) as opened:
+        release = opened.show()
+    _print(release, **shown)
+
+
+@stream.command()
+@click.argument("file")
+@click.confirmation_option(prompt="This destroys the key of the stream for good. Go on?")
+def close(file: str) -> None:
+    """Ends the stream in FILE and destroys its key and counts."""
+    Stream.open(file).close()
+
+
+def _print(release: Release, *, output: str | None, form: str | None, quiet: bool) -> None:
+    report.publish(release, output=output, form=form, quiet=quiet)
+
+
+def _rounds(data: str, event: str, item: str, time: str, span: timedelta, since: datetime) -> Any:
+    """The rounds of a file by the times of its rows, in order, as tables of user and item."""
+    try:
+        connection = connect()
+        connection.register("given", _Rows(scan(data, [event, item, time])))
+        seconds = f"epoch(TRY_CAST({quoted(time)} AS TIMESTAMP)) - {since.timestamp()!r}"
+        connection.execute(
+            f"CREATE TEMP TABLE placed AS SELECT CAST(floor(({seconds}) / {span.total_seconds()!r}) AS BIGINT) + 1 "  # noqa: S608
+            f"AS place, {quoted(event)} AS \"user\", {quoted(item)} AS item FROM given "
+            f"WHERE {seconds} >= 0"
+        )
+        places = [place for (place,) in connection.sql("SELECT DISTINCT place FROM placed ORDER BY place").fetchall()]
+        for place in places:
+            yield place, connection.sql(f'SELECT "user", item FROM placed WHERE place = {place}')  # noqa: S608
+    except (MemoryError, DiscreetError):
+        raise
+    except Exception:
+        raise InputError(f"cannot read the rounds of {data}; check its columns and times") from None
+
+
+class _Rows:
+    """A relation as a plain Arrow stream: DuckDB would refuse one of another connection."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._source.__arrow_c_stream__()
+
+
+def _span(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip())
+    if found is None or int(found[1]) == 0:
+        raise ParameterError(f"a span is a number and m, h, d or w, such as 30m or 1d, not {text[:20]!r}")
+    unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[found[2]]
+    return timedelta(**{unit: int(found[1])})
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
+    return moment.replace(tzinfo=moment.tzinfo or UTC)

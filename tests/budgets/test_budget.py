@@ -1,0 +1,488 @@
+"""Budget: what it lets through, and what it never does twice."""
+
+import copy
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from small import histogram, top
+
+import discreet
+from discreet import (
+    Budget,
+    BudgetExceeded,
+    ClippedSums,
+    ContributionBound,
+    GaussianThreshold,
+    Guarantee,
+    GumbelTopK,
+    LaplaceTopK,
+    OptimalSelection,
+    ParameterError,
+    PermuteAndFlip,
+    Plume,
+    PrivateCountRelease,
+    Refinement,
+    Replacement,
+    SchemaError,
+    SensitivityError,
+)
+from discreet.testing import seeded_rng
+
+UNITS = Fraction(2) ** -64, Fraction(2) ** -128
+
+
+def histogram_of(item, count):
+    return discreet.Histogram.from_counts([item], [count], l0=None, linf=1, complete=True)
+
+
+class Model:
+    """The same filter in fractions of whole units, written anew."""
+
+    def __init__(self, rho, delta):
+        self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
+        self.spent = [0, 0]
+
+    def price(self, guarantee):
+        return [math.ceil(Fraction(x) / u) for x, u in zip((guarantee.rho, guarantee.delta), UNITS, strict=True)]
+
+    def fits(self, price):
+        def one(spent, cost, total):
+            slack = Fraction(total, 2**53) if spent < total else 0
+            return cost == 0 or spent + cost <= total or spent + cost < total + slack
+
+        return all(map(one, self.spent, price, self.totals))
+
+    def pay(self, price):
+        self.spent = [s + p for s, p in zip(self.spent, price, strict=True)]
+
+
+def spent_units(budget):
+    account = budget._account()
+    return [account.spent.rho, account.spent.delta]
+
+
+def random_guarantee(generator, budget):
+    kind = generator.randrange(8)
+    left = budget.remaining
+    if kind == 0:
+        return left
+    if kind == 1:
+        return Guarantee(math.nextafter(left.rho, math.inf), left.delta)
+    if kind == 2:
+        return Guarantee(5e-324, generator.choice([0.0, 5e-324, 1e-320]))
+    if kind == 3:
+        return Guarantee(left.rho * generator.random(), left.delta * generator.random())
+    if kind == 4:
+        return Guarantee(0.0, left.delta * generator.random())
+    return Guarantee(generator.choice([0.05, 0.1, 0.01, 1 / 3]), generator.choice([1e-7, 1e-8, 0.0]))
+
+
+def run_program(seed):
+    generator = random.Random(seed)
+    rho, delta = generator.choice([(1.0, 1e-6), (0.3, 1e-9), (1e-3, 0.5), (4999.0, 0.0)])
+    budget, model, data = Budget(rho=rho, delta=delta), Model(rho, delta), histogram()
+    for _ in range(generator.randrange(1, 21)):
+        if generator.random() < 0.3:
+            mechanism = top(rho=generator.choice([0.01, 0.1, 0.5]), delta=generator.choice([1e-8, 1e-7]))
+            charge = generator.choice(["guarantee", "spent"])
+            price = model.price(mechanism.guarantee)
+            if not model.fits(price):
+                with pytest.raises(BudgetExceeded):
+                    budget.release(mechanism, data, charge=charge)
+                continue
+            release = budget.release(mechanism, data, charge=charge)
+            model.pay(model.price(release.spent) if charge == "spent" else price)
+        else:
+            guarantee = random_guarantee(generator, budget)
+            price = model.price(guarantee)
+            assert budget.fits(guarantee) is model.fits(price)
+            if model.fits(price):
+                budget.charge(guarantee)
+                model.pay(price)
+            else:
+                with pytest.raises(BudgetExceeded):
+                    budget.charge(guarantee)
+        assert spent_units(budget) == model.spent
+    for spent, total in zip(model.spent, model.totals, strict=True):
+        assert spent * 2**53 <= total * (2**53 + 1)
+
+
+def test_random_programs_charge_what_a_model_in_fractions_charges():
+    for seed in range(400):
+        run_program(seed)
+
+
+@pytest.mark.statistical
+def test_random_programs_charge_what_a_model_in_fractions_charges_at_full_size():
+    for seed in range(20_000):
+        run_program(seed)
+
+
+def test_components_are_compared_one_by_one():
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(BudgetExceeded) as caught:
+        budget.charge(Guarantee(0.5, 0.5))
+    assert caught.value.requested == Guarantee(0.5, 0.5)
+    assert caught.value.remaining == Guarantee(1.0, 1e-6)
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(1.5, 1e-7))
+    assert budget.spent == Guarantee(0, 0)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7, 10, 20, 49, 100])
+def test_equal_parts_of_a_total_fit_and_then_not_one_unit_more(parts):
+    budget = Budget(rho=1.0, delta=1e-6)
+    for _ in range(parts):
+        budget.charge(Guarantee(1 / parts, 1e-6 / parts))
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(1 / parts, 0))
+    rest = budget.remaining
+    budget.charge(Guarantee(rest.rho, rest.delta))
+    for unit in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128)):
+        if rest == Guarantee(0, 0) or budget.remaining == Guarantee(0, 0):
+            with pytest.raises(BudgetExceeded):
+                budget.charge(unit)
+    assert budget.spent.rho <= math.nextafter(1.0, 2)
+    assert Fraction(budget.spent.rho) <= Fraction(budget.guarantee.rho)
+
+
+def test_ten_times_a_tenth_fits():
+    budget = Budget(rho=1.0, delta=1e-5)
+    for _ in range(10):
+        budget.release(PrivateCountRelease(rho=0.1, delta=1e-6), histogram())
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(2.0**-64, 0))
+
+
+def test_a_charge_equal_to_the_rest_fits_and_one_unit_more_does_not():
+    budget = Budget(rho=0.7, delta=1e-6)
+    budget.charge(Guarantee(0.5, 5e-7))
+    budget.charge(budget.remaining)
+    assert budget.remaining == Guarantee(0, 0)
+    for unit in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128)):
+        with pytest.raises(BudgetExceeded):
+            budget.charge(unit)
+    budget.charge(Guarantee(0, 0))
+
+
+def test_the_next_float_after_a_total_does_not_fit():
+    for rho in (1.0, 0.7, 1e-3, 4999.0):
+        with pytest.raises(BudgetExceeded):
+            Budget(rho=rho, delta=0).charge(Guarantee(math.nextafter(rho, math.inf), 0))
+
+
+def check_small_charges(number):
+    budget = Budget(rho=1.0, delta=1e-6)
+    for _ in range(number):
+        budget.charge(Guarantee(5e-324, 1e-320))
+    assert spent_units(budget) == [number, number]
+
+
+def test_the_smallest_charges_count_one_unit_each():
+    check_small_charges(10_000)
+
+
+@pytest.mark.statistical
+def test_a_million_of_the_smallest_charges_count_one_unit_each():
+    check_small_charges(1_000_000)
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None])
+def test_what_is_no_total_is_refused(bad):
+    with pytest.raises(ParameterError):
+        Budget(rho=bad, delta=1e-6)
+    if bad != 0:
+        with pytest.raises(ParameterError):
+            Budget(rho=1.0, delta=bad)
+    with pytest.raises(ParameterError):
+        Budget(rho=1.0, delta=1.0)
+
+
+@pytest.mark.parametrize("cost", [0.1, (0.1, 1e-6), None, "0.1", math.nan, histogram, GumbelTopK])
+def test_only_mechanisms_and_guarantees_are_charged(cost):
+    with pytest.raises(ParameterError, match="mechanisms and Guarantees"):
+        Budget(rho=1.0, delta=1e-6).charge(cost)
+
+
+def test_tiny_totals_work_or_are_refused_at_once():
+    for rho, delta in [(5e-324, 1e-320), (1e-18, 0)]:
+        budget = Budget(rho=rho, delta=delta)
+        with pytest.raises(BudgetExceeded):
+            budget.charge(Guarantee(0.1, 0))
+
+
+def test_units_must_be_alike():
+    events = Budget(rho=1.0, delta=1e-6, unit="event")
+    events.charge(Guarantee(0.5, 0, "event"))
+    for mechanism in (Guarantee(0.1, 0), top()):
+        with pytest.raises(ParameterError, match="per event"):
+            events.charge(mechanism)
+    with pytest.raises(ParameterError, match="unit"):
+        Budget(rho=1.0, delta=1e-6, unit="row")
+
+
+def test_neighbours_must_be_alike():
+    replaced = Replacement.from_rho(GumbelTopK, k=3, rho=0.1, delta=1e-7)
+    with pytest.raises(ParameterError, match="replaced"):
+        Budget(rho=1.0, delta=1e-6).release(replaced, histogram())
+    budget = Budget(rho=1.0, delta=1e-6, neighbours="replaced")
+    assert budget.release(replaced, histogram()).private
+    assert budget.guarantee.neighbours == budget.remaining.neighbours == "replaced"
+    with pytest.raises(ParameterError, match="added"):
+        budget.charge(top())
+    with pytest.raises(ParameterError, match="neighbours"):
+        Budget(rho=1.0, delta=1e-6, neighbours="changed")
+
+
+def test_mechanisms_that_read_a_table_are_paid_for_when_it_was_read():
+    log = {"user": list(range(3000)), "item": ["x"] * 3000, "value": [1.0] * 3000}
+    budget = Budget(rho=1.0, delta=1e-6)
+    bound = ContributionBound.from_rho(rho=0.1)
+    sums = ClippedSums(items=("x",), rho=0.1, low=0, high=5)
+    with pytest.raises(SchemaError):
+        budget.release(bound, log, user="usr", item="item")
+    with pytest.raises(SchemaError):
+        budget.release(sums, log, user="user", item="item", value="vale")
+    assert budget.spent == Guarantee(0, 0)
+    assert budget.release(bound, log, user="user", item="item").items == [1]
+    assert budget.release(sums, log, user="user", item="item", value="value").items == ["x"]
+    assert budget.spent.rho == pytest.approx(0.2)
+    first = discreet.count(log, user="user", item="item", rho=0.1, delta=1e-7, budget=budget)
+    refined = budget.release(Refinement(of=first, rho=0.2), histogram_of("x", 3000), charge="spent")
+    assert refined.items == first.items
+    assert "'x'" not in budget.history[-1].parameters
+
+
+def test_seeded_randomness_is_refused():
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="seeded"):
+        budget.release(top(), histogram(), rng=seeded_rng(1))
+    assert budget.spent == Guarantee(0, 0)
+    with pytest.raises(ParameterError, match="seeded"):
+        budget._publish(top(), lambda open_rng: top().release(histogram(), seeded_rng(1)))
+    with pytest.raises(ParameterError, match="seeded"):
+        budget._publish(top(), lambda open_rng: (open_rng(), top().release(histogram(), seeded_rng(1)))[1])
+    assert budget.spent == top().guarantee or budget.spent.rho == pytest.approx(top().guarantee.rho)
+
+
+def test_what_is_refused_before_the_draw_costs_nothing():
+    budget = Budget(rho=1.0, delta=1e-6)
+    log = {"user": [1, 2], "item": ["a", "b"]}
+    cut = histogram()
+    cut = discreet.Histogram.from_counts(["a"], [5], l0=None, linf=1, complete=False)
+    bounded = discreet.Histogram.from_counts(["a"], [5], l0=3, linf=1, complete=False)
+    threshold = GaussianThreshold.from_rho(rho=0.1, delta=1e-7, l0=3)
+    plume = Plume(rho=0.1, delta=1e-7, m=2, m_prime=2)
+    for error, call in [
+        (ParameterError, lambda: budget.release(top(), {"a": 1})),
+        (ParameterError, lambda: budget.release(histogram(), top())),
+        (ParameterError, lambda: budget.release(top(), histogram(), charge="half")),
+        (TypeError, lambda: budget.release(top(), histogram(), seed=1)),
+        (SensitivityError, lambda: budget.release(top(), cut)),
+        (SensitivityError, lambda: budget.release(threshold, histogram())),
+        (SensitivityError, lambda: budget.release(threshold, bounded)),
+        (SchemaError, lambda: budget.release(plume, log, user="usr", item="item")),
+        (ParameterError, lambda: budget.release(plume, histogram(), user="user", item="item")),
+        (SchemaError, lambda: discreet.count(log, user="usr", item="item", rho=0.1, delta=1e-7, budget=budget)),
+        (ParameterError, lambda: discreet.top_k(log, user="user", item="item", k=0, rho=1, delta=1e-7, budget=budget)),
+        (ParameterError, lambda: discreet.count(log, user="user", item="item", rho=0.1, delta=1e-7, budget=1.0)),
+    ]:
+        with pytest.raises(error):
+            call()
+    assert budget.spent == Guarantee(0, 0)
+    assert budget.history == []
+
+
+def test_the_verbs_pay_their_guarantee_once():
+    log = {"user": list(range(3000)), "item": ["x"] * 3000}
+    budget = Budget(rho=1.0, delta=1e-5)
+    for release in (
+        discreet.count(log, user="user", item="item", rho=0.1, delta=1e-6, budget=budget),
+        discreet.count(log, user="user", item="item", rho=0.1, delta=1e-6, l0=2, budget=budget),
+        discreet.top_k(log, user="user", item="item", k=1, rho=0.1, delta=1e-6, budget=budget),
+        discreet.select(log, user="user", item="item", l0=1, rho=0.1, delta=1e-6, budget=budget),
+        budget.release(Plume(rho=0.1, delta=1e-6, m=1, m_prime=1), log, user="user", item="item"),
+    ):
+        assert release.private
+        assert release.items == ["x"]
+    rows = budget.history
+    assert [row.status for row in rows] == ["released"] * 5
+    assert Fraction(budget.spent.rho) >= sum(Fraction(row.rho) for row in rows) - Fraction(1, 2**60)
+    assert rows[2].parameters.startswith("k=1, ")
+
+
+def test_nothing_is_read_that_cannot_be_paid_for():
+    def progress():
+        raise AssertionError("it was read")
+
+    log = {"user": list(range(3000)), "item": ["x"] * 3000}
+    with pytest.raises(BudgetExceeded):
+        discreet.count(
+            log, user="user", item="item", rho=2.0, delta=1e-6, budget=Budget(rho=1.0, delta=1e-6), progress=progress
+        )
+
+
+def test_the_odd_rule_pays_for_what_was_returned():
+    few = discreet.Histogram.from_counts(["a", "b"], [50_000, 40_000], l0=None, linf=1, complete=True)
+    mechanism = GumbelTopK(k=10, scale=10.0, delta=1e-8, k_bar=20)
+    budget = Budget(rho=1.0, delta=1e-6)
+    release = budget.release(mechanism, few, charge="spent")
+    # Two items and the stop element.
+    assert release.items == ["a", "b"]
+    assert release.calls == 3
+    assert budget.spent.rho == pytest.approx(3 * 0.1**2 / 8, rel=1e-12)
+    assert budget.spent.delta == pytest.approx(1e-8, rel=1e-12)
+    assert budget.history[0].rho == pytest.approx(budget.spent.rho)
+    full = budget.release(GumbelTopK(k=2, scale=10.0, delta=1e-8, k_bar=20), few, charge="spent")
+    assert full.calls == 2
+    assert budget.spent.rho == pytest.approx(5 * 0.1**2 / 8, rel=1e-12)
+    budget.release(mechanism, few)
+    assert budget.spent.rho == pytest.approx(15 * 0.1**2 / 8, rel=1e-12)
+
+
+def test_the_odd_rule_must_be_able_to_pay_for_all():
+    few = discreet.Histogram.from_counts(["a"], [50_000], l0=None, linf=1, complete=True)
+    with pytest.raises(BudgetExceeded):
+        Budget(rho=0.01, delta=1e-6).release(GumbelTopK(k=10, scale=10.0, delta=1e-8), few, charge="spent")
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (GumbelTopK, {"k": 10}),
+        (PrivateCountRelease, {}),
+        (GaussianThreshold, {"l0": 3}),
+        (LaplaceTopK, {"l0": 2, "k_bar": 100}),
+        (PermuteAndFlip, {}),
+        (OptimalSelection, {"l0": 1}),
+        (Plume, {"m": 2, "m_prime": 2}),
+        (ContributionBound, {"percentile": 90}),
+    ],
+)
+def test_what_is_afforded_fits_and_leaves_next_to_nothing(kind, parameters):
+    budget = Budget(rho=0.5, delta=1e-6)
+    budget.charge(Guarantee(0.1, 1e-7))
+    mechanism = budget.afford(kind, **parameters)
+    assert isinstance(mechanism, kind)
+    assert budget.fits(mechanism)
+    assert budget.cost(mechanism).rho == pytest.approx(mechanism.guarantee.rho)
+    half = budget.afford(kind, share=0.5, **parameters)
+    assert half.guarantee.rho < mechanism.guarantee.rho
+    budget.charge(mechanism)
+    assert budget.remaining.delta < 1e-9 or budget.remaining.rho < 1e-9
+    if kind in (GumbelTopK, GaussianThreshold):
+        assert budget.remaining.rho < 1e-9
+
+
+def test_nothing_is_afforded_of_nothing():
+    budget = Budget(rho=0.5, delta=1e-6)
+    budget.charge(budget.remaining)
+    with pytest.raises(BudgetExceeded):
+        budget.afford(GumbelTopK, k=1)
+    with pytest.raises(ParameterError, match="from_rho"):
+        budget.afford(ClippedSums, items=("a",))
+    replacing = Budget(rho=0.5, delta=1e-6, neighbours="replaced")
+    assert isinstance(replacing.afford(Replacement, kind=GumbelTopK, k=3), Replacement)
+    with pytest.raises(ParameterError, match="share"):
+        budget.afford(GumbelTopK, k=1, share=2)
+
+
+def test_the_odometer_reads_less_than_the_total_and_rises():
+    budget = Budget(rho=0.5, delta=1e-6)
+    readings = [budget.odometer(1e-6)]
+    for _ in range(5):
+        budget.charge(Guarantee(0.1, 1e-7))
+        readings.append(budget.odometer(1e-6))
+    assert readings == sorted(readings)
+    assert readings[1][0] == pytest.approx(2.7388522504138, rel=1e-9)
+    assert readings[-1] == (pytest.approx(6.0456029174127, rel=1e-9), pytest.approx(1.5e-6))
+    assert readings[2][0] < budget.guarantee.epsilon(2e-6)
+    with pytest.raises(ParameterError):
+        budget.odometer(0)
+
+
+def test_a_budget_from_epsilon_keeps_that_promise():
+    budget = Budget.from_epsilon(epsilon=2.0, delta=1e-6)
+    # But for the float after the total.
+    assert budget.guarantee.epsilon(1e-6) <= 2.0 * (1 + 1e-12)
+
+
+def test_it_is_neither_copied_nor_pickled_nor_edited():
+    budget = Budget(rho=1.0, delta=1e-6)
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps, multiprocessing.reduction.ForkingPickler.dumps):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            attempt(budget)
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            attempt(budget.pay_what_you_get(outcomes=2, queries=1, epsilon=0.1, delta=1e-8))
+    assert not hasattr(budget, "__dict__")
+    for name in ("_log", "_process", "remaining", "rho", "other"):
+        with pytest.raises(AttributeError):
+            setattr(budget, name, 0)
+        with pytest.raises(AttributeError):
+            delattr(budget, name)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_forked_process_is_refused():
+    budget = Budget(rho=1.0, delta=1e-6)
+    exchange = budget.pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)
+    for attempt in (
+        lambda: budget.charge(Guarantee(0.1, 0)),
+        lambda: budget.release(top(), histogram()),
+        lambda: exchange.top_k(histogram(), k=1),
+        lambda: budget.remaining,
+    ):
+        child = os.fork()
+        if child == 0:
+            try:
+                attempt()
+            except ParameterError as error:
+                os._exit(0 if "forked" in str(error) else 3)
+            except BaseException:
+                os._exit(2)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert budget.spent == Guarantee(0, 0)
+
+
+def test_threads_never_spend_more_than_the_total():
+    budget = Budget(rho=1.0, delta=1e-4)
+    fitted = []
+
+    def charge():
+        for _ in range(200):
+            try:
+                budget.charge(Guarantee(0.003, 1e-8))
+                fitted.append(1)
+            except BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=charge) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(fitted) == 333 == len(budget.history)
+
+
+def test_the_repr_shows_what_is_left():
+    budget = Budget(rho=1.0, delta=1e-6)
+    budget.charge(Guarantee(0.25, 0), made_by="another library")
+    assert "0.75" in repr(budget)
+    assert budget.history[0].mechanism == "another library"
+    assert budget.history[0].status == "charged"
+    with pytest.raises(ParameterError, match="made_by"):
+        budget.charge(Guarantee(0.25, 0), made_by=3)
+
+
+def test_a_refusal_survives_the_way_between_processes():
+    error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
+    assert error.requested == Guarantee(1, 0)
+    assert "does not fit" in str(error)

@@ -1,0 +1,170 @@
+"""Pay what you get: outcomes and lists are counted, and paid for as they come."""
+
+import contextlib
+import math
+import random
+import threading
+
+import mpmath
+import pytest
+from small import histogram
+
+from discreet import Budget, BudgetExceeded, Guarantee, Histogram, Ledger, ParameterError, SensitivityError
+from discreet.conversion import cdp_epsilon
+
+EXCHANGE = {"outcomes": 50, "queries": 20, "epsilon": 0.1, "delta": 1e-8}
+
+
+def few():
+    return Histogram.from_counts(["a", "b"], [50_000, 40_000], l0=None, linf=1, complete=True)
+
+
+def test_the_promise_is_that_of_all_outcomes_and_lists():
+    exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(**EXCHANGE)
+    assert exchange.guarantee.rho == pytest.approx(0.0625, rel=1e-12)
+    assert exchange.guarantee.rho >= 0.0625
+    assert exchange.guarantee.delta == pytest.approx(1.99999981e-7, rel=1e-12)
+    assert exchange.guarantee.dp == (pytest.approx(5.0), exchange.guarantee.delta)
+    assert cdp_epsilon(0.0625, 1e-6) == pytest.approx(1.6599790499689, rel=1e-12)
+
+
+def check_promise(generator):
+    outcomes, queries = generator.randrange(1, 10_000), generator.randrange(1, 10_000)
+    epsilon, delta = 10 ** generator.uniform(-6, -1), 10 ** generator.uniform(-15, -6)
+    budget = Budget(rho=1000.0, delta=0.5)
+    made = budget.pay_what_you_get(outcomes=outcomes, queries=queries, epsilon=epsilon, delta=delta).guarantee
+    with mpmath.workdps(40):
+        slack = 1 + mpmath.mpf("1e-9")
+        rho = outcomes * mpmath.mpf(epsilon) ** 2 / 8
+        assert rho <= made.rho <= rho * slack
+        whole = 1 - (1 - mpmath.mpf(delta)) ** queries
+        assert whole <= made.delta <= whole * slack
+        assert outcomes * mpmath.mpf(epsilon) <= made.dp[0] <= outcomes * mpmath.mpf(epsilon) * slack
+
+
+def test_promises_are_rounded_up_and_no_further():
+    generator = random.Random(7)
+    for _ in range(500):
+        check_promise(generator)
+
+
+@pytest.mark.statistical
+def test_promises_are_rounded_up_and_no_further_at_full_size():
+    generator = random.Random(8)
+    for _ in range(100_000):
+        check_promise(generator)
+
+
+def test_bounded_ranges_compose_to_less_than_rho_implies():
+    exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(**EXCHANGE)
+    total = 1e-6 + exchange.guarantee.delta
+    assert exchange.epsilon(total) < 0.97 * exchange.guarantee.epsilon(total)
+    assert exchange.epsilon(exchange.guarantee.delta) == exchange.guarantee.dp[0]
+    assert exchange.epsilon(1e-9) == math.inf
+    one = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=1, queries=1, epsilon=0.1, delta=1e-8)
+    assert one.epsilon(1e-6) <= 0.1 * (1 + 1e-12)
+
+
+def test_items_and_the_stop_element_are_paid_for_and_each_list_once():
+    budget = Budget(rho=1.0, delta=1e-6)
+    exchange = budget.pay_what_you_get(**EXCHANGE)
+    assert budget.spent == Guarantee(0, 0)
+    assert exchange.top_k(histogram(), k=5).items == [f"item-{n:02d}" for n in range(5)]
+    assert (exchange.outcomes_left, exchange.queries_left) == (45, 19)
+    assert exchange.top_k(few(), k=10, k_bar=20).items == ["a", "b"]
+    assert (exchange.outcomes_left, exchange.queries_left) == (42, 18)
+    empty = Histogram.from_counts([], [], l0=None, linf=1, complete=True)
+    assert exchange.top_k(empty, k=10, k_bar=20).items == []
+    assert (exchange.outcomes_left, exchange.queries_left) == (41, 17)
+    assert budget.spent.rho == pytest.approx(9 * 0.1**2 / 8, rel=1e-12)
+    assert budget.spent.delta == pytest.approx(3e-8, rel=1e-12)
+    assert exchange.spent.rho == pytest.approx(9 * 0.1**2 / 8, rel=1e-12)
+    assert budget.spent.rho <= exchange.spent.rho * (1 + 1e-12)
+
+
+def test_each_list_has_the_stop_element_of_its_own_k_bar():
+    budget = Budget(rho=1.0, delta=1e-6)
+    exchange = budget.pay_what_you_get(**EXCHANGE)
+    made = [exchange.top_k(histogram(), k=1, k_bar=k_bar).made_by for k_bar in (1, 10, 1000)]
+    for text, k_bar in zip(made, (1, 10, 1000), strict=True):
+        assert f"k_bar={k_bar}," in text
+
+
+def test_it_ends_with_its_outcomes_or_its_lists():
+    exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)
+    with pytest.raises(BudgetExceeded, match="6 outcomes and one list"):
+        exchange.top_k(histogram(), k=6)
+    exchange.top_k(histogram(), k=4)
+    with pytest.raises(BudgetExceeded, match="1 outcomes and 1 lists"):
+        exchange.top_k(histogram(), k=2)
+    exchange.top_k(histogram(), k=1)
+    with pytest.raises(BudgetExceeded):
+        exchange.top_k(histogram(), k=1)
+    lists = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=50, queries=1, epsilon=0.1, delta=1e-8)
+    lists.top_k(histogram(), k=1)
+    with pytest.raises(BudgetExceeded):
+        lists.top_k(histogram(), k=1)
+
+
+def test_what_is_refused_costs_nothing():
+    budget = Budget(rho=0.07, delta=1e-6)
+    exchange = budget.pay_what_you_get(**EXCHANGE)
+    cut = Histogram.from_counts(["a"], [5], l0=None, linf=1, complete=False)
+    twice = Histogram.from_counts(["a"], [5], l0=None, linf=2, complete=True)
+    for error, call in [
+        (SensitivityError, lambda: exchange.top_k(cut, k=1)),
+        (SensitivityError, lambda: exchange.top_k(twice, k=1)),
+        (ParameterError, lambda: exchange.top_k(histogram(), k=0)),
+        (ParameterError, lambda: exchange.top_k(histogram(), k=10, k_bar=5)),
+        (ParameterError, lambda: exchange.top_k("log.csv", k=1)),
+    ]:
+        with pytest.raises(error):
+            call()
+    assert (exchange.outcomes_left, exchange.queries_left) == (50, 20)
+    assert budget.spent == Guarantee(0, 0)
+    budget.charge(Guarantee(0.07, 0))
+    with pytest.raises(BudgetExceeded):
+        exchange.top_k(histogram(), k=1)
+    assert exchange.outcomes_left == 50
+
+
+def test_an_exchange_must_fit_when_it_begins():
+    with pytest.raises(BudgetExceeded):
+        Budget(rho=0.06, delta=1e-6).pay_what_you_get(**EXCHANGE)
+    with pytest.raises(BudgetExceeded):
+        Budget(rho=1.0, delta=1e-7).pay_what_you_get(**EXCHANGE)
+
+
+@pytest.mark.parametrize("name", list(EXCHANGE))
+@pytest.mark.parametrize("bad", [0, -1, math.nan, True, "1", None])
+def test_what_is_no_parameter_is_refused(name, bad):
+    with pytest.raises(ParameterError, match=name):
+        Budget(rho=1.0, delta=1e-6).pay_what_you_get(**{**EXCHANGE, name: bad})
+
+
+def test_threads_share_an_exchange():
+    budget = Budget(rho=1.0, delta=1e-5)
+    exchange = budget.pay_what_you_get(outcomes=100, queries=1000, epsilon=0.1, delta=1e-9)
+    returned = []
+
+    def ask():
+        for _ in range(20):
+            with contextlib.suppress(BudgetExceeded):
+                returned.append(exchange.top_k(histogram(), k=3, k_bar=10).calls)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(returned) == 100 - exchange.outcomes_left <= 100
+    assert budget.spent.rho == pytest.approx(sum(returned) * 0.1**2 / 8, rel=1e-9)
+
+
+def test_a_ledger_pays_for_an_exchange_too(tmp_path):
+    dataset = Ledger.open(tmp_path / "l").dataset("views", rho=1.0, delta=1e-6)
+    exchange = dataset.pay_what_you_get(**EXCHANGE)
+    release = exchange.top_k(few(), k=10, k_bar=20)
+    assert dataset.history[0].digest == release.digest
+    assert dataset.spent.rho == pytest.approx(3 * 0.1**2 / 8, rel=1e-12)
+    assert "47 outcomes and 19 lists left" in repr(exchange)

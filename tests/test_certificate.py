@@ -1,0 +1,188 @@
+"""Certificates: what they say, and what does not pass for it."""
+
+import json
+
+import pytest
+
+import discreet
+from discreet import (
+    GaussianThreshold,
+    GumbelTopK,
+    Histogram,
+    InputError,
+    KnownItems,
+    LaplaceThreshold,
+    Ledger,
+    LedgerError,
+    OptimalSelection,
+    ParameterError,
+    PermuteAndFlip,
+    Plume,
+    PrivateCountRelease,
+    Replacement,
+    TruncatedGeometric,
+    verify,
+)
+from discreet.testing import seeded_rng
+
+SUFFIXES = ["csv", "json", "jsonl", "parquet"]
+ITEMS = ["=cmd()", "+1", "a,b", 'q"q', "new\nline", "é\u202e", "\u2028", "plain"]
+
+
+def histogram(items=ITEMS, l0=1, count=50_000):
+    return Histogram.from_counts(items, [count] * len(items), l0=l0, linf=1, complete=True)
+
+
+def certificate(path):
+    return path.with_name(path.name + ".certificate.json")
+
+
+def written(path, mechanism=None, items=ITEMS):
+    mechanism = mechanism or GaussianThreshold(sigma=5.0, delta=1e-6, l0=1)
+    release = mechanism.release(histogram(items))
+    release.write(path, certificate=True)
+    return release
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("items", [ITEMS, [b"\xff\xfe", b"x"], [3, -4, 2**62], [2**63 + 1, 7], []])
+def test_what_was_written_is_found_to_be_so(tmp_path, suffix, items):
+    path = tmp_path / f"rows.{suffix}"
+    release = written(path, items=items)
+    found = verify(path)
+    assert found.digest == release.digest
+    assert found.guarantee == release.guarantee
+    assert found.version == discreet.__version__
+    assert found.made_by == release.made_by
+    assert "promises 1e-06-approximate" in str(found)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_digest_is_that_of_the_rows_in_every_format(tmp_path):
+    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram())
+    for suffix in SUFFIXES:
+        release.write(tmp_path / f"rows.{suffix}", certificate=True)
+    assert len({verify(tmp_path / f"rows.{suffix}").digest for suffix in SUFFIXES}) == 1
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GumbelTopK(k=3, scale=10.0, delta=1e-8),
+        PermuteAndFlip.from_epsilon(epsilon=1.0, delta=1e-6),
+        LaplaceThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=1),
+        OptimalSelection(epsilon=1.0, delta=1e-6),
+        TruncatedGeometric(epsilon=1.0, delta=1e-6),
+        PrivateCountRelease(rho=0.5, delta=1e-6),
+        Replacement.from_rho(GumbelTopK, k=3, rho=0.5, delta=1e-6),
+    ],
+)
+def test_every_mechanism_is_known_by_its_parameters(tmp_path, mechanism):
+    path = tmp_path / "rows.csv"
+    written(path, mechanism)
+    assert verify(path).guarantee == mechanism.guarantee
+
+
+def test_promises_by_epsilon_and_tables_are_verified(tmp_path):
+    log = {"user": list(range(3000)), "item": ["x"] * 3000}
+    names = {"user": "user", "item": "item"}
+    path = tmp_path / "rows.json"
+    for release in (
+        discreet.count(log, **names, epsilon=1.0, delta=1e-6),
+        discreet.count(log, **names, epsilon=1.0, delta=1e-6, l0=2),
+        discreet.select(log, **names, epsilon=1.0, delta=1e-6, l0=2),
+        discreet.top_k(log, **names, epsilon=1.0, delta=1e-6, k=1),
+        Plume(rho=1.0, delta=1e-6, m=2, m_prime=2).release(log, **names),
+    ):
+        release.write(path, certificate=True)
+        assert verify(path).guarantee == release.guarantee
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_other_rows_are_noticed(tmp_path, suffix):
+    path, other = tmp_path / f"rows.{suffix}", tmp_path / f"other.{suffix}"
+    written(path)
+    written(other, items=[*ITEMS, "more"])
+    path.write_bytes(other.read_bytes())
+    with pytest.raises(InputError, match="not those"):
+        verify(path)
+    path.write_bytes(b"\xff damaged")
+    with pytest.raises(InputError):
+        verify(path)
+    path.unlink()
+    with pytest.raises(InputError):
+        verify(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rho": 1e-9}, "claims more"),
+        ({"delta": 1e-9}, "claims more"),
+        ({"unit": "event"}, "claims more"),
+        ({"neighbours": "replaced"}, "claims more"),
+        ({"neighbours": "other"}, "lacks"),
+        ({"epsilon": 1e-3, "total_delta": 1e-6}, "claims more"),
+        ({"made_by": "GaussianThreshold(sigma=1.0, delta=1e-06, l0=1)"}, "claims more"),
+        ({"made_by": "GaussianThreshold(sigma=-1.0, delta=1e-06, l0=1)"}, "does not know"),
+        ({"made_by": "Unknown(sigma=1.0)"}, "does not know"),
+        ({"made_by": "GaussianThreshold"}, "does not know"),
+        ({"made_by": "GaussianThreshold(sigma=open('x'), delta=1e-06, l0=1)"}, "does not know"),
+        ({"made_by": "__import__('os').system('true')"}, "does not know"),
+        ({"made_by": "Os(x=1)"}, "does not know"),
+        ({"made_by": "(" * 500}, "does not know"),
+        ({"rho": "much"}, "lacks"),
+        ({"rho": True}, "lacks"),
+        ({"delta": float("nan")}, "lacks"),
+        ({"digest": None}, "not those"),
+        ({"digest": "0" * 64}, "not those"),
+        ({"columns": ["item"]}, "not those"),
+        ({"columns": None}, "lacks"),
+    ],
+)
+def test_a_certificate_that_says_something_else_is_refused(tmp_path, change, message):
+    path = tmp_path / "rows.json"
+    written(path)
+    content = json.loads(certificate(path).read_text())
+    certificate(path).write_text(json.dumps({**content, **change}))
+    with pytest.raises(InputError, match=message):
+        verify(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"3", b"{}", b"\xff", b"[" * 100_000])
+def test_what_is_no_certificate_is_refused(tmp_path, content):
+    path = tmp_path / "rows.csv"
+    written(path)
+    certificate(path).write_bytes(content)
+    with pytest.raises(InputError):
+        verify(path)
+    certificate(path).unlink()
+    with pytest.raises(InputError, match="certificate=True"):
+        verify(path)
+
+
+def test_seeded_releases_have_no_certificate(tmp_path):
+    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram(), seeded_rng(1))
+    with pytest.raises(ParameterError, match="no certificate"):
+        release.write(tmp_path / "rows.csv", certificate=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_does_not_show_its_parameters_has_no_certificate(tmp_path):
+    mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=1), items=("plain", "more"))
+    with pytest.raises(ParameterError, match="does not show"):
+        mechanism.release(histogram()).write(tmp_path / "rows.csv", certificate=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_knows_what_it_paid_for(tmp_path):
+    ledger = tmp_path / "ledger"
+    paid = Ledger.open(ledger).dataset("views", rho=1.0, delta=1e-5)
+    release = paid.release(GaussianThreshold(sigma=5.0, delta=1e-6, l0=1), histogram())
+    release.write(tmp_path / "paid.parquet", certificate=True)
+    written(tmp_path / "free.csv")
+    assert verify(tmp_path / "paid.parquet", ledger=ledger).dataset == "views"
+    with pytest.raises(InputError, match="no release of these rows"):
+        verify(tmp_path / "free.csv", ledger=ledger)
+    with pytest.raises(LedgerError):
+        verify(tmp_path / "paid.parquet", ledger=tmp_path / "missing")

@@ -1,0 +1,104 @@
+"""The commands of budgets and certificates."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from discreet.cli import main
+
+COUNT = ["--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs a command in a folder with a small log; its exit code and what it printed."""
+    rows = "".join(f"{user},{item}\n" for user in range(3000) for item in ("home", "search"))
+    (tmp_path / "log.csv").write_text("user,item\n" + rows + "7,secret\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def ended(*arguments):
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        return exit_.value.code, *capsys.readouterr()
+
+    return ended
+
+
+def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
+    code, out, err = run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
+    assert (code, out) == (0, "")
+    assert "0.25-zCDP" in err
+    paying = ["--ledger", "l", "--dataset", "views"]
+    code, out, err = run("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
+    assert code == 0
+    assert "Left in the ledger for views: rho 0.15, delta 9e-06" in err
+    code, out, err = run("verify", "rows.csv", "--ledger", "l")
+    assert code == 0
+    assert "paid for by the dataset 'views'" in out
+    code, out, err = run("top-k", "log.csv", *COUNT, *paying, "-k", "1")
+    assert (code, "home" in out or "search" in out) == (0, True)
+    for command in (["count"], ["select", "--l0", "2"], ["top-k", "-k", "2"]):
+        code, out, err = run(command[0], "log.csv", *command[1:], *COUNT, *paying)
+        assert (code, out) == (3, "")
+        assert "0.1-zCDP" in err
+        assert "does not fit into the remaining" in err
+        assert "0.05-zCDP" in err
+    code, out, err = run("budget", "show", "l")
+    assert code == 0
+    assert out.splitlines()[1].split() == ["views", "0.25", "0.2", "0.05", "1e-05", "2e-06", "8e-06"]
+    code, out, err = run("budget", "history", "l", "--dataset", "views")
+    assert [line.split()[3] for line in out.splitlines()] == ["mechanism", "PrivateCountRelease", "GumbelTopK"]
+    assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
+
+
+def test_the_history_is_exported(run, tmp_path):
+    run("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
+    run("select", "log.csv", *COUNT, "--l0", "2", "--ledger", "l", "--dataset", "views", "-q")
+    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+    assert (row["dataset"], row["status"], float(row["rho"]) <= 0.1) == ("views", "released", True)
+    (line,) = run("budget", "export", "l", "-f", "jsonl")[1].splitlines()
+    assert "delta=" in json.loads(line)["parameters"]
+    assert run("budget", "export", "l", "-o", "history.parquet")[0] == 0
+    assert (tmp_path / "history.parquet").stat().st_size > 0
+    assert run("budget", "show", "l")[1].split()[7] == "views"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["count", "log.csv", *COUNT, "--ledger", "l"], 2, "together"),
+        (["count", "log.csv", *COUNT, "--dataset", "views"], 2, "together"),
+        (["count", "log.csv", *COUNT, "--ledger", "none", "--dataset", "views"], 1, "no ledger"),
+        (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "view"], 2, "did you mean 'views'"),
+        (["count", "log.csv", *COUNT, "--ledger", "log.csv", "--dataset", "views"], 1, "log.csv"),
+        (["count", "log.csv", *COUNT, "--ledger", ".", "--dataset", "views"], 1, "not a file"),
+        (["count", "log.csv", *COUNT, "--certificate"], 2, "-o"),
+        (["budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-6"], 2, "fixed for good"),
+        (["budget", "init", "l", "--dataset", "x", "--rho", "0", "--delta", "1e-6"], 2, "rho must be"),
+        (["budget", "init", "l", "--dataset", "x", "--delta", "1e-6"], 2, "exactly one"),
+        (["budget", "init", "l", "--dataset", "", "--rho", "1", "--delta", "1e-6"], 2, "name of a dataset"),
+        (["budget", "show", "none"], 1, "no ledger"),
+        (["budget", "history", "l", "--dataset", "viewss"], 2, "did you mean"),
+        (["budget", "export", "l", "-o", "x.txt"], 2, "suffix"),
+        (["verify", "log.csv"], 1, "certificate"),
+        (["verify", "missing.csv"], 1, "certificate"),
+    ],
+)
+def test_what_is_wrong_ends_with_a_code_and_a_sentence(run, arguments, code, message):
+    run("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6")
+    ended, out, err = run(*arguments)
+    assert (ended, out) == (code, "")
+    assert message in err
+    assert run("budget", "show", "l")[1].splitlines()[1].split()[2] == "0"
+
+
+def test_help_says_what_a_budget_is(run):
+    code, out, _ = run("budget", "--help")
+    assert code == 0
+    for word in ("init", "show", "history", "export", "exit code 3", "before they draw"):
+        assert word in " ".join(out.split())
+    assert "--ledger" in run("top-k", "--help")[1]
+    assert "no signature" in " ".join(run("verify", "--help")[1].split())

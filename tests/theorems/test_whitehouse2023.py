@@ -1,0 +1,63 @@
+"""Odometers against numbers computed with many digits."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from discreet.theorems.whitehouse2023 import filter_odometer, half_normal_odometer, mixture_odometer
+
+
+@pytest.mark.parametrize(
+    ("spent", "by_filter", "mixture", "half_normal"),
+    [
+        (0.01, 2.690826102576, 1.4091870978102, 1.3740688938204),
+        (0.1, 3.2539130618542, 2.8037223890575, 2.7388522504138),
+        (0.5, 5.7565217697569, 6.1753256057547, 6.0456029174127),
+    ],
+)
+def test_readings_at_a_delta_of_one_in_a_million(spent, by_filter, mixture, half_normal):
+    assert filter_odometer(spent, 1e-6, 0.5) == pytest.approx(by_filter, rel=1e-12)
+    assert mixture_odometer(spent, 1e-6, 0.05) == pytest.approx(mixture, rel=1e-12)
+    assert half_normal_odometer(spent, 1e-6, 0.05) == pytest.approx(half_normal, rel=1e-12)
+
+
+def check_rounding(spent, delta, other):
+    with mpmath.workdps(40):
+        s, d, o = mpmath.mpf(spent), mpmath.mpf(delta), mpmath.mpf(other)
+        v, log = 2 * s, mpmath.log(1 / d)
+        exact = v / 2 + mpmath.sqrt(2 * log / (2 * o)) * v / 2 + mpmath.sqrt(2 * o * log / 2)
+        assert exact <= filter_odometer(spent, delta, other) <= exact * (1 + mpmath.mpf("1e-9"))
+        exact = v / 2 + mpmath.sqrt(2 * (v + o) * mpmath.log(mpmath.sqrt((v + o) / o) / d))
+        assert exact <= mixture_odometer(spent, delta, other) <= exact * (1 + mpmath.mpf("1e-9"))
+
+        def excess(reading):
+            x = reading - v / 2
+            mass = mpmath.erfc(-x / mpmath.sqrt(2 * (v + o))) / 2
+            return mpmath.log(2 * mpmath.sqrt(o / (v + o)) * mass) + x**2 / (2 * (v + o)) - log
+
+        reading = mpmath.mpf(half_normal_odometer(spent, delta, other))
+        assert excess(reading) >= 0
+        assert excess(v / 2 + (reading - v / 2) * (1 - mpmath.mpf("1e-9")) - v / 2 * mpmath.mpf("1e-9")) <= 0
+
+
+def cases(number):
+    random = np.random.default_rng(5)
+    for _ in range(number):
+        yield 10 ** random.uniform(-9, 2), 10 ** random.uniform(-16, -2), 10 ** random.uniform(-6, 1.5)
+
+
+def test_readings_are_rounded_up_and_no_further():
+    for case in cases(300):
+        check_rounding(*case)
+
+
+@pytest.mark.statistical
+def test_readings_are_rounded_up_and_no_further_at_full_size():
+    for case in cases(100_000):
+        check_rounding(*case)
+
+
+def test_a_reading_starts_above_zero_and_rises():
+    readings = [half_normal_odometer(spent, 1e-6, 0.05) for spent in (0.0, 1e-12, 1e-3, 0.1, 1.0, 100.0)]
+    assert readings[0] > 0
+    assert readings == sorted(readings)
