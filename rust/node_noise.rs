@@ -51,9 +51,9 @@ impl NodeNoise {
             self.words.truncate(made);
             self.block = block;
             let shared = |keys: &[ItemKey]| keys.iter().map(|key| words(key, block)).collect();
-            in_parts(&self.keys[made..], shared)
-                .iter()
-                .for_each(|part: &Vec<_>| self.words.extend(part));
+            for part in in_parts::<_, Vec<_>>(&self.keys[made..], shared) {
+                self.words.extend(part);
+            }
         }
         let rows: Vec<_> = self.keys.iter().zip(&self.words).collect();
         let draw = |&(key, words): &(&ItemKey, &[Words; SHARING as usize])| {

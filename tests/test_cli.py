@@ -256,3 +256,31 @@ def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
     code, _, err = discreet("plan", "count", "--epsilon", "1e-5", "--delta", "1e-6")
     assert code == 2
     assert "epsilon = 1e-05 and delta = 1e-06 leave rho" in err
+
+
+def test_a_stream_is_fed_by_files(tmp_path):
+    path, day = str(tmp_path / "visits.stream"), tmp_path / "day.csv"
+    code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
+    assert code == 0, err
+    assert "per event" in err
+    lines = [f"{n},{'home' if n % 2 else 'help'},2026-01-0{n % 3 + 1}T10:00" for n in range(900)]
+    day.write_text("visit,page,when\n" + "\n".join(lines) + "\n,home,2026-01-01\n7,x,never\n")
+    step = ("stream", "step", path, str(day), "--user", "visit", "--item", "page")
+    code, out, err = discreet(*step)
+    assert code == 0, err
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
+    code, again, _ = discreet("stream", "show", path)
+    assert again == out
+    code, out, err = discreet(*step, "--time", "when", "--every", "1d", "--since", "2026-01-01")
+    assert code == 1
+    assert "closed" in err
+    # Round one is closed, so the first day must fall into round two.
+    code, out, err = discreet(*step, "--time", "when", "--every", "1d", "--since", "2025-12-31", "-f", "json")
+    assert code == 0, err
+    counts = {row["item"]: row["count"] for row in json.loads(out)["rows"]}
+    assert 800 < counts["home"] < 1000
+    assert discreet("stream", "step", path, str(day), "--user", "visit", "--item", "page", "--every", "1d")[0] == 2
+    for every in ("1 fortnight", "0d", ""):
+        timed = ("--time", "when", "--every", every, "--since", "2026-01-01")
+        assert discreet(*step, *timed)[0] == 2
+    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] != 0

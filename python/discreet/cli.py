@@ -16,7 +16,7 @@ import click
 
 import discreet
 from discreet import audit as auditing
-from discreet import cli_budget, export, report
+from discreet import cli_budget, cli_stream, export, report
 from discreet import demo as demonstration
 from discreet.engines import local
 from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
@@ -24,7 +24,6 @@ from discreet.plan import choose
 
 __all__ = ["main"]
 
-_TABLE_ROWS = 40
 _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 
@@ -199,31 +198,21 @@ def _publish(
     """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
     if (file is None) == (sql is None):
         raise click.UsageError("give exactly one of FILE and --sql")
-    if output is None and form == "parquet":
-        raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
-    if output is not None and form not in (None, export.form_of(output)):
-        raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+    report.require_form(output, form)
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = cli_budget.paying(ledger, dataset)
     with _source(file, sql) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
-    if output is not None:
-        release.write(output, certificate=certificate)
-    elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
-        click.echo(report.table(release, shown=_TABLE_ROWS), nl=False)
-    else:
-        click.echo(export.text(release.columns, release.header, form or "csv"), nl=False)
-    if not quiet:
-        for line in report.guarantee_lines(release):
-            click.echo(line, err=True)
-        if budget is not None:
-            left = budget.remaining
-            click.echo(f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.", err=True)
+    report.publish(release, output, form, quiet=quiet, certificate=certificate)
+    if budget is not None and not quiet:
+        left = budget.remaining
+        click.echo(f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.", err=True)
 
 
 cli.add_command(cli_budget.budget)
 cli.add_command(cli_budget.verify)
+cli.add_command(cli_stream.stream)
 
 
 @cli.group(short_help="What a command would do, before any data.")

@@ -10,9 +10,9 @@ import click
 
 from discreet import export, report
 from discreet.engines.local import connect, quoted, scan
+from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.mechanisms.stream import Stream
-from discreet.release import Release
 
 __all__ = ["stream"]
 
@@ -46,7 +46,9 @@ def init(file: str, **parameters: Any) -> None:
 
 _rows = (
     click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
-    click.option("-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."),
+    click.option(
+        "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
 )
 
@@ -76,7 +78,9 @@ def step(
     every: str | None,
     since: str | None,
     number: int | None,
-    **shown: Any,
+    output: str | None,
+    form: str | None,
+    quiet: bool,
 ) -> None:
     """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
 
@@ -85,6 +89,7 @@ def step(
     """
     if (time is None) != (every is None) or (time is None) != (since is None):
         raise click.UsageError("--time, --every and --since go together")
+    report.require_form(output, form)
     with Stream.open(file) as opened:
         if time is None:
             release = opened.step(data, user=event, item=item, round=number)
@@ -94,17 +99,18 @@ def step(
             release = opened.show()
             for place, rows in _rounds(data, event, item, time, _span(str(every)), _moment(str(since))):
                 release = opened.step(rows, user="user", item="item", round=place)
-    _print(release, **shown)
+    report.publish(release, output, form, quiet=quiet)
 
 
 @stream.command()
 @click.argument("file")
 @_with_rows
-def show(file: str, **shown: Any) -> None:
+def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
+    report.require_form(output, form)
     with Stream.open(file) as opened:
         release = opened.show()
-    _print(release, **shown)
+    report.publish(release, output, form, quiet=quiet)
 
 
 @stream.command()
@@ -115,38 +121,24 @@ def close(file: str) -> None:
     Stream.open(file).close()
 
 
-def _print(release: Release, *, output: str | None, form: str | None, quiet: bool) -> None:
-    report.publish(release, output=output, form=form, quiet=quiet)
-
-
 def _rounds(data: str, event: str, item: str, time: str, span: timedelta, since: datetime) -> Any:
     """The rounds of a file by the times of its rows, in order, as tables of user and item."""
     try:
         connection = connect()
-        connection.register("given", _Rows(scan(data, [event, item, time])))
+        connection.register("given", Rows(scan(data, [event, item, time])))
         seconds = f"epoch(TRY_CAST({quoted(time)} AS TIMESTAMP)) - {since.timestamp()!r}"
         connection.execute(
-            f"CREATE TEMP TABLE placed AS SELECT CAST(floor(({seconds}) / {span.total_seconds()!r}) AS BIGINT) + 1 "  # noqa: S608
-            f"AS place, {quoted(event)} AS \"user\", {quoted(item)} AS item FROM given "
+            f"CREATE TEMP TABLE placed AS SELECT CAST(floor(({seconds}) / {span.total_seconds()!r}) AS BIGINT) + 1 "
+            f'AS place, {quoted(event)} AS "user", {quoted(item)} AS item FROM given '
             f"WHERE {seconds} >= 0"
         )
         places = [place for (place,) in connection.sql("SELECT DISTINCT place FROM placed ORDER BY place").fetchall()]
         for place in places:
-            yield place, connection.sql(f'SELECT "user", item FROM placed WHERE place = {place}')  # noqa: S608
+            yield place, connection.sql(f'SELECT "user", item FROM placed WHERE place = {place}')
     except (MemoryError, DiscreetError):
         raise
     except Exception:
         raise InputError(f"cannot read the rounds of {data}; check its columns and times") from None
-
-
-class _Rows:
-    """A relation as a plain Arrow stream: DuckDB would refuse one of another connection."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._source.__arrow_c_stream__()
 
 
 def _span(text: str) -> timedelta:

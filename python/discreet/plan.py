@@ -16,6 +16,7 @@ from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.privacy import Guarantee, resolve_rho
@@ -46,12 +47,16 @@ class Plan:
     """Numbers of users, and the chance that an item of so many is released."""
     reasons: tuple[str, ...] = ()
     """Why this mechanism, where there was a choice."""
+    memory: int | None = None
+    """The most bytes that a stream keeps for one item, beside its label."""
 
     def __str__(self) -> str:
         lines = [self.mechanism, f"promises {self.guarantee}"]
         lines.append("and ({:.4g}, {:.4g})-DP".format(*self.guarantee.quoted))
         if self.deviation is not None:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
+        if self.memory is not None:
+            lines.append(f"at the widest; {self.memory:,} bytes for an item, beside its label")
         lines.append(f"an item needs {self.half:,} users for a chance of 50 %, {self.nearly:,} for 95 %")
         lines += [f"{users:>12,} users  {chance:10.4g}" for users, chance in self.chances]
         return "\n".join([*lines, *self.reasons])
@@ -65,6 +70,7 @@ class Plan:
                 "delta": self.guarantee.delta,
                 "dp": self.guarantee.dp,
                 "deviation": self.deviation,
+                "bytes_per_item": self.memory,
                 "users_for_50_percent": self.half,
                 "users_for_95_percent": self.nearly,
                 "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
@@ -79,9 +85,10 @@ class Plan:
         return plot.curve(users, chances, title=self.mechanism)
 
 
-def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
+def plan(mechanism: Mechanism | StreamMechanism | str = "count", **parameters: Any) -> Plan:
     """What a mechanism, or the verb "count", "top_k" or "select" with these parameters, will do; without data.
 
+    Of a stream: what it will do in a round of its widest noise.
     `plan(GumbelTopK.from_rho(k=10, rho=1, delta=1e-6))` or `plan("count", rho=1, delta=1e-6, l0=10)`.
     Raises ParameterError where a parameter is missing or out of range.
     """
@@ -89,14 +96,15 @@ def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
     asked = parameters.get("epsilon"), parameters.get("delta")
     if isinstance(mechanism, str):
         mechanism, reasons = choose(mechanism, **parameters)
-    elif not isinstance(mechanism, Mechanism) or parameters:
+    elif not isinstance(mechanism, Mechanism | StreamMechanism) or parameters:
         raise ParameterError('plan takes a mechanism, or "count", "top_k" or "select" and the parameters of that verb')
     half, nearly = _users_for(mechanism, 0.5), _users_for(mechanism, 0.95)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
         mechanism=repr(mechanism),
         guarantee=stated(mechanism, *asked),
-        deviation=getattr(mechanism, "deviation", None),
+        deviation=_deviation(mechanism),
+        memory=8 * mechanism.words if isinstance(mechanism, StreamMechanism) else None,
         half=half,
         nearly=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
@@ -104,13 +112,20 @@ def plan(mechanism: Mechanism | str = "count", **parameters: Any) -> Plan:
     )
 
 
-def stated(mechanism: Mechanism, epsilon: float | None, delta: float | None) -> Guarantee:
+def stated(mechanism: Mechanism | StreamMechanism, epsilon: float | None, delta: float | None) -> Guarantee:
     """The mechanism's guarantee, quoted as it was asked for where that was by epsilon."""
     guarantee = mechanism.guarantee
     return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 
 
-def _users_for(mechanism: Mechanism, chance: float) -> int:
+def _deviation(mechanism: Mechanism | StreamMechanism) -> float | None:
+    if isinstance(mechanism, StreamMechanism):
+        return mechanism.deviation(mechanism.widest)
+    deviation: float | None = getattr(mechanism, "deviation", None)
+    return deviation
+
+
+def _users_for(mechanism: Mechanism | StreamMechanism, chance: float) -> int:
     """The least number of users with this chance of a release; 2^36 where none has."""
     return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance)
 

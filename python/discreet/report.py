@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from discreet import export
 from discreet.export import plain_text
 
 if TYPE_CHECKING:
     from discreet.release import Release
 
-__all__ = ["grid", "guarantee_lines", "progress", "table"]
+__all__ = ["grid", "guarantee_lines", "progress", "publish", "require_form", "table"]
+
+_TABLE_ROWS = 40
 
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
@@ -61,6 +65,27 @@ def grid(names: list[str], rows: list[list[str]]) -> str:
 
 def _is_number(cell: str) -> bool:
     return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
+
+
+def require_form(output: str | None, form: str | None) -> None:
+    """Refuses, before any work, a format that cannot go where it is to go."""
+    if output is None and form == "parquet":
+        raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
+    if output is not None and form not in (None, export.form_of(output)):
+        raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+
+
+def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:
+    """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
+    if output is not None:
+        release.write(output, certificate=certificate)
+    elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
+        click.echo(table(release, shown=_TABLE_ROWS), nl=False)
+    else:
+        click.echo(export.text(release.columns, release.header, form or "csv"), nl=False)
+    if not quiet:
+        for line in guarantee_lines(release):
+            click.echo(line, err=True)
 
 
 def guarantee_lines(release: Release) -> list[str]:

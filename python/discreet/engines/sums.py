@@ -11,7 +11,7 @@ from discreet.engines import files
 from discreet.engines.local import Columns, connect, narrowed, quoted, scan
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
-__all__ = ["clipped_sums"]
+__all__ = ["Rows", "clipped_sums"]
 
 _MOST = 2**53
 """Beyond it a user's value says nothing that clipping would leave."""
@@ -46,7 +46,7 @@ def clipped_sums(
     texts = [label if isinstance(label, str) else str(label) for label in items]
     try:
         connection = connect()
-        connection.register("given", _Rows(_rows(data, list(columns))))
+        connection.register("given", Rows(_rows(data, list(columns))))
         connection.register("wanted", Columns([("place", np.arange(len(items)), "int64"), ("label", texts, "string")]))
         totals = dict(connection.sql(query).fetchall())
     except (MemoryError, ImportError, DiscreetError):
@@ -83,7 +83,7 @@ def _kind(name: str, array: Any) -> str:
     return kind
 
 
-class _Rows:
+class Rows:
     """An Arrow stream whatever its library: DuckDB would refuse a relation of another connection."""
 
     def __init__(self, source: Any) -> None:

@@ -120,6 +120,12 @@ class BinaryMechanism(TreeMechanism):
         """The horizon, or None where the stream restarts."""
         return None if self.restarts else self.horizon
 
+    @property
+    def widest(self) -> int:
+        """A round of the widest noise, in the first period."""
+        ones = (1 << self.horizon.bit_length()) - 1
+        return ones if ones <= self.horizon else max(ones >> 1, 1)
+
     def deviation(self, number: int) -> float:
         """sigma times the square root of the binary ones of the round."""
         return self.sigma * math.sqrt(self._place(number).bit_count())

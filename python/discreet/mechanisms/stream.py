@@ -13,14 +13,18 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.histogram import Histogram
+from discreet.mechanisms.binary_mechanism import BinaryMechanism
+from discreet.mechanisms.honaker_mechanism import HonakerMechanism
+from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.stream_file import Round, StreamFile
 from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.privacy import require_whole
+from discreet.privacy import Guarantee, require_whole
 from discreet.release import Release
 
 __all__ = ["Stream"]
 
 Item = str | int | bytes
+_SHORT = 10_000
 
 
 class Stream:
@@ -75,8 +79,30 @@ class Stream:
         self._round = file.round
         return self
 
+    @staticmethod
+    def recommended(
+        *, rho: float | None = None, epsilon: float | None = None, delta: float, l0: int, horizon: int | None = None
+    ) -> StreamMechanism:
+        """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
+        widest, from public parameters alone.
+
+        Without a `horizon` the hybrid mechanism. With one the binary mechanism, or up to 10,000 rounds, where late
+        items cost little, that with Honaker's estimates if its threshold is lower.
+        """
+        if (rho is None) == (epsilon is None):
+            raise ParameterError("give exactly one of rho and epsilon")
+        promise: dict[str, Any] = {"delta": delta, "l0": l0}
+        promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
+        make = "from_rho" if epsilon is None else "from_epsilon"
+        if horizon is None:
+            hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
+            return hybrid
+        kinds = [BinaryMechanism, HonakerMechanism] if horizon <= _SHORT else [BinaryMechanism]
+        made: list[StreamMechanism] = [getattr(kind, make)(**promise, horizon=horizon) for kind in kinds]
+        return min(made, key=lambda mechanism: mechanism.threshold(mechanism.widest))
+
     @property
-    def guarantee(self) -> Any:
+    def guarantee(self) -> Guarantee:
         """What all releases together promise."""
         return self.mechanism.guarantee
 

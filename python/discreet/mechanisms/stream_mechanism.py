@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -59,6 +60,27 @@ class StreamMechanism(ABC):
     def last_round(self) -> int | None:
         """The last round, None where there is none."""
         return None
+
+    def release_chance(self, users: int) -> float:
+        """The chance that an item whose running count is so large is released in a round of the widest noise.
+
+        That of continuous noise of the same deviation, which integer noise is near to.
+        """
+        number = self.widest
+        return 0.5 * math.erfc((self.threshold(number) + 0.5 - users) / (math.sqrt(2) * self.deviation(number)))
+
+    @property
+    def widest(self) -> int:
+        """A round of the widest noise: the last one below the horizon whose binary digits are all ones, or the
+        round 2^20 - 1 of a stream without end."""
+        last = self.last_round or 2**20 - 1
+        ones = (1 << last.bit_length()) - 1
+        return ones if ones <= last else max(ones >> 1, 1)
+
+    @property
+    def words(self) -> int:
+        """How many numbers of 64 bits a stream keeps for one item at most: its count, key, noises and their blocks."""
+        return 2 + 4 + 8 + self.widest.bit_length()
 
     def starts_over(self, number: int) -> bool:
         """Whether running counts begin anew with this round."""
