@@ -211,14 +211,15 @@ class Stream:
 
     def _add(self, items: list[Item], added: Any, key: bytes) -> None:
         """Adds counts to items, new ones at the end."""
-        new = [item for item in items if item not in self._rows]
-        # The order of items in memory is their bytes', not that of the events.
-        for item in sorted(new):
-            self._rows[item] = len(self._items)
-            self._items.append(item)
-        self._noise.extend(b"".join(_item_key(key, item) for item in sorted(new)))
-        self._counts = np.concatenate([self._counts, np.zeros(len(new), np.int64)])
-        np.add.at(self._counts, [self._rows[item] for item in items], added)
+        # The order of items in memory is their own, not that of the events.
+        new = sorted(item for item in items if item not in self._rows)
+        if new:
+            self._rows.update(zip(new, range(len(self._items), len(self._items) + len(new)), strict=True))
+            self._items += new
+            self._noise.extend(b"".join(_item_key(key, item) for item in new))
+            self._counts = np.concatenate([self._counts, np.zeros(len(new), np.int64)])
+        # Each item comes once, so that no two additions meet.
+        self._counts[[self._rows[item] for item in items]] += added
 
     def _published(self, items: Sequence[Item], noisy: Any) -> Release:
         labels = _core.Labels.from_sequence(list(items))
@@ -251,28 +252,30 @@ def _bounded(events: Any, l0: int, key: bytes, number: int) -> dict[Item, int]:
             priorities[item] = _keyed(key, b"choice", number.to_bytes(8, "little") + _label(item))
         return priorities[item]
 
-    added: dict[Item, int] = {}
+    added: dict[Any, int] = {}
     kinds: set[type] = set()
     for event in events:
-        if isinstance(event, str | bytes | dict) or not hasattr(event, "__iter__"):
+        if isinstance(event, str | bytes | dict):
             raise ParameterError("each event must be a list of items")
-        distinct = {item for item in (_plain(item) for item in event) if item is not None}
+        try:
+            distinct = set(event)
+        except TypeError:
+            raise ParameterError("each event must be a list of items: text, integers or bytes") from None
+        distinct.discard(None)
         kinds.update(map(type, distinct))
-        if len(kinds) > 1:
-            raise SchemaError("items must be all text, all integers or all bytes")
-        kept = distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]
-        for item in kept:
+        _require_one_kind(kinds)
+        for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
-    return added
+    return {item if isinstance(item, str | bytes) else int(item): n for item, n in added.items()}
 
 
-def _plain(item: Any) -> Item | None:
-    """An item as a plain value; None stays out."""
-    if item is None or isinstance(item, str | bytes):
-        return str(item) if isinstance(item, str) else item
-    if isinstance(item, int | np.integer) and not isinstance(item, bool):
-        return int(item)
-    raise SchemaError("items must be text, integers or bytes")
+def _require_one_kind(kinds: set[type]) -> None:
+    """Items of one stream are all text, all whole numbers or all bytes."""
+    if len(kinds) > 1 or not kinds <= {str, int, bytes}:
+        one = [next((k for k in (str, bytes, np.integer, int) if issubclass(kind, k)), None) for kind in kinds]
+        names = {int if kind is np.integer else kind for kind in one}
+        if len(names) > 1 or None in names or bool in kinds:
+            raise SchemaError("items must be all text, all integers or all bytes")
 
 
 def _label(item: Item) -> bytes:
