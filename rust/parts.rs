@@ -10,7 +10,7 @@ use crate::rng::SecureRng;
 /// Rows that share a stream.
 const ROWS: usize = 1 << 16;
 /// Rows that a thread takes at a time where each has a stream of its own.
-const FEW_ROWS: usize = 1 << 13;
+const FEW_ROWS: usize = 1 << 14;
 
 /// Where a part begins, its counts, and the stream of its noise.
 pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);

@@ -10,7 +10,6 @@ from discreet import (
     GumbelTopK,
     Histogram,
     InputError,
-    KnownItems,
     LaplaceThreshold,
     Ledger,
     LedgerError,
@@ -19,6 +18,7 @@ from discreet import (
     PermuteAndFlip,
     Plume,
     PrivateCountRelease,
+    Refinement,
     Replacement,
     TruncatedGeometric,
     verify,
@@ -169,7 +169,8 @@ def test_seeded_releases_have_no_certificate(tmp_path):
 
 
 def test_what_does_not_show_its_parameters_has_no_certificate(tmp_path):
-    mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=1), items=("plain", "more"))
+    counted = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram())
+    mechanism = Refinement(of=counted, rho=0.1)
     with pytest.raises(ParameterError, match="does not show"):
         mechanism.release(histogram()).write(tmp_path / "rows.csv", certificate=True)
     assert list(tmp_path.iterdir()) == []

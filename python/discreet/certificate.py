@@ -102,7 +102,11 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
         return False
     if promised.rho > claimed.rho or promised.delta > claimed.delta:
         return False
-    return claimed.dp is None or (claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0])
+    if claimed.dp is None:
+        return True
+    if promised.dp is not None and promised.dp[0] <= claimed.dp[0] and promised.dp[1] <= claimed.dp[1]:
+        return True
+    return claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0]
 
 
 def _paid_by(ledger: str | os.PathLike[str], digest: str) -> str:

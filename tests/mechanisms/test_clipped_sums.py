@@ -59,6 +59,40 @@ def test_files_are_read_as_text_and_odd_cells_left_out(tmp_path):
     assert sums(str(path), ("a", "b")) == [8, 2]
 
 
+def test_columns_are_the_ones_that_are_named():
+    pyarrow = pytest.importorskip("pyarrow")
+    many = {"Id": np.arange(50), "id": np.zeros(50, int), "item": ["a"] * 50, "value": np.ones(50)}
+    table = pyarrow.table(many)
+    for source in (table, table.to_reader()):
+        with pytest.raises(SchemaError, match="case"):
+            sums(source, ("a",), columns=("id", "item", "value"))
+    assert sums(many, ("a",), columns=("id", "item", "value")) == [5]
+    odd = {"who": np.array([1, 2]), "label": np.array(["a", "a"]), "place": np.array([1, 2])}
+    assert sums(odd, ("a",), columns=("who", "label", "place")) == [3]
+    assert sums(pyarrow.table(odd), ("a",), columns=("who", "label", "place")) == [3]
+
+
+def test_one_odd_row_changes_nobody_elses():
+    table = {"user": list(range(100)), "item": [7] * 100, "value": [5] * 100}
+    assert sums(table, (7,)) == [500]
+    assert sums({**table, "user": [2**63 + n for n in range(100)]}, (7,)) == [500]
+    missing = {name: [*cells, None] for name, cells in table.items()}
+    assert sums(missing, (7,)) == [500]
+    assert sums({**table, "value": [*table["value"][:-1], "odd"]}, (7,)) == [495]
+    with pytest.raises(SchemaError, match="one type"):
+        sums({"user": [*table["user"], 1], "item": [*table["item"], 7.5], "value": [*table["value"], 5]}, (7,))
+    with pytest.raises(SchemaError, match="must hold"):
+        sums({**table, "user": np.array(table["user"], float)}, (7,))
+    with pytest.raises(SchemaError, match="type"):
+        sums(table, ("7",))
+
+
+def test_items_may_be_bytes():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"u": [1, 2], "i": pyarrow.array([b"x", b"y"]), "v": [3, 4]})
+    assert sums(table, (b"y", b"x"), columns=("u", "i", "v")) == [4, 3]
+
+
 def test_items_may_be_whole_numbers():
     data = {"user": np.array([1, 2, 3]), "item": np.array([7, 7, 8]), "value": np.array([1, 2, 3])}
     assert sums(data, (8, 7)) == [3, 3]

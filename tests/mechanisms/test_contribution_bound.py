@@ -49,6 +49,12 @@ def test_the_bound_is_near_the_percentile():
         assert release.guarantee.delta == 0
 
 
+def test_a_percentile_beyond_the_most_is_the_most():
+    data = {"user": np.repeat(np.arange(2000), 60), "item": np.tile(np.arange(60), 2000)}
+    release = ContributionBound(epsilon=2.0, most=50).release(data, user="user", item="item")
+    assert release.items == [50]
+
+
 def test_draws_follow_the_law():
     mechanism = ContributionBound(epsilon=1.0, percentile=60, most=4)
     sizes = [1, 1, 2, 3, 3, 4, 4, 4]

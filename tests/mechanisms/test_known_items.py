@@ -1,5 +1,7 @@
 """Known items beside unknown ones."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,9 @@ from discreet import (
     SchemaError,
     TruncatedGeometric,
 )
-from discreet.audit import audit, examine
+from discreet.audit import audit, examine, trial
 from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.testing import seeded_rng
 
 
 class TestKnownItems(MechanismContract):
@@ -93,5 +96,44 @@ def test_what_is_not_known_or_has_no_threshold_is_refused():
     for items, error in ((["a", "a"], ParameterError), ([["a"]], ParameterError), (["a", 1], SchemaError)):
         with pytest.raises(error):
             KnownItems(mechanism=SHARP, items=items)
-    with pytest.raises(ParameterError, match="must be string"):
-        KnownItems(mechanism=SHARP, items=[1, 2]).release(histogram({"a": 500}))
+    with pytest.raises(ParameterError, match="list"):
+        KnownItems(mechanism=SHARP, items="abc")
+
+
+def test_items_of_another_type_than_the_known_ones_stay_out_without_an_error():
+    for table in (histogram({"a": 500}), histogram({})):
+        assert set(KnownItems(mechanism=SHARP, items=[1, 2]).release(table).items) == {1, 2}
+    wide = Histogram.from_counts(np.array([2**63 + 5, 3], np.uint64), [900, 900], l0=2, linf=1, complete=True)
+    assert KnownItems(mechanism=SHARP, items=[-1]).release(wide).items == [-1]
+
+
+def test_known_counts_have_the_noise_that_is_stated():
+    mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=2), items=["a", "nobody's"])
+    rng, table = seeded_rng(5), histogram({"a": 300})
+    runs = [dict(mechanism.release(table, rng)) for _ in range(2000)]
+    for name, count in (("a", 300), ("nobody's", 0)):
+        values = np.array([run[name] for run in runs])
+        assert np.std(values) == pytest.approx(5.0, rel=0.08)
+        assert abs(values.mean() - count) < 0.6
+    found = trial(mechanism, {"a": 20}, {"a": 21}, runs=4000, rng=seeded_rng(6))
+    assert not found.violates, str(found)
+
+
+def test_publishing_a_known_count_as_it_is_would_be_caught():
+    class Bare(KnownItems):
+        def _run(self, histogram, rng):
+            exact = histogram._counts_of(self.items)
+            release = super()._run(histogram, rng)
+            return dataclasses.replace(release, items=list(self.items), counts=exact)
+
+    mechanism = Bare(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=2), items=["a"])
+    assert trial(mechanism, {"a": 20}, {"a": 21}, runs=1000, rng=seeded_rng(6)).violates
+
+
+def test_a_wrapped_mutant_is_caught_by_its_novel_items():
+    class Forgetful(LaplaceThreshold):
+        @property
+        def threshold(self):
+            return LaplaceThreshold(scale=1.0, delta=1e-2, l0=1).threshold
+
+    assert audit(KnownItems(mechanism=Forgetful(scale=1.0, delta=1e-2, l0=40), items=("0",)), pairs=5).violations

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from discreet import (
+    ClippedSums,
     GaussianThreshold,
+    Guarantee,
     GumbelTopK,
     Histogram,
     ParameterError,
@@ -52,8 +54,8 @@ def test_the_cost_is_that_of_the_precision_that_was_gained():
     gained = sum(1 / (2 * s**2) - 1 / (2 * sigma[item] ** 2) for item, s in zip(after.items, after.sigmas, strict=True))
     assert after.spent.rho == pytest.approx(gained, rel=1e-9)
     assert after.spent.rho <= 0.01
-    assert after.guarantee.rho == 0.01
-    assert after.guarantee.delta == 0
+    assert after.guarantee == before.guarantee + Guarantee(0.01, 0.0)
+    assert Refinement(of=before, rho=0.01).guarantee == Guarantee(0.01, 0.0)
 
 
 def test_what_cannot_be_paid_stays_as_it_was():
@@ -88,6 +90,10 @@ def test_truncated_histograms_and_releases_without_counts_are_refused():
     for bad in (ranks, None, "release"):
         with pytest.raises(ParameterError, match="counts"):
             Refinement(of=bad, rho=0.1)
+    data = {"user": [1, 2], "item": ["a", "a"], "value": [3, 4]}
+    sums = ClippedSums(items=["a"], rho=1.0, low=0, high=5).release(data, user="user", item="item", value="value")
+    with pytest.raises(ParameterError, match="sums"):
+        Refinement(of=sums, rho=0.1)
     for rho in (0, -1, math.nan, True):
         with pytest.raises(ParameterError, match="rho"):
             Refinement(of=rough(), rho=rho)

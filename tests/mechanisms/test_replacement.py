@@ -21,7 +21,7 @@ from discreet import (
     Sensitivity,
     TruncatedGeometric,
 )
-from discreet.audit import examine
+from discreet.audit import audit, examine
 
 WRAPPED = [
     (LaplaceThreshold, {"rho": 1.0, "delta": 1e-2, "l0": 1}),
@@ -64,6 +64,19 @@ def test_no_pair_of_replaced_users_violates_the_promise(kind, given):
         assert not found.violates, str(found)
         used = max(used, found.ratio)
     assert used > 0.1
+
+
+def test_the_audit_looks_at_replaced_users():
+    class Lie(Replacement):
+        """A mechanism for users added, said to be one for users replaced."""
+
+        protects = Sensitivity(l0=None, linf=2)
+
+    inner = GumbelTopK.from_rho(k=1, rho=0.5, delta=1e-3, k_bar=2, linf=2)
+    assert audit(Lie(mechanism=inner), pairs=300).violations
+    for kind, given in WRAPPED:
+        found = audit(wrapped(kind, given), pairs=25)
+        assert not found.violations, str(found)
 
 
 def test_a_mechanism_for_users_added_would_violate_it():

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from discreet.audit.findings import SLACK, Audit, Divergence, Finding, hockey_stick, promises, renyi
-from discreet.audit.neighbours import neighbours, ranks
+from discreet.audit.neighbours import neighbours, ranks, unwrapped
 from discreet.laws import joint_law
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
@@ -84,9 +84,9 @@ def _without_delta(mechanism: Mechanism, first: Mapping[str, int], second: Mappi
 
     A mechanism that starts from an (epsilon, delta) for each item spends delta on known items too.
     """
-    if isinstance(mechanism, EpsilonPerItem) or set(first) != set(second):
+    if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
-    return not ranks(mechanism) or len(first) <= mechanism.k_bar  # type: ignore[attr-defined]
+    return not ranks(mechanism) or len(first) <= unwrapped(mechanism).k_bar  # type: ignore[attr-defined]
 
 
 def all_novel(mechanism: Mechanism) -> Finding | None:
@@ -94,6 +94,7 @@ def all_novel(mechanism: Mechanism) -> Finding | None:
 
     Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most delta.
     """
+    mechanism = unwrapped(mechanism)
     protected = mechanism.protects
     if not isinstance(mechanism, ThresholdMechanism | OptimalSelection) or protected.l0 is None:
         return None

@@ -6,23 +6,27 @@ import math
 import random
 from collections.abc import Iterator
 
+from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.tails import least
 
-__all__ = ["neighbours", "ranks"]
+__all__ = ["neighbours", "ranks", "unwrapped"]
 
 _FAR = 2**36
 
 
 def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    """So many pairs around the mechanism's thresholds; the user is in the second.
+    """So many pairs around the mechanism's thresholds; the user is in the second, and where users are replaced
+    another one in the first.
 
     Of the first pair all items are new, as many as a mechanism that ranks can see.
     """
     chance = random.Random(seed)
     protected = mechanism.protects
     most = min(protected.l0 or 3, 3)
-    if deviation := getattr(mechanism, "deviation", None):
+    inner = unwrapped(mechanism)
+    if deviation := getattr(inner, "deviation", None):
         # As many as let a law have some hundred thousand outcomes at most.
         most = min(most, max(1, int(math.log(300_000) / math.log(20 * deviation + 20))))
     interesting = _interesting(mechanism)
@@ -34,14 +38,25 @@ def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[di
         steps = {label: chance.choice((1, protected.linf)) for label in moved}
         if number == 0:
             first = dict.fromkeys(labels, 0)
-            steps = dict.fromkeys(labels[: min(most, getattr(mechanism, "k_bar", most))], protected.linf)
+            steps = dict.fromkeys(labels[: min(most, getattr(inner, "k_bar", most))], protected.linf)
         second = {label: count + steps.get(label, 0) for label, count in first.items()}
+        if mechanism.guarantee.neighbours == "replaced":
+            # The user of the first has other items, where there are others.
+            for label in chance.sample(labels, chance.randint(0, most)):
+                first[label] += chance.choice((1, protected.linf))
         yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
+
+
+def unwrapped(mechanism: Mechanism) -> Mechanism:
+    """The mechanism whose noise a wrapper publishes."""
+    while isinstance(mechanism, KnownItems | Replacement):
+        mechanism = mechanism.mechanism
+    return mechanism
 
 
 def ranks(mechanism: Mechanism) -> bool:
     """Whether unchanged items matter, as they do where ranks decide."""
-    return hasattr(mechanism, "k_bar")
+    return hasattr(unwrapped(mechanism), "k_bar")
 
 
 def _interesting(mechanism: Mechanism) -> list[int]:

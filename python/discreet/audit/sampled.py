@@ -96,7 +96,7 @@ def _runs(
         release = mechanism.release(histogram, rng)
         rows = _rows(release)
         fine.append(rows)
-        coarse.append(tuple((item, noisy is not None and noisy > middle[item]) for item, noisy in rows))
+        coarse.append(tuple((item, noisy is not None and noisy > middle.get(item, 0.0)) for item, noisy in rows))
     half = runs // 2
     return [(Counter(view[:half]), Counter(view[half:])) for view in (fine, coarse)]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "connect", "count", "narrowed", "query", "quoted", "scan", "write_parquet"]
+__all__ = ["Columns", "connect", "count", "names", "narrowed", "query", "quoted", "scan", "write_parquet"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Progress = Callable[[], None]
@@ -74,8 +74,8 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     if library == "polars" and hasattr(data, "collect"):
         files.require_columns(data.collect_schema().names(), columns)
         data = data.select(columns).collect()
-    if (names := _names(data)) is not None:
-        files.require_columns(names, columns)
+    if (known := names(data)) is not None:
+        files.require_columns(known, columns)
     if library == "polars":
         return data.select(columns)
     if library == "duckdb":
@@ -104,12 +104,12 @@ def _library(value: object) -> str:
     return type(value).__module__.partition(".")[0].lstrip("_")
 
 
-def _names(data: Any) -> list[str] | None:
+def names(data: Any) -> list[str] | None:
     """The column names of a frame, where it tells them."""
-    names = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    if names is None:
-        names = getattr(getattr(data, "schema", None), "names", None)
-    return names if names is None else [name for name in names if isinstance(name, str)]
+    told = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if told is None:
+        told = getattr(getattr(data, "schema", None), "names", None)
+    return told if told is None else [name for name in told if isinstance(name, str)]
 
 
 def connect() -> DuckDBPyConnection:

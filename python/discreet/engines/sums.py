@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.local import Columns, connect, narrowed, quoted, scan
+from discreet.engines.local import Columns, connect, names, narrowed, quoted, scan
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 __all__ = ["Rows", "clipped_sums"]
 
 _MOST = 2**53
 """Beyond it a user's value says nothing that clipping would leave."""
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 def clipped_sums(
@@ -27,34 +29,65 @@ def clipped_sums(
 ) -> list[int]:
     """For each of `items` the sum over users of their own clipped sums, in whole units of the resolution.
 
-    `columns`: the names of user, item and value. Items are compared as text, values that are no finite number
-    are left out. Raises SchemaError for a missing column, InputError where the data cannot be read.
+    `columns`: the names of user, item and value. Users and items are integers, text or bytes; rows where one is
+    missing, or the value is no finite number, are left out. Raises SchemaError for a column that is missing or of
+    another type, InputError where the data cannot be read.
     """
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
-    user, item, value = (quoted(name) for name in columns)
-    low, high = bounds
-    # Whole units are exact in floating point up to 2^53, and rounding each row is part of what is summed.
-    units = f"round(TRY_CAST({value} AS DOUBLE) / {resolution!r})"
-    query = f"""
-        SELECT place, CAST(sum(greatest({low}, least({high}, own))) AS BIGINT) AS total FROM (
-            SELECT place, {user} AS who, sum(CAST(least({_MOST}, greatest(-{_MOST}, {units})) AS HUGEINT)) AS own
-            FROM given JOIN wanted ON CAST({item} AS VARCHAR) = label
-            WHERE {user} IS NOT NULL AND isfinite(TRY_CAST({value} AS DOUBLE))
-            GROUP BY place, who)
-        GROUP BY place"""
-    texts = [label if isinstance(label, str) else str(label) for label in items]
     try:
         connection = connect()
         connection.register("given", Rows(_rows(data, list(columns))))
-        connection.register("wanted", Columns([("place", np.arange(len(items)), "int64"), ("label", texts, "string")]))
-        totals = dict(connection.sql(query).fetchall())
+        user, item, value = (quoted(name) for name in columns)
+        connection.execute(f"CREATE VIEW g AS SELECT {user} AS u, {item} AS i, {value} AS v FROM given")
+        kinds = [str(kind) for kind in connection.table("g").types[:2]]
+        connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
+        _kind(columns[0], kinds[0])
+        return _summed(connection, len(items), bounds, resolution)
     except (MemoryError, ImportError, DiscreetError):
         raise
     except Exception:
         # What others say of the data is never passed on: it may quote cells.
         raise InputError("cannot sum this data; check it and its source") from None
-    return [int(totals.get(place, 0)) for place in range(len(items))]
+
+
+def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
+    low, high = bounds
+    # Whole units are exact in floating point up to 2^53, and rounding each row is part of what is summed.
+    units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
+    totals = connection.sql(
+        f"""SELECT own.place, CAST(sum(greatest({low}, least({high}, own.total))) AS BIGINT) FROM (
+            SELECT w.place AS place, sum(CAST({units} AS HUGEINT)) AS total
+            FROM g JOIN w ON g.i = w.label
+            WHERE g.u IS NOT NULL AND isfinite(TRY_CAST(g.v AS DOUBLE))
+            GROUP BY w.place, g.u) AS own
+        GROUP BY own.place"""
+    )
+    found = dict(totals.fetchall())
+    return [int(found.get(place, 0)) for place in range(items)]
+
+
+def _kind(name: str, duckdb_type: str) -> str:
+    """The Arrow type that stands for a column of users or items."""
+    if duckdb_type in _WHOLE:
+        return "int64"
+    if duckdb_type == "VARCHAR" or duckdb_type.startswith("ENUM"):
+        return "string"
+    if duckdb_type == "BLOB":
+        return "binary"
+    raise SchemaError(f"the column {name!r} must hold integers, text or bytes")
+
+
+def _wanted(items: list[Any], kind: str) -> Columns:
+    """The items with their places, of the type of the column that they are sought in."""
+    python: Any = {"int64": (int, np.integer), "string": str, "binary": bytes}[kind]
+    if not all(isinstance(label, python) for label in items):
+        raise SchemaError("the items must be of the type of the column of items")
+    labels: Any = items
+    if kind == "int64":
+        kind = "uint64" if all(label >= 0 for label in items) else "int64"
+        labels = np.array(items, kind)
+    return Columns([("place", np.arange(len(items)), "int64"), ("label", labels, kind)])
 
 
 def _rows(data: Any, columns: list[str]) -> Any:
@@ -63,24 +96,52 @@ def _rows(data: Any, columns: list[str]) -> Any:
         return scan(data, columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
-        arrays = [np.asarray(data[name]) for name in columns]
-        if len({array.shape for array in arrays}) > 1 or arrays[0].ndim != 1:
-            raise ParameterError("the columns must be equally long")
-        return Columns([(name, array, _kind(name, array)) for name, array in zip(columns, arrays, strict=True)])
+        return _typed([data[name] for name in columns], columns)
     frame = narrowed(data, columns)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
             f"not {type(data).__name__}"
         )
+    known = names(frame) or []
+    if len({name.lower() for name in known}) < len(known):
+        # DuckDB would take the first of them for all.
+        raise SchemaError("the table has columns whose names differ by case alone; rename them, or leave them out")
     return frame
 
 
-def _kind(name: str, array: Any) -> str:
-    kind = {"i": "int64", "u": "uint64", "f": "float64", "U": "string"}.get(array.dtype.kind)
-    if kind is None:
-        raise SchemaError(f"the column {name!r} must be an array of whole numbers, floats or text")
-    return kind
+def _typed(given: list[Any], names: list[str]) -> Columns:
+    """Lists or arrays as columns; rows with None as user or item are left out."""
+    if len({len(column) for column in given}) > 1:
+        raise ParameterError("the columns must be equally long")
+    users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in given[:2])
+    whole = [user is not None and item is not None for user, item in zip(users, items, strict=True)]
+    columns = [
+        _label_column(name, [cell for cell, kept in zip(cells, whole, strict=True) if kept])
+        for name, cells in zip(names, (users, items), strict=False)
+    ]
+    values = np.array([_number(cell) for cell, kept in zip(given[2], whole, strict=True) if kept], np.float64)
+    return Columns([*columns, (names[2], values, "float64")])
+
+
+def _label_column(name: str, cells: Sequence[Any]) -> tuple[str, Any, str]:
+    kinds = {type(cell) for cell in cells}
+    if kinds <= {str}:
+        return name, cells, "string"
+    if kinds == {bytes}:
+        return name, cells, "binary"
+    if kinds == {int} and max(cells) < 2**64 and min(cells) >= (0 if max(cells) >= 2**63 else -(2**63)):
+        kind = "uint64" if max(cells) >= 2**63 else "int64"
+        return name, np.array(cells, kind), kind
+    raise SchemaError(f"the column {name!r} must hold integers, text or bytes, all of one type")
+
+
+def _number(cell: Any) -> float:
+    """A value as a float, NaN for what is none."""
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
 
 
 class Rows:

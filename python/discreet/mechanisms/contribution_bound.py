@@ -20,6 +20,7 @@ from discreet.release import Release
 __all__ = ["ContributionBound"]
 
 _SCORE_LIMIT = 2**35
+"""The largest count that a selection takes; scores are moved up to it, and end at one, which moves none by more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +28,11 @@ class ContributionBound:
     """A number of items that about `percentile` percent of the users do not exceed, from 1 to `most`.
 
     The exponential mechanism (McSherry and Talwar 2007). A number that misses the percentile, because too many
-    users exceed it or too many stay below it, has the score of minus the users that it misses by, times 100:
-    one user moves every score by at most max(p, 100 - p), so that the
-    range of a selection at rate gamma is epsilon = 2 gamma max(p, 100 - p), and it is (epsilon^2/8)-zCDP and
-    epsilon-DP per user, added or removed. `epsilon`: the promise. `percentile`: a whole number from 1 to 99.
+    users exceed it or too many stay below it, has the score of minus the users that it misses by, times 100.
+    One user moves every score by at most max(p, 100 - p), so the range of a selection at rate gamma is
+    epsilon = 2 gamma max(p, 100 - p): (epsilon^2/8)-zCDP and epsilon-DP per user, added or removed. Users of more
+    items than `most` count as having so many; with no users at all every number is as likely. `epsilon`: the
+    promise. `percentile`: a whole number from 1 to 99.
     `most`: chosen without the data. Raises ParameterError where a parameter is out of range.
     """
 
@@ -65,9 +67,9 @@ class ContributionBound:
 
     def scores(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
         """The scores of 1 to `most`, from how many items each user has, moved up to be whole numbers above zero."""
-        seen = np.bincount(np.minimum(items, self.most + 1), minlength=self.most + 2)[1:]
-        within = np.cumsum(seen)[: self.most]
-        below = within - seen[: self.most]
+        seen = np.bincount(np.minimum(items, self.most), minlength=self.most + 1)[1:]
+        within = np.cumsum(seen)
+        below = within - seen
         part, users = self.percentile, seen.sum()
         missed = np.maximum(part * users - 100 * within, 100 * below - part * users).clip(0)
         scores: NDArray[np.int64] = np.maximum(_SCORE_LIMIT - missed, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet import _core
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, SchemaError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
@@ -29,8 +29,9 @@ class KnownItems(Mechanism):
     on all counts, and no more novel items (Rogers 2023, Theorem 7, with fewer of them; Desfontaines et al. 2020
     speak of public and private partitions).
 
-    `items`: distinct, of the type of the histogram's items, and chosen without the data. Raises ParameterError
-    for another mechanism than one with a threshold or repeated items, SchemaError for items of mixed types.
+    `items`: distinct, and chosen without the data; unknown items of another type than theirs stay out. Raises
+    ParameterError for another mechanism than one with a threshold or repeated items, SchemaError for items of mixed
+    types.
     """
 
     mechanism: ThresholdMechanism
@@ -40,6 +41,8 @@ class KnownItems(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, ThresholdMechanism):
             raise ParameterError("mechanism must be one with a threshold, such as a GaussianThreshold")
+        if isinstance(self.items, str | bytes):
+            raise ParameterError("items must be a list of labels")
         items = tuple(self.items)
         if not all(isinstance(item, Hashable) for item in items) or len(set(items)) < len(items):
             raise ParameterError("items must be distinct integers or strings")
@@ -47,10 +50,6 @@ class KnownItems(Mechanism):
         object.__setattr__(self, "items", items)
         if self.least is not None:
             object.__setattr__(self, "least", require_whole("least", self.least, -(2**40)))
-
-    def __repr__(self) -> str:
-        least = "" if self.least is None else f", least={self.least}"
-        return f"KnownItems({self.mechanism!r}, {len(self.items)} items{least})"
 
     @property
     def protects(self) -> Sensitivity:
@@ -73,9 +72,6 @@ class KnownItems(Mechanism):
 
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
-        kinds = _kind(histogram._labels), _kind(_core.Labels.from_sequence(list(self.items)))
-        if len(histogram._counts) and kinds[0] != kinds[1]:
-            raise ParameterError(f"the known items must be {kinds[0]}, as the histogram's items are, not {kinds[1]}")
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         known = set(self.items)
@@ -86,7 +82,12 @@ class KnownItems(Mechanism):
         kept = np.arange(len(noisy)) if self.least is None else np.flatnonzero(noisy >= self.least)
         found = [*(names[row] for row in rows), *(self.items[row] for row in kept)]
         counts = np.concatenate([passed, noisy[kept]])
-        labels = _core.Labels.from_sequence(found)
+        try:
+            labels = _core.Labels.from_sequence(found)
+        except SchemaError:
+            # Of two types the known one: what is left out passed its threshold, so that this tells nothing more.
+            found, counts = [self.items[row] for row in kept], noisy[kept]
+            labels = _core.Labels.from_sequence(found)
         order = _core.top(labels, counts, len(counts))
         return Release(
             items=labels.take(order),
@@ -96,9 +97,5 @@ class KnownItems(Mechanism):
             spent=self.guarantee,
             made_by=repr(self),
             private=not rng.is_seeded,
-            item_type=labels.type_name if found else histogram._labels.type_name,
+            item_type=labels.type_name if found else _core.Labels.from_sequence(list(self.items)).type_name,
         )
-
-
-def _kind(labels: _core.Labels) -> str:
-    return {"int64": "integers", "uint64": "integers"}.get(labels.type_name, labels.type_name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -34,8 +34,9 @@ class Refinement(Mechanism):
     1.5 sigma is within the error, and the release when the next step does not fit into rho. rho-zCDP per user,
     added or removed, beside what the release itself cost; users may have any number of items.
 
-    `of`: a release with counts of the same data, from a mechanism on the histogram that is given to this one.
-    Raises ParameterError where a parameter is out of range, or the release has no counts.
+    `of`: a release of counts, made from the very histogram that is then given to `release`, since another one may
+    hold another choice of users' items. What is released promises both together. Raises ParameterError where a
+    parameter is out of range, or the release has no counts of users.
     """
 
     of: Release = field(repr=False)
@@ -45,6 +46,8 @@ class Refinement(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
             raise ParameterError("of must be a Release with counts, such as that of dp.count")
+        if self.of.guarantee.unit != "user" or self.of.made_by.startswith("ClippedSums"):
+            raise ParameterError("of must be a Release that counts users: sums and streams are not refined")
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
         object.__setattr__(self, "relative_error", require_number("relative_error", self.relative_error, 0, 100))
 
@@ -56,7 +59,7 @@ class Refinement(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """rho-zCDP: noisy counts in turn, stopped before their cost exceeds rho (Rogers 2024, Theorem 5)."""
-        return Guarantee(self.rho, 0.0)
+        return Guarantee(self.rho, 0.0, neighbours=self.of.guarantee.neighbours)
 
     def release_chance(self, users: int) -> float:
         """One: the items are known."""
@@ -91,11 +94,11 @@ class Refinement(Mechanism):
             items=labels.take(order),
             counts=counts[order],
             sigmas=sigmas[order],
-            guarantee=self.guarantee,
-            spent=Guarantee(min(self.rho, round_up(spent / rogers2024.UNIT, 1)), 0.0),
-            made_by=repr(self),
+            guarantee=self.of.guarantee + self.guarantee,
+            spent=replace(self.guarantee, rho=min(self.rho, round_up(spent / rogers2024.UNIT, 1) if spent else 0.0)),
+            made_by=f"{self!r} of {self.of.made_by}",
             private=self.of.private and not rng.is_seeded,
-            notes=(f"it refines a release that promised {self.of.promise}",),
+            notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),
             item_type=self.of.item_type,
         )
 
