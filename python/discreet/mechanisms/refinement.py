@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
@@ -92,7 +91,7 @@ class Refinement(Mechanism):
             counts=counts[order],
             sigmas=sigmas[order],
             guarantee=self.guarantee,
-            spent=Guarantee(min(self.rho, round_up(spent / rogers2024.UNIT, 1)), 0.0),
+            spent=Guarantee(min(self.rho, rogers2024.units_rho(spent)), 0.0),
             made_by=repr(self),
             private=self.of.private and not rng.is_seeded,
             notes=(f"it refines a release that promised {self.of.promise}",),
