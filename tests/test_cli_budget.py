@@ -77,6 +77,8 @@ def test_the_history_is_exported(run, tmp_path):
         (["count", "log.csv", *COUNT, "--ledger", ".", "--dataset", "views"], 1, "not a file"),
         (["count", "log.csv", *COUNT, "--certificate"], 2, "-o"),
         (["budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-6"], 2, "fixed for good"),
+        (["budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6", "--unit", "event"], 2, "fixed"),
+        (["budget", "init", "l", "--dataset", "x", "--rho", "1", "--delta", "1e-6", "--unit", "row"], 2, "row"),
         (["budget", "init", "l", "--dataset", "x", "--rho", "0", "--delta", "1e-6"], 2, "rho must be"),
         (["budget", "init", "l", "--dataset", "x", "--delta", "1e-6"], 2, "exactly one"),
         (["budget", "init", "l", "--dataset", "", "--rho", "1", "--delta", "1e-6"], 2, "name of a dataset"),
