@@ -54,6 +54,18 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
 
 
+def test_a_stream_is_charged_when_it_is_made(run, tmp_path):
+    run("budget", "init", "l", "--dataset", "events", "--rho", "1", "--delta", "1e-5", "--unit", "event")
+    stream = ["--rho", "0.6", "--delta", "1e-6", "--l0", "1", "--horizon", "8", "--ledger", "l", "--dataset", "events"]
+    assert run("stream", "init", "s", *stream)[0] == 0
+    assert run("stream", "init", "s", *stream)[0] == 2
+    assert run("stream", "init", "other", *stream)[0] == 3
+    assert not (tmp_path / "other").exists()
+    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+    assert row["status"] == "charged"
+    assert 0.5 < float(row["rho"]) <= 0.6
+
+
 def test_the_history_is_exported(run, tmp_path):
     run("budget", "init", "l", "--dataset", "views", "--epsilon", "2", "--delta", "1e-5")
     run("select", "log.csv", *COUNT, "--l0", "2", "--ledger", "l", "--dataset", "views", "-q")
@@ -77,6 +89,8 @@ def test_the_history_is_exported(run, tmp_path):
         (["count", "log.csv", *COUNT, "--ledger", ".", "--dataset", "views"], 1, "not a file"),
         (["count", "log.csv", *COUNT, "--certificate"], 2, "-o"),
         (["budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-6"], 2, "fixed for good"),
+        (["budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6", "--unit", "event"], 2, "fixed"),
+        (["budget", "init", "l", "--dataset", "x", "--rho", "1", "--delta", "1e-6", "--unit", "row"], 2, "row"),
         (["budget", "init", "l", "--dataset", "x", "--rho", "0", "--delta", "1e-6"], 2, "rho must be"),
         (["budget", "init", "l", "--dataset", "x", "--delta", "1e-6"], 2, "exactly one"),
         (["budget", "init", "l", "--dataset", "", "--rho", "1", "--delta", "1e-6"], 2, "name of a dataset"),

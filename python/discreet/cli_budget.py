@@ -47,10 +47,13 @@ def budget() -> None:
 @click.option("--rho", type=float, help="The total privacy cost, in delta-approximate rho-zCDP.")
 @click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
 @click.option("--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users.")
-def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float) -> None:
+@click.option(
+    "--unit", type=click.Choice(["user", "event"]), default="user", show_default=True, help="What is protected."
+)
+def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
     """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
     total, own = resolve_rho(rho, epsilon, delta)
-    made = Ledger.open(ledger).dataset(dataset, rho=total, delta=own)
+    made = Ledger.open(ledger).dataset(dataset, rho=total, delta=own, unit=unit)
     click.echo(f"{dataset}: {made.guarantee}", err=True)
 
 

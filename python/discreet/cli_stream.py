@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
 
-from discreet import export, report
+from discreet import cli_budget, export, report
 from discreet.engines.local import connect, quoted, scan
 from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, ParameterError
@@ -35,9 +36,16 @@ def stream() -> None:
 @click.option("--delta", type=float, required=True, help="The chance that the promise may fail.")
 @click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
 @click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
-def init(file: str, **parameters: Any) -> None:
+@click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset, of unit event, for all rounds at once.")
+@click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`.")
+def init(file: str, ledger: str | None, dataset: str | None, **parameters: Any) -> None:
     """Starts a stream in FILE, which must not exist."""
     mechanism = Stream.recommended(**parameters)
+    budget = cli_budget.paying(ledger, dataset)
+    if budget is not None:
+        if Path(file).exists():
+            raise ParameterError(f"{file} is there already; a stream is charged when it is made")
+        budget.charge(mechanism)
     with Stream.open(file, mechanism) as made:
         if made.round:
             raise ParameterError(f"{file} is a stream already; go on with `discreet stream step`")

@@ -15,6 +15,7 @@ from small import histogram, top
 
 import discreet
 from discreet import (
+    BinaryMechanism,
     Budget,
     BudgetExceeded,
     ClippedSums,
@@ -258,6 +259,21 @@ def test_mechanisms_that_read_a_table_are_paid_for_when_it_was_read():
     refined = budget.release(Refinement(of=first, rho=0.2), histogram_of("x", 3000), charge="spent")
     assert refined.items == first.items
     assert "'x'" not in budget.history[-1].parameters
+
+
+def test_a_stream_is_paid_for_before_it_starts():
+    mechanism = BinaryMechanism.from_rho(rho=0.4, delta=1e-7, l0=1, horizon=8, unit="event")
+    budget = Budget(rho=0.5, delta=1e-6, unit="event")
+    budget.charge(mechanism)
+    stream = mechanism.start()
+    for _ in range(3):
+        stream.step([["a"], ["b"]])
+    assert budget.spent.rho == pytest.approx(mechanism.guarantee.rho)
+    assert budget.history[0].mechanism == "BinaryMechanism"
+    with pytest.raises(BudgetExceeded):
+        budget.charge(mechanism)
+    with pytest.raises(ParameterError):
+        budget.release(mechanism, [["a"]])
 
 
 def test_seeded_randomness_is_refused():

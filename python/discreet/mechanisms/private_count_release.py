@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
@@ -142,9 +141,7 @@ class PrivateCountRelease(Mechanism):
             rng,
             noisy=noisy,
             sigmas=sigmas,
-            spent=Guarantee(
-                min(self.rho, round_up(spent / rogers2024.UNIT, 1)), rogers2024.call_delta(calls, self.delta_star)
-            ),
+            spent=Guarantee(min(self.rho, rogers2024.units_rho(spent)), rogers2024.call_delta(calls, self.delta_star)),
             calls=calls,
             stopped_early=stopped_early,
             notes=self._notes(),

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
@@ -95,7 +94,7 @@ class Refinement(Mechanism):
             counts=counts[order],
             sigmas=sigmas[order],
             guarantee=self.of.guarantee + self.guarantee,
-            spent=replace(self.guarantee, rho=min(self.rho, round_up(spent / rogers2024.UNIT, 1) if spent else 0.0)),
+            spent=replace(self.guarantee, rho=min(self.rho, rogers2024.units_rho(spent))),
             made_by=f"{self!r} of {self.of.made_by}",
             private=self.of.private and not rng.is_seeded,
             notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),

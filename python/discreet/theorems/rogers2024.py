@@ -27,6 +27,7 @@ __all__ = [
     "plume_threshold",
     "price_list",
     "refined_sigma",
+    "units_rho",
 ]
 
 UNIT = 2**64
@@ -117,6 +118,12 @@ def refined_sigma(*sigmas: float) -> float:
 def budget_units(rho: float) -> int:
     """rho in units, rounded down."""
     return math.floor(Fraction(rho) * UNIT)
+
+
+def units_rho(units: int) -> float:
+    """What so many units are of rho, rounded up."""
+    rho = units / UNIT
+    return rho if Fraction(rho) * UNIT >= units else math.nextafter(rho, math.inf)
 
 
 def most_calls(delta: float, delta_star: float) -> int:
