@@ -1,7 +1,8 @@
 //! Users and their distinct items, as one list after the other; and at most `l0` of each, chosen uniformly.
 //!
-//! Items and users are numbered in the order of their arrival; a user's items come in the order of how many of their
-//! rows say so, then in one order of all labels, which nobody else's rows have a say in.
+//! Users come in one order of all labels, integers by value and strings by a keyed hash, and a user's items in the order of
+//! how many of their rows say so, then in that of labels: nobody else's rows have a say in either, nor has the order in
+//! which rows arrive.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -51,7 +52,16 @@ impl Lists {
             pairs.extend(known.into_iter().zip(named).filter_map(|(u, i)| u.zip(i)));
             tick()?;
         }
-        let lists = Self::of_pairs(&pairs, users.len(), &items.ranks());
+        let mut order: Vec<(u128, u32)> = users.ranks().into_iter().zip(0..).collect();
+        order.sort_unstable();
+        let mut places = vec![0; order.len()];
+        for (place, (_, user)) in (0..).zip(&order) {
+            places[*user as usize] = place;
+        }
+        for (user, _) in &mut pairs {
+            *user = places[*user as usize];
+        }
+        let lists = Self::of_pairs(&pairs, places.len(), &items.ranks());
         Ok((items.into_labels(item_type), lists))
     }
 

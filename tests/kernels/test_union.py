@@ -157,6 +157,18 @@ def test_at_most_l0_items_of_each_and_none_that_were_found():
     assert weight[weight > 0].min() > 60 * 256
 
 
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_the_order_of_rows_changes_nothing(weighting):
+    rng = np.random.default_rng(5)
+    users, items = rng.integers(0, 40, 600), rng.integers(0, 30, 600)
+    made = []
+    for order in (np.arange(600), np.arange(600)[::-1], rng.permutation(600)):
+        labels, lists = _core.Lists.from_pairs(users[order], items[order])
+        found = lists.weights(weighting, 20, target=3 << 20, few=30)
+        made.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
+    assert made[0] == made[1] == made[2]
+
+
 def test_bad_weightings_are_refused():
     _, lists = _core.Lists.from_pairs([1], [2])
     for arguments in [("evn", 20), ("even", 41)]:

@@ -17,6 +17,7 @@ import numpy as np
 from discreet import _core
 from discreet.conversion import cdp_epsilon, cdp_rho, pure_rho, round_down, round_up
 from discreet.errors import ParameterError
+from discreet.mechanisms.mechanism import opened
 from discreet.mechanisms.tails import least
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries, require_values
@@ -71,7 +72,7 @@ class AboveThreshold:
         `rng` is for tests. Raises ParameterError where `values` are not whole numbers.
         """
         whole = require_values(values)
-        stream = _core.Rng() if rng is None else rng
+        stream = opened(rng)
         return self._first(whole, stream, self._order(len(whole), stream))
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
