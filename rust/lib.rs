@@ -6,6 +6,7 @@
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
+//! union lists                  users' items -> weights of items
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
@@ -14,6 +15,7 @@
 //! parts                        rows in parts, each with a stream of its own
 //! node_noise                   one noise for an item at a node, whenever it is asked for
 //! scores                       counts, a rate and the stop element
+//! compose                      sums of laws on a grid, with their rounding bounded
 //! noise                        exact integer samplers, one distribution a file
 //! rng                          one fresh ChaCha20 per release
 //! error                        what a kernel refuses
@@ -23,6 +25,7 @@
 
 pub mod bound;
 pub mod column;
+pub mod compose;
 pub mod count;
 pub mod error;
 pub mod group;
@@ -30,6 +33,7 @@ pub mod gumbel;
 pub mod hash;
 pub mod interner;
 pub mod labels;
+pub mod lists;
 pub mod node_noise;
 pub mod noise;
 pub mod pairs;
@@ -44,6 +48,7 @@ pub mod shelf;
 pub mod store;
 pub mod threshold;
 pub mod top;
+pub mod union;
 pub mod worker;
 
 #[cfg(feature = "python")]

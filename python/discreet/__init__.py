@@ -35,29 +35,44 @@ from discreet.mechanisms.plume import Plume
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.replacement import Replacement
+from discreet.mechanisms.set_union import IteratedSetUnion, SetUnion
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
+from discreet.queries.answers import Answers
+from discreet.queries.choice import answer_queries
+from discreet.queries.correction import GumbelCorrection
+from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release import Release
+from discreet.user_items import UserItems
 
 __all__ = [
+    "AboveThreshold",
+    "Answers",
     "BinaryMechanism",
+    "BoundedAnswers",
     "Budget",
     "BudgetExceeded",
     "ClippedSums",
     "ContributionBound",
     "DiscreetError",
     "EntropyError",
+    "GaussianAnswers",
     "GaussianThreshold",
     "GaussianTopK",
     "Guarantee",
+    "GumbelCorrection",
     "GumbelTopK",
     "Histogram",
     "HonakerMechanism",
     "HybridMechanism",
     "InputError",
+    "IteratedSetUnion",
+    "IterativeSparseVector",
     "KnownItems",
+    "LaplaceAnswers",
     "LaplaceThreshold",
     "LaplaceTopK",
     "Ledger",
@@ -65,6 +80,7 @@ __all__ = [
     "OptimalSelection",
     "ParameterError",
     "PermuteAndFlip",
+    "PermutedAboveThreshold",
     "Plan",
     "Plume",
     "PrivateCountRelease",
@@ -75,10 +91,13 @@ __all__ = [
     "SchemaError",
     "Sensitivity",
     "SensitivityError",
+    "SetUnion",
     "StateError",
     "Stream",
     "TruncatedGeometric",
+    "UserItems",
     "__version__",
+    "answer_queries",
     "count",
     "plan",
     "select",

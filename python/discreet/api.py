@@ -9,11 +9,13 @@ from typing import Any
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
-from discreet.mechanisms.mechanism import Mechanism, Opening
+from discreet.mechanisms.mechanism import Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.set_union import UnionMechanism
 from discreet.plan import choose, stated
 from discreet.privacy import Guarantee
 from discreet.release import Release
+from discreet.user_items import UserItems
 
 __all__ = ["count", "select", "top_k"]
 
@@ -107,20 +109,26 @@ def select(
     epsilon: float | None = None,
     delta: float,
     l0: int,
+    method: str = "auto",
     budget: PrivacyFilter | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """The items that can be named, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. By `OptimalSelection` (Desfontaines et al. 2020) or a
-    threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items; the
-    release says which and why. The other parameters and the errors are those of `count`.
+    At most `l0` items of each user count, chosen uniformly. `method`: "threshold" is `OptimalSelection` (Desfontaines
+    et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
+    "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
+    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first up to three items of a user and the
+    second for more; the release says which and why. The other parameters and the errors are those of `count`;
+    `progress` is told by thresholds alone.
 
     Returns a Release of items, in their own order.
     """
-    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0)
+    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0, method=method)
 
-    def read() -> Histogram:
+    def read() -> Histogram | UserItems:
+        if isinstance(mechanism, UnionMechanism):
+            return UserItems.from_table(data, user=user, item=item)
         return Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress)
 
     guarantee = stated(mechanism, epsilon, delta)
@@ -128,8 +136,8 @@ def select(
 
 
 def _publish(
-    mechanism: Mechanism,
-    read: Callable[[], Histogram],
+    mechanism: Any,
+    read: Callable[[], Histogram | UserItems],
     budget: PrivacyFilter | None,
     *,
     guarantee: Guarantee,
@@ -144,7 +152,7 @@ def _publish(
     histogram = read()
 
     def draw(rng: Opening | None = None) -> Release:
-        release = mechanism.release(histogram, rng)
+        release: Release = mechanism.release(histogram, rng)
         if without_counts:
             release = replace(release, items=sorted(release.items), counts=None, sigmas=None)
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))

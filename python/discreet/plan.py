@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 from discreet import plot
 from discreet.errors import ParameterError
@@ -16,14 +16,22 @@ from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.set_union import METHODS as UNION_METHODS
+from discreet.mechanisms.set_union import IteratedSetUnion, SetUnion, UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.privacy import Guarantee, resolve_rho
+from discreet.privacy import Guarantee, require_whole, resolve_rho
+from discreet.queries.choice import AnswerPlan, plan_answers
 
 __all__ = ["Plan", "choose", "plan", "stated"]
 
 _LIMIT = 2**36
+_FEW = 3
+"""Up to so many items of a user a threshold on counts names more than weights do."""
+
+Planned = Mechanism | StreamMechanism | UnionMechanism
+"""What can be planned by the number of users that an item needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,24 +93,38 @@ class Plan:
         return plot.curve(users, chances, title=self.mechanism)
 
 
-def plan(mechanism: Mechanism | StreamMechanism | str = "count", **parameters: Any) -> Plan:
-    """What a mechanism, or the verb "count", "top_k" or "select" with these parameters, will do; without data.
+@overload
+def plan(mechanism: Literal["answer_queries"], **parameters: Any) -> AnswerPlan: ...
+@overload
+def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan: ...
+def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | AnswerPlan:
+    """What a mechanism, or the verb "count", "top_k", "select" or "answer_queries" with these parameters, will do;
+    without data.
 
-    Of a stream: what it will do in a round of its widest noise.
+    Of a stream: what it will do in a round of its widest noise. Of "answer_queries", whose number of queries is k: the
+    errors of every method.
     `plan(GumbelTopK.from_rho(k=10, rho=1, delta=1e-6))` or `plan("count", rho=1, delta=1e-6, l0=10)`.
     Raises ParameterError where a parameter is missing or out of range.
     """
-    reasons: tuple[str, ...] = ()
-    asked = parameters.get("epsilon"), parameters.get("delta")
+    if isinstance(mechanism, str) and mechanism.replace("-", "_") == "answer_queries":
+        try:
+            return plan_answers(**parameters)
+        except TypeError as error:
+            raise ParameterError(f"answer_queries: {str(error).partition('() ')[2]}") from None
     if isinstance(mechanism, str):
-        mechanism, reasons = choose(mechanism, **parameters)
-    elif not isinstance(mechanism, Mechanism | StreamMechanism) or parameters:
+        made, reasons = choose(mechanism, **parameters)
+        return _planned(made, stated(made, parameters.get("epsilon"), parameters.get("delta")), reasons)
+    if not isinstance(mechanism, Planned) or parameters:
         raise ParameterError('plan takes a mechanism, or "count", "top_k" or "select" and the parameters of that verb')
+    return _planned(mechanism, mechanism.guarantee, ())
+
+
+def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...]) -> Plan:
     half, nearly = _users_for(mechanism, 0.5), _users_for(mechanism, 0.95)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
         mechanism=repr(mechanism),
-        guarantee=stated(mechanism, *asked),
+        guarantee=guarantee,
         deviation=_deviation(mechanism),
         memory=8 * mechanism.words if isinstance(mechanism, StreamMechanism) else None,
         half=half,
@@ -112,27 +134,27 @@ def plan(mechanism: Mechanism | StreamMechanism | str = "count", **parameters: A
     )
 
 
-def stated(mechanism: Mechanism | StreamMechanism, epsilon: float | None, delta: float | None) -> Guarantee:
+def stated(mechanism: Planned, epsilon: float | None, delta: float | None) -> Guarantee:
     """The mechanism's guarantee, quoted as it was asked for where that was by epsilon."""
     guarantee = mechanism.guarantee
     return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 
 
-def _deviation(mechanism: Mechanism | StreamMechanism) -> float | None:
+def _deviation(mechanism: Planned) -> float | None:
     if isinstance(mechanism, StreamMechanism):
         return mechanism.deviation(mechanism.widest)
     deviation: float | None = getattr(mechanism, "deviation", None)
     return deviation
 
 
-def _users_for(mechanism: Mechanism | StreamMechanism, chance: float) -> int:
+def _users_for(mechanism: Planned, chance: float) -> int:
     """The least number of users with this chance of a release; 2^36 where none has."""
     return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance)
 
 
-def choose(verb: str, **parameters: Any) -> tuple[Mechanism, tuple[str, ...]]:
+def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
     """The mechanism of a verb and why it was chosen, from public parameters alone."""
-    verbs: dict[str, Callable[..., tuple[Mechanism, tuple[str, ...]]]] = {
+    verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
         "count": _for_count,
         "top_k": _for_top_k,
         "select": _for_select,
@@ -189,9 +211,25 @@ def _for_top_k(
 
 
 def _for_select(
-    *, delta: float, l0: int, rho: float | None = None, epsilon: float | None = None
-) -> tuple[Mechanism, tuple[str, ...]]:
-    return _lowest([OptimalSelection, TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
+    *, delta: float, l0: int, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
+) -> tuple[Mechanism | UnionMechanism, tuple[str, ...]]:
+    """By thresholds for few items of a user, by rounds of set union for more; or by the method that was asked for."""
+    resolve_rho(rho, epsilon, delta)
+    if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
+        known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
+        raise ParameterError(f"there is no method {method!r}: use {known}")
+    few = require_whole("l0", l0, 1) <= _FEW
+    if method == "threshold" or (method == "auto" and few):
+        kinds = [OptimalSelection, TruncatedGeometric, GaussianThreshold, LaplaceThreshold]
+        return _lowest(kinds, rho, epsilon, delta, l0)
+    kind: Any = IteratedSetUnion if method in ("auto", "dp_sips") else SetUnion
+    more = {"method": method} if kind is SetUnion else {}
+    if rho is not None:
+        return kind.from_rho(rho=rho, delta=delta, l0=l0, **more), ()
+    mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+    if method != "auto":
+        return mechanism, ()
+    return mechanism, (f"IteratedSetUnion was chosen: users have more than {_FEW} items",)
 
 
 def _lowest(

@@ -1,7 +1,9 @@
 //! Python's view of the engine: thin wrappers that release the GIL around the kernels.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod compose;
 mod count;
+mod lists;
 mod noise;
 mod price_list;
 mod rng;
@@ -23,6 +25,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise::PyRealGumbel>()?;
     module.add_class::<noise::PyNodeNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
+    module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
+    module.add_class::<lists::PyLists>()?;
     count::register(module)?;
     price_list::register(module)?;
     table::register(module)?;

@@ -3,12 +3,13 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rand::Rng;
+use rand_distr::Distribution;
 
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
 use crate::gumbel::Candidates;
 use crate::noise::{
-    Continuous, DiscreteGaussian, DiscreteLaplace, Dyadic, Fixed, Geometric, Sampler,
+    BoundedBeta, Continuous, DiscreteGaussian, DiscreteLaplace, Dyadic, Fixed, Geometric, Sampler,
     TruncatedGeometric, bernoulli, bernoulli_exp, bernoulli_exp_ratio,
 };
 use crate::permute_and_flip::permute_and_flip;
@@ -209,6 +210,21 @@ impl PyRng {
         size: usize,
     ) -> Result<Bound<'py, PyArray1<i64>>> {
         self.draw(py, &Geometric::new(scale)?.into(), size)
+    }
+
+    /// Draws from `P[x] ∝ (reach² - x²)^power` on `|x| < reach`.
+    fn bounded_beta<'py>(
+        &mut self,
+        py: Python<'py>,
+        reach: u64,
+        power: u32,
+        size: usize,
+    ) -> Result<Bound<'py, PyArray1<i64>>> {
+        let noise = BoundedBeta::new(reach, power)?;
+        let stream = self.stream()?;
+        let mut draws = zeros(size)?;
+        py.detach(|| draws.iter_mut().for_each(|draw| *draw = noise.sample(stream)));
+        Ok(draws.into_pyarray(py))
     }
 
     /// Floating-point draws from the Gaussian law; not for published counts.

@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bernoulli;
+mod bounded_beta;
 mod continuous;
 mod decay;
 mod discrete_gaussian;
@@ -22,6 +23,7 @@ mod truncated_geometric;
 
 pub use bernoulli::{bernoulli, bernoulli_exp_ratio};
 pub(crate) use bernoulli::{bernoulli_exp, uniform_below};
+pub use bounded_beta::BoundedBeta;
 pub use continuous::Continuous;
 pub use decay::Decay;
 pub use discrete_gaussian::DiscreteGaussian;

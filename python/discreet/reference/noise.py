@@ -13,6 +13,7 @@ __all__ = [
     "Sampler",
     "bernoulli",
     "bernoulli_exp",
+    "bounded_beta",
     "discrete_gaussian",
     "discrete_laplace",
     "geometric",
@@ -187,3 +188,11 @@ def truncated_geometric(scale: float, bound: int) -> Sampler:
 def geometric(scale: float) -> Sampler:
     """P[x] proportional to exp(-x / scale) for x >= 0, by the sampler of `rust/noise/geometric.rs`."""
     return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale), mirrored=False)
+
+
+def bounded_beta(rng: Bits, reach: int, power: int) -> int:
+    """P[x] proportional to (reach² - x²)^power for |x| < reach, by the sampler of `rust/noise/bounded_beta.rs`."""
+    while True:
+        x = uniform_below(rng, 2 * reach - 1) - (reach - 1)
+        if all(uniform_below(rng, reach**2) < reach**2 - x**2 for _ in range(power)):
+            return x

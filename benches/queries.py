@@ -1,0 +1,81 @@
+"""The largest error of every method of `answer_queries`, expected and measured over many releases.
+
+    python benches/queries.py [--record FILE]
+
+Zeros are answered, so that the answers are the errors. Where sparse vector pays is read off the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+
+import numpy as np
+
+import discreet
+from discreet import ParameterError
+from discreet.queries.choice import METHODS
+
+PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]
+RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 20, 1_000_000: 4}
+FEW = {"gumbel_correction": 10, "iterative_sparse_vector": 10}
+"""By what the number of releases is divided where one takes long."""
+
+
+def measure(name, k, promise, runs):
+    kind = METHODS[name]
+    try:
+        mechanism = kind.from_rho(k=k, **promise) if "rho" in promise else kind.from_epsilon(k=k, **promise)
+    except ParameterError as error:
+        return {"refused": str(error)}
+    values = np.zeros(k, np.int64)
+    errors = [int(np.abs(mechanism.release(values).values).max()) for _ in range(runs)]
+    return {
+        "expected": mechanism.expected_error,
+        "mean": float(np.mean(errors)),
+        "standard_error": float(np.std(errors) / np.sqrt(runs)),
+        "largest": max(errors),
+        "bound": mechanism.error_bound,
+        "bound_chance": mechanism.bound_chance,
+        "runs": runs,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record")
+    arguments = parser.parse_args()
+    tables = []
+    for promise in PROMISES:
+        for k, runs in RUNS.items():
+            # Under zCDP bounded noise is a truncated Gaussian, and the search for it long.
+            skipped = "rho" in promise and k > 1000
+            row = {
+                name: measure(name, k, promise, max(3, runs // (FEW.get(name, 1) if k > 100 else 1)))
+                for name in METHODS
+                if not (skipped and name == "bounded")
+            }
+            best = min(row, key=lambda name: row[name].get("mean", np.inf))
+            tables.append({**promise, "k": k, "best": best, "methods": row})
+            print(promise, k, best, {name: round(cell.get("mean", -1), 1) for name, cell in row.items()}, flush=True)
+    record = {
+        "machine": {
+            "cores": os.cpu_count(),
+            "arch": platform.machine(),
+            "python": platform.python_version(),
+            "discreet": discreet.__version__,
+            "numpy": np.__version__,
+        },
+        "benchmark": "benches/queries.py",
+        "tables": tables,
+    }
+    if arguments.record:
+        with open(arguments.record, "w") as file:
+            json.dump(record, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Many counting queries at once: mechanisms whose largest error is small."""

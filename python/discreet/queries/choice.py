@@ -1,0 +1,122 @@
+"""The verb `answer_queries`, and the choice of its method from public parameters alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.privacy import Guarantee, resolve_rho
+from discreet.queries.answers import Answering, Answers, require_queries, require_values
+from discreet.queries.correction import GumbelCorrection
+from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.sparse_vector import IterativeSparseVector
+
+__all__ = ["METHODS", "AnswerPlan", "answer_queries", "plan_answers"]
+
+METHODS: dict[str, Any] = {
+    "gaussian": GaussianAnswers,
+    "laplace": LaplaceAnswers,
+    "bounded": BoundedAnswers,
+    "gumbel_correction": GumbelCorrection,
+    "iterative_sparse_vector": IterativeSparseVector,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPlan:
+    """What each method of `answer_queries` would do, best first."""
+
+    k: int
+    """How many queries."""
+    methods: tuple[tuple[str, float, float, float], ...]
+    """Of each method its name, expected largest error, the bound of the error and the chance that it is beyond."""
+    mechanism: Answering
+    """The mechanism of the first."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the first method promises."""
+        return self.mechanism.guarantee
+
+    def __str__(self) -> str:
+        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"promises {self.guarantee}"]
+        for name, expected, bound, chance in self.methods:
+            how = "for certain" if chance == 0 else f"but for a chance of {chance:g}"
+            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, at most {bound:10.6g} {how}")
+        return "\n".join(lines)
+
+
+def answer_queries(
+    values: Any,
+    *,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float,
+    method: str = "auto",
+    rng: _core.Rng | None = None,
+) -> Answers:
+    """Answers many counting queries at once, so that the largest error is small.
+
+    `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
+    one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
+    (epsilon, delta)-DP promise. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
+    "gumbel_correction", "iterative_sparse_vector", or "auto", which takes the one with the smallest expected largest
+    error, from the number of queries, the promise and delta alone, and says so. How many queries there are is public.
+    `rng` is for tests.
+
+    Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown
+    method or parameters out of range.
+    """
+    whole = require_values(values)
+    mechanism, notes = _choose(len(whole), rho, epsilon, delta, method)
+    return replace(mechanism.release(whole, rng), notes=notes)
+
+
+def plan_answers(
+    *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
+) -> AnswerPlan:
+    """The expected and the hard error bound of every method, or of one, for `k` queries; without data."""
+    made, _ = _made(require_queries(k), rho, epsilon, delta, method)
+    methods = tuple((name, m.expected_error, m.error_bound, m.bound_chance) for name, m in made.items())
+    return AnswerPlan(k=k, methods=methods, mechanism=next(iter(made.values())))
+
+
+def _choose(
+    k: int, rho: float | None, epsilon: float | None, delta: float, method: str
+) -> tuple[Answering, tuple[str, ...]]:
+    made, refused = _made(k, rho, epsilon, delta, method)
+    best, *others = made
+    if method != "auto":
+        return made[best], ()
+    more = ", ".join([*(f"{name} {made[name].expected_error:.4g}" for name in others), *refused])
+    return made[best], (
+        f"{best} was chosen: of {k} queries its largest error is {made[best].expected_error:.4g} on average ({more})",
+    )
+
+
+def _made(
+    k: int, rho: float | None, epsilon: float | None, delta: float, method: str
+) -> tuple[dict[str, Answering], list[str]]:
+    """The mechanisms that keep the promise by their methods, those of the smallest expected error first."""
+    resolve_rho(rho, epsilon, delta)
+    if method != "auto" and method not in METHODS:
+        raise ParameterError(f"there is no method {method!r}: use auto, {', '.join(METHODS)}")
+    made, refused, error = {}, [], None
+    # Under zCDP bounded noise comes close to Gaussian noise from above, at the price of a long search.
+    skipped = {"bounded"} if epsilon is None else set()
+    for name in METHODS if method == "auto" else [method]:
+        if method == "auto" and name in skipped:
+            continue
+        try:
+            if epsilon is None:
+                made[name] = METHODS[name].from_rho(k=k, rho=rho, delta=delta)
+            else:
+                made[name] = METHODS[name].from_epsilon(k=k, epsilon=epsilon, delta=delta)
+        except ParameterError as raised:
+            error = raised
+            refused.append(f"{name} does not apply")
+    if not made:
+        raise error or ParameterError("no method keeps this promise")
+    return dict(sorted(made.items(), key=lambda item: item[1].expected_error)), refused

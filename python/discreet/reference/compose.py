@@ -1,0 +1,22 @@
+"""Convolution powers of laws on a grid, without a bound on the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["compose"]
+
+
+def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> NDArray[np.float64]:
+    """The cyclic convolution of masses, each part taken so many times."""
+    size = len(parts[0][0])
+    product = np.ones(size // 2 + 1, complex)
+    for masses, power in parts:
+        product = product * np.fft.rfft(masses) ** power
+    return np.fft.irfft(product, size)

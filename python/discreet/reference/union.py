@@ -1,0 +1,72 @@
+"""Weights of items by whole numbers of any length, one user after the other, as `rust/union.rs` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
+
+__all__ = ["weights"]
+
+FINE = 50
+ONE = 1 << FINE
+
+
+def weights(
+    lists: Sequence[Sequence[int]], size: int, weighting: str, bits: int, *, target: int = 1, few: int = 1
+) -> list[int]:
+    """The weights of `size` items, in units of 2^-bits, that users with these items give them."""
+    if weighting == "adaptive":
+        return _adaptive(lists, size, target << (FINE - bits), few, bits)
+    fine = FINE if weighting == "step" else bits
+    unit, target, result = 1 << fine, target << (fine - bits), [0] * size
+    for items in lists:
+        gaps = [max(0, target - result[item]) for item in items]
+        if weighting == "even":
+            added = [unit // len(items)] * len(items)
+        elif weighting == "even_squares":
+            added = [isqrt(unit**2 // len(items)) for _ in items]
+        elif weighting == "step":
+            square = sum(gap**2 for gap in gaps)
+            norm = isqrt(square) + (isqrt(square) ** 2 < square)
+            added = [gap if norm <= unit else unit * gap // norm for gap in gaps]
+        elif weighting == "greedy":
+            added = [min(gap, max(0, unit - sum(gaps[:place]))) for place, gap in enumerate(gaps)]
+        else:
+            added = _water(gaps, unit)
+        for item, more in zip(items, added, strict=True):
+            result[item] += more
+    return [weight >> (fine - bits) for weight in result]
+
+
+def _water(gaps: list[int], unit: int) -> list[int]:
+    """The highest whole level that the budget allows, and one unit more for the first items above it."""
+    low, high = 0, max(gaps, default=0)
+    while low < high:
+        level = (low + high + 1) // 2
+        low, high = (level, high) if sum(min(gap, level) for gap in gaps) <= unit else (low, level - 1)
+    rest, added = unit - sum(min(gap, low) for gap in gaps), []
+    for gap in gaps:
+        one = gap > low and rest > 0
+        rest -= one
+        added.append(min(gap, low) + one)
+    return added
+
+
+def _adaptive(lists: Sequence[Sequence[int]], size: int, target: int, few: int, bits: int) -> list[int]:
+    first = [0] * size
+    for items in lists:
+        if len(items) <= few:
+            for item in items:
+                first[item] += ONE // len(items)
+    spare = [ONE + (-target * ONE // weight) if weight > target else 0 for weight in first]
+    result = [min(weight, target) for weight in first]
+    for items in lists:
+        if not items:
+            continue
+        d = len(items)
+        share = isqrt(ONE**2 // d)
+        if d <= few:
+            share += sum(spare[item] // d for item in items) // (2 * few) - ONE // d
+        for item in items:
+            result[item] += share
+    return [weight >> (FINE - bits) for weight in result]

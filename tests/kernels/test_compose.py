@@ -1,0 +1,57 @@
+"""Convolution powers: against exact fractions, within the error that comes with them, and against the twin."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import ParameterError, _core
+from discreet.reference.compose import compose
+
+
+def convolved(parts):
+    """The cyclic convolution, exactly."""
+    size = len(parts[0][0])
+    total = [Fraction(1)] + [Fraction(0)] * (size - 1)
+    for masses, power in parts:
+        for _ in range(power):
+            law = [Fraction(float(mass)) for mass in masses]
+            total = [sum(total[j] * law[(i - j) % size] for j in range(size)) for i in range(size)]
+    return total
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 16])
+def test_the_error_holds_against_exact_fractions(size):
+    rng = np.random.default_rng(size)
+    parts = [(rng.dirichlet(np.ones(size)), 3), (rng.dirichlet(np.full(size, 0.1)), 4), (np.eye(size)[size // 2], 1)]
+    law, error = _core.compose(parts)
+    exact = convolved(parts)
+    assert max(abs(Fraction(float(a)) - b) for a, b in zip(law, exact, strict=True)) <= Fraction(error)
+    assert 0 < error < 1e-13
+
+
+def test_the_error_holds_for_many_runs_of_a_law_that_is_known():
+    chance, runs = 0.3, 20_000
+    masses = np.zeros(1 << 15)
+    masses[:2] = 1 - chance, chance
+    law, error = _core.compose([(masses, runs)])
+    # The binomial law by its recurrence of ratios from the mode.
+    j = np.arange(1, runs + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((runs - j + 1) / j) + np.log(chance / (1 - chance)))])
+    exact = np.exp(logs - logs.max())
+    exact /= exact.sum()
+    assert np.abs(law[: runs + 1] - exact).max() <= error + 1e-12
+    assert error < 1e-10
+
+
+def test_twin_and_kernel_agree():
+    rng = np.random.default_rng(3)
+    parts = [(rng.dirichlet(np.ones(4096)), 50), (rng.dirichlet(np.ones(4096)), 7)]
+    law, error = _core.compose(parts)
+    assert np.abs(law - compose(parts)).max() <= 100 * error
+
+
+@pytest.mark.parametrize("parts", [[], [(np.ones(3), 1)], [(np.array([np.inf, 0.0]), 1)], [(np.array([-1.0, 2.0]), 1)]])
+def test_what_is_not_a_law_on_a_grid_is_refused(parts):
+    with pytest.raises(ParameterError, match="power of two"):
+        _core.compose(parts)

@@ -1,0 +1,188 @@
+"""Weights of a set union: the twin, known vectors, and sensitivity in exact integers over random neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import ParameterError, _core
+from discreet.reference.union import weights
+from discreet.testing import seeded_rng
+
+WEIGHTINGS = ["even_squares", "even", "water", "greedy", "step", "adaptive"]
+LISTED = [["a", "b"], ["a"], ["a", "b", "c"], ["c"]]
+KNOWN = [
+    ("even_squares", None, 1, (2.28445705038, 1.28445705038, 1.57735026919)),
+    ("step", 2.5, 1, (1.95668198314, 1.27144719493, 1.78691302949)),
+    ("step", 1.2, 1, (1.2, 1.08704943001, 1.2)),
+    ("water", 2.5, 1, (1.83333333333, 0.833333333333, 1.33333333333)),
+    ("water", 1.2, 1, (1.2, 1, 1.2)),
+    ("greedy", 2.5, 1, (2.5, 0.5, 1)),
+    ("greedy", 1.2, 1, (1.2, 1, 1)),
+    ("adaptive", 1, 2, (1.90945705038, 1.32612371704, 1.57735026919)),
+    ("adaptive", 1, 3, (1.60390149482, 1.3614772524, 1.32482501666)),
+    ("adaptive", 1.3, 3, (1.84140149482, 1.32624997967, 1.56573410757)),
+]
+
+
+def of_kernel(lists, size, weighting, bits, **more):
+    """The kernel's weights of lists of item numbers; numbers that nobody has weigh nothing."""
+    pairs = [(user, item) for user, items in enumerate(lists) for item in items]
+    labels, core = _core.Lists.from_pairs([user for user, _ in pairs], [item for _, item in pairs])
+    found = core.weights(weighting, bits, **more)
+    result = np.zeros(size, np.int64)
+    result[labels.take(np.arange(len(found)))] = found
+    return result.tolist()
+
+
+@pytest.mark.parametrize(("weighting", "target", "few", "known"), KNOWN)
+def test_weights_are_the_known_ones(weighting, target, few, known):
+    bits = 36
+    units = 1 if target is None else round(target * 2**bits)
+    # Whole numbers come in their own order.
+    found = of_kernel([[ord(c) - 97 for c in items] for items in LISTED], 3, weighting, bits, target=units, few=few)
+    assert [weight / 2**bits for weight in found] == pytest.approx(known, abs=1e-9)
+
+
+lists_of_items = st.lists(st.lists(st.integers(0, 7), max_size=6, unique=True).map(sorted), min_size=1, max_size=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lists=lists_of_items, weighting=st.sampled_from(WEIGHTINGS), target=st.integers(1, 3000), few=st.integers(1, 6))
+def test_twin_and_kernel_agree_to_the_last_bit(lists, weighting, target, few):
+    lists = [items for items in lists if items]
+    if lists:
+        more = {"target": target << 10, "few": few}
+        assert of_kernel(lists, 8, weighting, 20, **more) == weights(lists, 8, weighting, 20, **more)
+
+
+def neighbours(rng):
+    """Lists of some users, of which one is left out on the other side, and a target."""
+    size = int(rng.integers(2, 9))
+    users = [
+        sorted(rng.permutation(size)[: int(rng.integers(1, size + 1))].tolist()) for _ in range(rng.integers(1, 9))
+    ]
+    gone = int(rng.integers(len(users)))
+    return size, users, users[:gone] + users[gone + 1 :], int(rng.integers(2**16, 3 * 2**16))
+
+
+def excess(weighting, rng, bits=16):
+    """By how much the squared (or plain) change of the weights exceeds one, and the weights of a lone user's items."""
+    size, users, others, target = neighbours(rng)
+    few = max(map(len, users)) if rng.integers(2) else int(rng.integers(1, size + 1))
+    made = [
+        weights(
+            lists,
+            size,
+            weighting,
+            FINE_BITS.get(weighting, bits),
+            target=target << (FINE_BITS.get(weighting, bits) - bits),
+            few=few,
+        )
+        for lists in (users, others)
+    ]
+    unit = 1 << FINE_BITS.get(weighting, bits)
+    change = [a - b for a, b in zip(*made, strict=True)]
+    if weighting in ("even", "water", "greedy"):
+        return sum(map(abs, change)) - unit
+    # Rounding: a few units for every item of every user.
+    slack = (4 * sum(map(len, users)) + size) if weighting in FINE_BITS else 0
+    return sum(x * x for x in change) - (unit + slack) ** 2
+
+
+FINE_BITS = {"step": 50, "adaptive": 50}
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_one_user_changes_the_weights_by_at_most_one(weighting):
+    rng = np.random.default_rng(7)
+    assert max(excess(weighting, rng) for _ in range(1500)) <= 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_one_user_changes_the_weights_by_at_most_one_a_million_times(weighting):
+    rng = np.random.default_rng(11)
+    assert max(excess(weighting, rng) for _ in range(170_000)) <= 0
+
+
+def test_a_discount_that_is_too_large_is_noticed():
+    # Twice what flows back: the version from memory whose change was seen above one.
+    worst = 0.0
+    rng = np.random.default_rng(2)
+    for _ in range(4000):
+        size, users, others, target = neighbours(rng)
+        few = max(map(len, users))
+        made = []
+        for lists in (users, others):
+            full = weights(lists, size, "adaptive", 40, target=target << 24, few=few)
+            base = weights(lists, size, "even", 40)
+            kept = [min(w, target << 24) for w in base]
+            plain = [sum(math.isqrt(2**80 // len(i)) - 2**40 // len(i) for i in lists if x in i) for x in range(size)]
+            flow = [f - k - p for f, k, p in zip(full, kept, plain, strict=True)]
+            made.append([f + extra for f, extra in zip(full, flow, strict=True)])
+        worst = max(worst, sum(((a - b) / 2**40) ** 2 for a, b in zip(*made, strict=True)))
+    assert worst > 1.001
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_items_of_one_user_alone_weigh_no_more_than_the_threshold_allows(weighting):
+    rng = np.random.default_rng(3)
+    for _ in range(800):
+        size, users, _, target = neighbours(rng)
+        few = max(map(len, users)) + 1
+        novel = list(range(size, size + int(rng.integers(1, 4))))
+        place = int(rng.integers(len(users)))
+        users[place] = users[place] + novel
+        found = weights(users, size + len(novel), weighting, 16, target=target, few=few)[size:]
+        t = len(novel)
+        if weighting == "greedy":
+            assert sum(found) <= 2**16
+            assert sum(weight > 0 for weight in found) <= 1
+        elif weighting in ("even", "water"):
+            assert max(found) <= -(-(2**16) // t)
+        else:
+            assert max(found) <= math.isqrt(2**32 // t)
+
+
+def test_at_most_l0_items_of_each_and_none_that_were_found():
+    users, items = np.repeat(np.arange(500), 20), np.tile(np.arange(20), 500)
+    _, lists = _core.Lists.from_pairs(users, items)
+    key = seeded_rng(1).words(8).view(np.uint64).tolist()
+    weight = lists.bounded(4, np.array([3, 5]), key).weights("even", 10)
+    assert weight.sum() == 500 * 4 * 256
+    assert weight[3] == weight[5] == 0
+    assert weight[weight > 0].min() > 60 * 256
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_the_order_of_rows_changes_nothing(weighting):
+    rng = np.random.default_rng(5)
+    users, items = rng.integers(0, 40, 600), rng.integers(0, 30, 600)
+    made = []
+    for order in (np.arange(600), np.arange(600)[::-1], rng.permutation(600)):
+        labels, lists = _core.Lists.from_pairs(users[order], items[order])
+        found = lists.weights(weighting, 20, target=3 << 20, few=30)
+        made.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
+    assert made[0] == made[1] == made[2]
+
+
+def test_bad_weightings_are_refused():
+    _, lists = _core.Lists.from_pairs([1], [2])
+    for arguments in [("evn", 20), ("even", 41)]:
+        with pytest.raises(ParameterError):
+            lists.weights(*arguments)
+    with pytest.raises(ParameterError):
+        lists.weights("water", 20, target=2**31)
+    with pytest.raises(ParameterError):
+        lists.bounded(0, np.array([], np.int64), [0, 0, 0, 0])
+
+
+def test_rows_may_repeat_and_miss_cells():
+    labels, lists = _core.Lists.from_pairs(["u", "u", None, "v", "v"], ["x", "x", "y", None, "z"])
+    weight = dict(
+        zip(labels.take(np.arange(len(lists.weights("even", 4)))), lists.weights("even", 4).tolist(), strict=True)
+    )
+    assert {item: w for item, w in weight.items() if w} == {"x": 16, "z": 16}

@@ -1,0 +1,165 @@
+"""`answer_queries`: every method's promise, error and refusals."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.queries.choice import METHODS
+from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.testing import seeded_rng
+
+K = 200
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("promise", [{"epsilon": 1.0}, {"rho": 0.1}])
+def test_answers_keep_their_promise_and_their_bound(method, promise):
+    values = np.arange(K) * 1000
+    answers = dp.answer_queries(values, **promise, delta=1e-6, method=method)
+    assert answers.values.dtype == np.int64
+    assert len(answers) == len(answers.values) == K
+    assert np.abs(answers.values - values).max() <= answers.error_bound
+    assert 0 < answers.expected_error < answers.error_bound
+    assert answers.private
+    if "rho" in promise:
+        assert answers.guarantee.rho <= 0.1
+        assert answers.guarantee.delta <= 1e-6
+    else:
+        assert answers.guarantee.epsilon(1e-6) <= 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_expected_errors_are_those_of_many_releases(method):
+    mechanism = METHODS[method].from_epsilon(k=K, epsilon=1.0, delta=1e-6)
+    values, rng = np.zeros(K, np.int64), seeded_rng(4)
+    errors = [np.abs(mechanism.release(values, rng).values).max() for _ in range(300)]
+    assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.06)
+    assert max(errors) <= mechanism.error_bound
+
+
+@pytest.mark.parametrize(("k", "best"), [(1, "laplace"), (12, "gaussian"), (100, "bounded"), (1000, "bounded")])
+def test_auto_takes_the_smallest_expected_error_and_says_so(k, best):
+    answers = dp.answer_queries([7] * k, epsilon=1.0, delta=1e-6)
+    plan = dp.plan("answer_queries", k=k, epsilon=1.0, delta=1e-6)
+    assert plan.methods[0][0] == best
+    assert plan.methods[0][1] == answers.expected_error == min(expected for _, expected, _, _ in plan.methods)
+    assert best in answers.notes[0]
+    assert best in str(plan)
+    assert {name for name, *_ in plan.methods} == set(METHODS)
+
+
+def test_the_choice_does_not_look_at_values():
+    makers = {dp.answer_queries(values, rho=0.1, delta=1e-6).made_by for values in ([0] * 50, [10**9] * 50)}
+    assert len(makers) == 1
+
+
+@pytest.mark.parametrize(
+    ("power", "reach", "k", "error"), [(8, 189, 100, 111.158), (5, 276, 300, 205.928), (4, 471, 1000, 394.739)]
+)
+def test_bounded_noise_is_calibrated_as_known(power, reach, k, error):
+    mechanism = BoundedAnswers.from_epsilon(k=k, epsilon=1.0, delta=1e-6)
+    assert (mechanism.power, mechanism.reach) == (power, reach)
+    assert mechanism.expected_error == pytest.approx(error, abs=2e-3)
+    assert (mechanism.error_bound, mechanism.bound_chance) == (reach - 1, 0.0)
+
+
+@pytest.mark.parametrize(("k", "error"), [(10, 25.126), (100, 116.050), (1000, 458.957), (10_000, 1697.812)])
+def test_gaussian_noise_is_calibrated_by_its_exact_divergence(k, error):
+    assert GaussianAnswers.from_epsilon(k=k, epsilon=1.0, delta=1e-6).expected_error == pytest.approx(error, rel=2e-5)
+
+
+def test_laplace_noise_gains_from_composition():
+    one = LaplaceAnswers.from_epsilon(k=1, epsilon=1.0, delta=1e-6)
+    many = LaplaceAnswers.from_epsilon(k=1000, epsilon=1.0, delta=1e-6)
+    assert one.scale == pytest.approx(1.0, rel=1e-5)
+    assert 130 < many.scale < 135
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GaussianAnswers.from_epsilon(k=50, epsilon=1.0, delta=1e-6),
+        LaplaceAnswers.from_epsilon(k=50, epsilon=1.0, delta=1e-6),
+    ],
+)
+def test_less_noise_does_not_keep_the_promise(mechanism):
+    name = "sigma" if hasattr(mechanism, "sigma") else "scale"
+    with pytest.raises(dp.ParameterError, match="from_epsilon"):
+        dataclasses.replace(mechanism, **{name: getattr(mechanism, name) * 0.999})
+    with pytest.raises(dp.ParameterError, match="from_epsilon"):
+        BoundedAnswers(k=100, reach=187, power=8, delta=1e-6, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], [10**30], 5, np.array([1 + 0j])]
+)
+def test_values_of_another_type_are_refused(values):
+    with pytest.raises(dp.ParameterError, match="whole numbers"):
+        dp.answer_queries(values, rho=1, delta=1e-6)
+
+
+def test_large_values_are_cut_without_a_word():
+    answers = dp.answer_queries(np.array([2**62, -(2**62)]), rho=1, delta=1e-6, method="gaussian")
+    assert np.abs(np.abs(answers.values) - 2**40).max() < 100
+    unsigned = dp.answer_queries(np.array([2**63], np.uint64), rho=1, delta=1e-6, method="gaussian")
+    assert abs(int(unsigned.values[0]) - 2**40) < 100
+    assert dp.answer_queries(np.array([-5], np.int8), rho=1, delta=1e-6, method="gaussian").values[0] < 50
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"rho": 1, "epsilon": 1}, "exactly one"),
+        ({}, "exactly one"),
+        ({"rho": float("nan")}, "rho"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"rho": 1, "delta": 0}, "delta"),
+        ({"rho": 1, "delta": 1}, "delta"),
+        ({"rho": 1, "method": "gausian"}, "gaussian"),
+    ],
+)
+def test_parameters_are_refused_with_a_remedy(changes, word):
+    with pytest.raises(dp.ParameterError, match=word):
+        dp.answer_queries([1, 2], **{"delta": 1e-6, **changes})
+
+
+def test_as_many_values_as_queries():
+    mechanism = GaussianAnswers.from_rho(k=3, rho=1)
+    with pytest.raises(dp.ParameterError, match="3 queries"):
+        mechanism.release([1, 2])
+    with pytest.raises(TypeError):
+        mechanism.release([1, 2, 3], seed=1)
+    with pytest.raises(dp.ParameterError, match="seeded_rng"):
+        mechanism.release([1, 2, 3], np.random.default_rng(1))
+
+
+def test_seeded_answers_repeat_and_say_so():
+    first, second = (dp.answer_queries([5] * 40, rho=1, delta=1e-6, rng=seeded_rng(2)) for _ in range(2))
+    assert first.values.tolist() == second.values.tolist()
+    assert not first.private
+    assert "no privacy" in repr(first)
+
+
+def test_a_budget_pays_for_answers_and_unions():
+    budget = dp.Budget(rho=1.0, delta=1e-5)
+    mechanism = budget.afford(dp.GumbelCorrection, share=0.25, k=30)
+    answers = budget.release(mechanism, [1] * 30)
+    assert len(answers) == 30
+    assert 0.74 < budget.remaining.rho <= 0.751
+    log = {"user": np.repeat(np.arange(500), 8), "item": np.tile(np.arange(8), 500)}
+    named = dp.select(log, user="user", item="item", rho=0.5, delta=1e-6, l0=8, budget=budget)
+    assert set(named.items) <= set(range(8))
+    assert 0.24 < budget.remaining.rho <= 0.251
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("k", "gain"), [(100, 0.042), (1000, 0.140), (10_000, 0.225)])
+def test_bounded_noise_gains_what_it_should_over_a_thousand_runs(k, gain):
+    values, rng = np.zeros(k, np.int64), seeded_rng(6)
+    means = []
+    for kind in (GaussianAnswers, BoundedAnswers):
+        mechanism = kind.from_epsilon(k=k, epsilon=1.0, delta=1e-6)
+        means.append(np.mean([np.abs(mechanism.release(values, rng).values).max() for _ in range(1000)]))
+    assert 1 - means[1] / means[0] == pytest.approx(gain, abs=0.02)

@@ -1,0 +1,96 @@
+"""The rigorous composition: against exact sums, published values and Rényi divergences."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from discreet.queries.losses import bounded_loss, bounded_masses, bounded_rho, delta_of, response_loss
+
+
+def exact_delta(reach, power, k, epsilon):
+    """Of k = 1 or 2 bounded noises by enumeration with 40 digits."""
+    with mp.workdps(40):
+        x = range(1 - reach, reach)
+        weight = {v: mp.mpf(reach**2 - v**2) ** power for v in x}
+        total = sum(weight.values())
+        p = [(weight[v] / total, weight.get(v - 1, mp.mpf(0)) / total) for v in x]
+        pairs = p if k == 1 else [(a * c, b * d) for a, b in p for c, d in p]
+        return sum(max(mp.mpf(0), a - mp.exp(epsilon) * b) for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("reach", "power", "p0", "edge", "variance"),
+    [
+        (189, 8, 0.0088319324311756, 1.3595577901744e-18, 1880.0526315789),
+        (471, 4, 0.0026124601910828, 8.4574788037529e-13, 20167.363636364),
+    ],
+)
+def test_masses_are_those_of_the_law(reach, power, p0, edge, variance):
+    masses = bounded_masses(reach, power)
+    assert masses[0] == pytest.approx(p0, rel=1e-12)
+    assert masses[-1] == pytest.approx(edge, rel=1e-12)
+    assert 2 * float(masses @ np.arange(reach) ** 2) == pytest.approx(variance, rel=1e-12)
+
+
+@pytest.mark.parametrize(("reach", "power"), [(3, 1), (6, 2), (15, 4), (40, 3)])
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+def test_delta_is_never_below_the_exact_one_and_hardly_above(reach, power, k, epsilon):
+    exact = float(exact_delta(reach, power, k, epsilon))
+    found = delta_of([(bounded_loss(reach, power), k)], epsilon)
+    assert exact <= found <= max(exact * 1.03, exact + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("power", "reach", "k", "epsilon", "known"),
+    [(8, 189, 100, 1.0, 9.88e-7), (4, 471, 1000, 1.0, 9.66e-7), (5, 276, 300, 1.0, 9.90e-7)],
+)
+def test_delta_is_that_of_an_independent_accountant(power, reach, k, epsilon, known):
+    assert delta_of([(bounded_loss(reach, power), k)], epsilon, spare=1e-9) == pytest.approx(known, rel=0.01)
+
+
+@pytest.mark.parametrize(("e", "k", "epsilon"), [(0.1, 10, 0.5), (0.05, 100, 1.0), (0.5, 20, 3.0), (0.01, 3000, 0.7)])
+def test_randomised_responses_compose_as_binomials(e, k, epsilon):
+    with mp.workdps(40):
+        q = mp.exp(e) / (1 + mp.exp(e))
+        terms = (
+            mp.binomial(k, j) * q**j * (1 - q) ** (k - j) * max(0, 1 - mp.exp(epsilon - (2 * j - k) * mp.mpf(e)))
+            for j in range(k + 1)
+        )
+        exact = float(mp.fsum(terms))
+    assert exact <= delta_of([(response_loss(e), k)], epsilon) <= exact * (1 + 1e-6)
+
+
+def test_unlike_parts_compose():
+    # Two thirds of a joint law that is enumerated.
+    a, b = response_loss(0.4), response_loss(0.25)
+    exact = sum(
+        p * q * max(0.0, 1 - math.exp(0.3 - x - y))
+        for p, x in zip(a.masses, a.losses, strict=True)
+        for q, y in zip(b.masses, b.losses, strict=True)
+    )
+    assert exact <= delta_of([(a, 1), (b, 1)], 0.3) <= exact * 1.05
+
+
+def test_nothing_is_lost_where_epsilon_covers_all():
+    assert delta_of([(response_loss(0.1), 10)], 1.01) < 1e-300
+    assert delta_of([(response_loss(3.0), 50)], 0.01) == 1.0
+
+
+@pytest.mark.parametrize(("reach", "power", "k", "delta"), [(189, 8, 100, 1e-6), (60, 20, 10, 1e-5), (12, 2, 3, 1e-2)])
+def test_rho_bounds_every_order(reach, power, k, delta):
+    rho, lost = bounded_rho(reach, power, k, delta)
+    assert 0 < lost <= delta
+    masses = bounded_masses(reach, power)
+    each = 1 - (1 - lost) ** (1 / k)
+    # The values that are kept: from 1 - c to c for the c that loses this much.
+    c = next(c for c in range(1, reach) if masses[c + 1 :].sum() + masses[c:].sum() <= each * (1 + 1e-6))
+    x = np.arange(1 - c, c + 1)
+    p, q = masses[np.abs(x)], masses[np.abs(x - 1)]
+    p, q = p / p.sum(), q / q.sum()
+    orders = np.geomspace(1.0001, 1e4, 4000)
+    logs = np.log(p / q)
+    ratios = [float(np.logaddexp.reduce(np.log(p) + (order - 1) * logs)) / (order - 1) / order * k for order in orders]
+    assert max(ratios) <= rho <= max(ratios) * 1.01

@@ -1,0 +1,158 @@
+"""The sparse-vector family by exact enumeration, and published variants that the same enumeration must reject.
+
+The variants are those of M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017), and two more.
+"""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.testing import seeded_rng
+
+EPSILON = 1.0
+BASES = [(0, 0, 0), (0, 1, 2), (2, 0, 1), (1, 1, 0), (2, 2, 2)]
+PAIRS = [
+    (a, tuple(x + s for x, s in zip(a, moves, strict=True))) for a in BASES for moves in product((-1, 0, 1), repeat=3)
+]
+
+
+def laplace(scale):
+    """Values and probabilities of discrete Laplace noise, a point where the scale is zero."""
+    reach = int(34 * scale) + 1 if scale else 0
+    x = np.arange(-reach, reach + 1)
+    p = np.exp(-np.abs(x) / scale) if scale else np.ones(1)
+    return x, p / p.sum()
+
+
+def law(values, *, bar, queries, threshold=1, most=None, shows=False):
+    """The law of a sparse vector's answers, above or below, until `most` are above; `shows`: with the noisy value.
+
+    `bar` and `queries` are the scales of the noise.
+    """
+    bars, chances = laplace(bar)
+    noise, weights = laplace(queries)
+    outcomes = {}
+
+    def above(value):
+        """The chance to be above for each bar."""
+        tails = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
+        return tails[np.clip(threshold + bars - value + (len(noise) - 1) // 2, 0, len(noise))]
+
+    def extend(index, answers, joint, found):
+        if index == len(values) or found == most:
+            outcomes[answers] = float(joint.sum())
+            return
+        p = above(values[index])
+        extend(index + 1, (*answers, False), joint * (1 - p), found)
+        if not shows:
+            extend(index + 1, (*answers, True), joint * p, found + 1)
+            return
+        for shift, weight in zip(noise, weights, strict=True):
+            if weight > 1e-9:
+                seen = joint * weight * (values[index] + shift >= threshold + bars)
+                extend(index + 1, (*answers, int(values[index] + shift)), seen, found + 1)
+
+    extend(0, (), chances, 0)
+    return outcomes
+
+
+def worst(of, pairs=PAIRS):
+    """The largest mass by which one law exceeds e^epsilon times its neighbour's."""
+    excess = 0.0
+    for first, second in pairs:
+        p, q = of(first), of(second)
+        excess = max(excess, sum(max(0.0, p[o] - np.exp(EPSILON) * q.get(o, 0.0)) for o in p))
+    return excess
+
+
+def of_mechanism(values):
+    """The law of `AboveThreshold`, from its own scales."""
+    mechanism = dp.AboveThreshold(epsilon=EPSILON, threshold=1)
+    bar, queries = mechanism.scales
+    return law(values, bar=bar, queries=queries, most=1)
+
+
+def of_permuted(values):
+    """The law of the published index in a random order."""
+    outcomes = {}
+    orders = list(permutations(range(len(values))))
+    for order in orders:
+        for answers, p in of_mechanism([values[i] for i in order]).items():
+            index = order[len(answers) - 1] if answers[-1] else None
+            outcomes[index] = outcomes.get(index, 0.0) + p / len(orders)
+    return outcomes
+
+
+VARIANTS = {
+    # Roth's lecture notes of 2011: what is above is shown with the noise that it was compared with.
+    "shows the value": {"bar": 2, "queries": 2, "most": 1, "shows": True},
+    # Lee and Clifton 2014: the noise on queries does not grow with how many may be above.
+    "noise for one": {"bar": 4, "queries": 4 / 3, "most": 3},
+    # Stoddard, Chen and Machanavajjhala 2014: no noise on queries, no limit.
+    "no noise on queries": {"bar": 2, "queries": 0},
+    # Chen, Xiao, Zhang and Xu 2015: noise on both, no limit.
+    "no limit": {"bar": 2, "queries": 2},
+    # The general form of the two, shares of epsilon included: no limit either.
+    "no limit, other shares": {"bar": 4, "queries": 4 / 3},
+    # The noise of queries that all move the same way, on queries that do not.
+    "noise of monotone queries": {"bar": 2, "queries": 2, "most": 1},
+}
+
+
+def test_above_threshold_is_epsilon_private():
+    assert worst(of_mechanism) < 1e-12
+
+
+def test_above_threshold_in_random_order_is_epsilon_private():
+    assert worst(of_permuted, PAIRS[:54]) < 1e-12
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_wrong_variant_is_rejected(variant):
+    # More queries make it plainer.
+    pairs = [((1, 1, 0), (0, 0, 1)), ((0, 0, 1), (1, 1, 0)), *PAIRS[:27]]
+    if not VARIANTS[variant].get("shows"):
+        pairs += [((1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 1, 1)), ((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0))]
+    assert worst(lambda values: law(values, **VARIANTS[variant]), pairs) > 1e-4
+
+
+@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.PermutedAboveThreshold])
+def test_draws_follow_the_enumerated_law(kind):
+    mechanism, values, rng, n = kind(epsilon=EPSILON, threshold=1), [0, 5, 2], seeded_rng(8), 20_000
+    seen = {}
+    for _ in range(n):
+        index = mechanism.release(values, rng)
+        seen[index] = seen.get(index, 0) + 1
+    if kind is dp.PermutedAboveThreshold:
+        expected = of_permuted(values)
+    else:
+        expected = {len(a) - 1 if a[-1] else None: p for a, p in of_mechanism(values).items()}
+    for index, p in expected.items():
+        assert abs(seen.get(index, 0) - n * p) < 6 * np.sqrt(n * p)
+
+
+def test_far_queries_are_found_and_the_rest_is_not():
+    mechanism = dp.PermutedAboveThreshold(epsilon=1.0, threshold=500)
+    values = np.zeros(5000, np.int64)
+    assert mechanism.release(values) is None
+    values[[17, 4000]] = 1000
+    found = {mechanism.release(values) for _ in range(40)}
+    assert found == {17, 4000}
+    assert dp.AboveThreshold(epsilon=1.0, threshold=500).release(values) == 17
+
+
+def test_every_run_is_paid_for():
+    mechanism = dp.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
+    spent = 100_000 / (2 * mechanism.sigma**2)
+    spent += sum(2 * s.runs * s.epsilon * np.tanh(s.epsilon / 2) for s in mechanism.stages)
+    assert mechanism.guarantee.rho == pytest.approx(spent, rel=1e-12)
+    assert 0.099 < mechanism.guarantee.rho <= 0.1
+
+
+def test_stages_correct_what_is_far_off():
+    mechanism = dp.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
+    values = np.zeros(100_000, np.int64)
+    answers = mechanism.release(values, seeded_rng(1))
+    assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
