@@ -351,7 +351,7 @@ def _check_count() -> str:
 def _check_duckdb() -> str:
     import duckdb
 
-    _, counts = local.count(local.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i")
+    _, counts = local.histogram(local.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
     if counts.tolist() != [1]:
         raise RuntimeError("a table of one row was not counted as one")
     return f"version {duckdb.__version__} scans"
