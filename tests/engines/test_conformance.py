@@ -3,13 +3,31 @@
 import duckdb
 import numpy as np
 import pytest
-from conftest import SPARKS, spark_session
 from scipy.stats import chi2
 
 import discreet as dp
+from conftest import SPARKS, spark_session
 
 ODD = [
-    *("", " ", "  ", "NULL", "nan", "None", "é", "e\u0301", "E\u0301", "É", "ß", "ss", "SS", "\u200b", "\u202ea", "a ", "A"),
+    *(
+        "",
+        " ",
+        "  ",
+        "NULL",
+        "nan",
+        "None",
+        "é",
+        "e\u0301",
+        "E\u0301",
+        "É",
+        "ß",
+        "ss",
+        "SS",
+        "\u200b",
+        "\u202ea",
+        "a ",
+        "A",
+    ),
     *("\0", "a\0", "a\0b", "\x7f", "\uffff", "\U0001f600", "\ufeffa", "'", '"', "`", "\\", "a,b", "\r\n", "%_", "$1"),
     *("x" * 12, "x" * 13, "x" * 70_000, "ü" * 40_000),
 ]
@@ -112,9 +130,17 @@ def opened(name, path):
 def ibis_table(backend, whole):
     ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
     try:
-        return getattr(ibis, backend).connect().create_table("log", whole)
+        connection = getattr(ibis, backend).connect()
     except ImportError:
         pytest.skip(f"{backend} is not installed for Ibis")
+    if backend != "sqlite":
+        return connection.create_table("log", whole)
+    table = connection.create_table("log", schema=ibis.Schema.from_pyarrow(whole.schema))
+    pairs = zip(*whole.to_pydict().values(), strict=True)
+    connection.con.executemany(
+        "INSERT INTO log VALUES (?, ?)", pairs
+    )  # create_table would take the integers for floats
+    return table
 
 
 @pytest.mark.parametrize("kind", EXACT)

@@ -12,7 +12,7 @@ from discreet import _core
 from discreet.errors import EntropyError, SchemaError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 __all__ = ["Counts", "Engine", "Items", "Progress", "fresh_key", "labels", "listed"]
 

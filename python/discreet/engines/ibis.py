@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 __all__ = ["histogram"]
 
 _BINARY_TEXT = frozenset(
-    "bigquery clickhouse databricks datafusion duckdb polars pyspark snowflake sqlite trino".split()
+    [
+        "bigquery",
+        "clickhouse",
+        "databricks",
+        "datafusion",
+        "duckdb",
+        "polars",
+        "pyspark",
+        "snowflake",
+        "sqlite",
+        "trino",
+    ]
 )
 """Backends that compare text by its bytes, unless a column was declared otherwise."""
 _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"

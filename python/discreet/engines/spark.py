@@ -42,7 +42,9 @@ def histogram(
     from pyspark.sql import DataFrame, functions
 
     if not isinstance(source, DataFrame):
-        raise ParameterError(f"a {type(source).__name__} of PySpark is not counted; give a DataFrame, as .to_spark() does")
+        raise ParameterError(
+            f"a {type(source).__name__} of PySpark is not counted; give a DataFrame, as .to_spark() does"
+        )
     with _job(source.sparkSession):
         pairs, kind = _pairs(source, user, item)
         if only is not None:
