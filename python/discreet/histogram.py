@@ -52,10 +52,11 @@ class Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
 
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
-        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, or a Spark DataFrame or Ibis table,
-        which is counted where it is. `user` and `item` name its columns: integers or text, of which a row with a NULL is dropped. `l0` counts at most so many distinct
-        items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
-        largest counts; a mechanism never looks further, whether or not there are more.
+        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, or a Spark DataFrame or an Ibis
+        table, which is counted where it is. `user` and `item` name its columns: integers or text, of which a row
+        with a NULL is dropped. `l0` counts at most so many distinct items of each user, chosen uniformly, and is
+        what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1 largest counts; a mechanism never looks
+        further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
         `progress` is called now and then, without a number: how many rows there are is not public.
 

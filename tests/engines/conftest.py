@@ -67,6 +67,7 @@ def connected(port):
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     yield session
     session.stop()
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or PySpark makes no other session
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from discreet import _core
 from discreet.errors import EntropyError, SchemaError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Counts", "Engine", "Items", "Progress", "fresh_key", "labels", "listed"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
-Items = "Sequence[str | int | bytes] | ArrayLike"
+Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"
 Progress = Callable[[], None]
 
 
@@ -65,8 +65,8 @@ def labels(values: Sequence[Any], kind: str) -> _core.Labels:
 
 def listed(only: Items, kind: str) -> list[Any]:
     """The listed items as Python values; SchemaError where they are not of the column's kind."""
-    values = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
-    given = _core.Labels.from_sequence(only).type_name  # type: ignore[arg-type]
+    given = _core.Labels.from_sequence(only).type_name
+    values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)
     if values and given.removeprefix("u") != kind.removeprefix("u"):
         raise SchemaError("the listed items and the column of items are of different types")
     return values

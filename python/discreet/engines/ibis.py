@@ -15,20 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["histogram"]
 
-_BINARY_TEXT = frozenset(
-    [
-        "bigquery",
-        "clickhouse",
-        "databricks",
-        "datafusion",
-        "duckdb",
-        "polars",
-        "pyspark",
-        "snowflake",
-        "sqlite",
-        "trino",
-    ]
-)
+_BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, unless a column was declared otherwise."""
 _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"
 
@@ -50,7 +37,7 @@ def histogram(
     import ibis
 
     if not isinstance(source, ibis.Table):
-        raise ParameterError(f"an Ibis {type(source).__name__} is not counted; give a table")
+        raise ParameterError("of Ibis only a table is counted")
     try:
         backend = ibis.get_backend(source)
         files.require_columns(source.columns, [user, item])

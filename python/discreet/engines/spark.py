@@ -43,7 +43,7 @@ def histogram(
 
     if not isinstance(source, DataFrame):
         raise ParameterError(
-            f"a {type(source).__name__} of PySpark is not counted; give a DataFrame, as .to_spark() does"
+            "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
         )
     with _job(source.sparkSession):
         pairs, kind = _pairs(source, user, item)
@@ -173,8 +173,8 @@ def _job(session: SparkSession) -> Iterator[None]:
 def _is_stopped(session: SparkSession) -> bool:
     try:
         if hasattr(session, "is_stopped"):  # Spark Connect
-            return session.is_stopped
+            return bool(session.is_stopped)
         context = session.sparkContext._jsc
-        return context is None or context.sc().isStopped()
+        return context is None or bool(context.sc().isStopped())
     except Exception:  # its Java process is gone
         return True

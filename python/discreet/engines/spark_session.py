@@ -1,0 +1,81 @@
+"""A Spark session for one table, for those who have files and no session: the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from discreet.engines import files
+from discreet.errors import InputError, ResourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["opened"]
+
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+
+
+@contextmanager
+def opened(path: str, master: str) -> Iterator[DataFrame]:
+    """A DataFrame of Parquet or CSV files, in a session that ends with it.
+
+    `path`: a file, folder or glob, as Spark reads it; the columns of a CSV file are text. `master`: local[*],
+    spark://..., yarn, k8s://..., or sc://... for Spark Connect. Raises ResourceError where there is no
+    session to be had, InputError where there is no such file.
+    """
+    session = _started(master)
+    try:
+        yield _table(session, path)
+    finally:
+        session.stop()
+
+
+def _started(master: str) -> SparkSession:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ResourceError("the engine spark needs PySpark: pip install 'pyspark[connect]>=4'") from None
+    builder = SparkSession.builder.appName("discreet")
+    try:
+        if master.startswith("sc://"):
+            return builder.remote(master).getOrCreate()
+        builder = builder.master(master)
+        for name, value in _QUIET.items():
+            builder = builder.config(name, value)
+        with _java_unheard():
+            return builder.getOrCreate()
+    except Exception:
+        raise ResourceError(
+            f"no Spark session could be had at {master}: that address must be right and answer, and except for "
+            "sc:// Java 17 or newer must be on the PATH or at JAVA_HOME"
+        ) from None
+
+
+@contextmanager
+def _java_unheard() -> Iterator[None]:
+    """Lets the Java process that starts here inherit no standard error: its warnings may quote the data."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _table(session: SparkSession, path: str) -> DataFrame:
+    form, delimiter = files.form(path)
+    found = re.sub(r"([][{}*?\\])", r"\\\1", path) if os.path.exists(path) else path  # noqa: PTH110 - it may be a glob
+    try:
+        if form == "parquet":
+            return session.read.parquet(found)
+        options = {"header": True, "sep": delimiter, "escape": '"', "multiLine": True, "enforceSchema": False}
+        return session.read.csv(found, inferSchema=False, **options)
+    except Exception:
+        raise InputError(f"cannot read {path}: Spark finds no such {form} file") from None
