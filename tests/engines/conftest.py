@@ -56,8 +56,10 @@ def spark_session(form):
         for name, value in QUIET.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
-        yield session
-        session.stop()
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 @contextmanager
@@ -65,9 +67,11 @@ def connected(port):
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
-    yield session
-    session.stop()
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or PySpark makes no other session
+    try:
+        yield session
+    finally:
+        session.stop()
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or PySpark makes no other session
 
 
 @contextmanager

@@ -1,32 +1,25 @@
 """Spark's tables: columns and types, what is refused, how failures are told, and the command line."""
 
 import os
-import signal
-import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
 
 import discreet as dp
-from conftest import require, spark_session
-from discreet import InputError, ParameterError, ResourceError, SchemaError, engines
+from conftest import spark_session
+from discreet import InputError, ParameterError, SchemaError, engines
 from discreet.engines import spark_session as command_line
 
 pytestmark = pytest.mark.spark
 
 
+classic = pytest.mark.parametrize("spark", ["local[2]"], indirect=True)
+
+
 @pytest.fixture(scope="module", params=["local[2]", "sail"])
 def spark(request):
     with spark_session(request.param) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def classic():
-    with spark_session("local[2]") as session:
         yield session
 
 
@@ -62,6 +55,7 @@ def test_a_name_of_two_columns_is_a_schema_error(spark):
         counted(twice)
 
 
+@classic
 @pytest.mark.parametrize(
     ("cell", "label", "kind"),
     [
@@ -69,51 +63,50 @@ def test_a_name_of_two_columns_is_a_schema_error(spark):
         ("2S", 2, "int64"),
         ("3", 3, "int64"),
         ("9007199254740993L", 2**53 + 1, "int64"),
-        ("CAST('a' AS CHAR(3))", "a  ", "string"),
+        ("CAST('a' AS CHAR(3))", "a", "string"),
         ("CAST('a' AS VARCHAR(3))", "a", "string"),
         ("X'00ff'", b"\x00\xff", "binary"),
     ],
 )
-def test_integers_text_and_bytes_are_items_and_users(classic, cell, label, kind):
-    labels, counts = engines.histogram(table(classic, item=cell), "user", "item")
+def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
+    labels, counts = engines.histogram(table(spark, item=cell), "user", "item")
     assert (labels.take(np.arange(1)), counts.tolist(), labels.type_name) == ([label], [1], kind)
-    empty = engines.histogram(table(classic, item=cell).filter("false"), "user", "item", l0=1)
+    empty = engines.histogram(table(spark, item=cell).filter("false"), "user", "item", l0=1)
     assert (len(empty[1]), empty[0].type_name) == (0, kind)
-    assert counted(table(classic, user=cell), l0=2) == {"a": 1}
+    assert counted(table(spark, user=cell), l0=2) == {"a": 1}
 
 
 OTHERS = ["1.0D", "1.0BD", "true", "current_date()", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse_json('1')"]
 
 
+@classic
 @pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
-def test_other_types_are_refused_before_anything_is_read(classic, cell):
+def test_other_types_are_refused_before_anything_is_read(spark, cell):
     for columns in ({"user": cell}, {"item": cell}):
         with pytest.raises(SchemaError, match="cast it to text or to integers"):
-            counted(classic.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
+            counted(spark.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
 
 
-def test_texts_of_a_collation_are_told_apart_by_their_bytes(classic):
+@classic
+def test_texts_of_a_collation_are_told_apart_by_their_bytes(spark):
     cells = "(1L, 'a' COLLATE UTF8_LCASE), (2L, 'A' COLLATE UTF8_LCASE), (2L, 'a' COLLATE UTF8_LCASE)"
-    assert counted(classic.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")) == {"a": 2, "A": 1}
+    assert counted(spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")) == {"a": 2, "A": 1}
 
 
-def test_text_that_is_not_utf8_is_dropped(classic):
+@classic
+def test_text_that_is_not_utf8_is_dropped(spark):
     cells = "(1L, CAST(X'ff41' AS STRING)), (2L, 'a'), (3L, CAST(X'61' AS STRING))"
-    rows = classic.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")
+    rows = spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")
     assert counted(rows) == {"a": 2}
     assert counted(rows, user="item", item="user") == {2: 1, 3: 1}
 
 
-def test_rows_come_without_pyarrow_too(classic, monkeypatch):
-    from pyspark.errors import PySparkImportError
-
-    def missing(self):
-        raise PySparkImportError(errorClass="PACKAGE_NOT_INSTALLED", messageParameters={})
-
-    rows = classic.sql("SELECT * FROM VALUES (1L, 'a', X'00'), (2L, 'é', X'01') AS t(user, item, raw)")
+@classic
+def test_rows_come_without_pyarrow_too(spark, monkeypatch):
+    rows = spark.sql("SELECT * FROM VALUES (1L, 'a', X'00'), (2L, 'é', X'01') AS t(user, item, raw)")
     whole = [{"a": 1, "é": 1}, {b"\0": 1, b"\1": 1}]
     assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
-    monkeypatch.setattr(type(rows), "toArrow", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
 
 
@@ -124,7 +117,8 @@ def test_items_are_listed_in_their_own_type(spark):
     assert counted(table(spark), only=[]) == {}
 
 
-def test_a_frame_of_pandas_on_spark_is_named_with_its_remedy(classic):
+@classic
+def test_a_frame_of_pandas_on_spark_is_named_with_its_remedy(spark):
     class Frame:
         __module__ = "pyspark.pandas.frame"
 
@@ -150,90 +144,31 @@ def test_a_job_that_fails_on_a_cell_does_not_show_it(spark):
     assert caught.value.__suppress_context__
 
 
-def test_a_worker_without_its_python_is_an_input_error_with_the_remedy(classic):
+@classic
+def test_a_worker_without_its_python_is_an_input_error_with_the_remedy(spark):
     from pyspark.sql.functions import udf
 
-    before = classic.sparkContext.pythonExec
-    classic.sparkContext.pythonExec = "/nowhere/python"
+    before = spark.sparkContext.pythonExec
+    spark.sparkContext.pythonExec = "/nowhere/python"
     try:
         made = udf(lambda n: f"item {n}", "string")
-        rows = classic.range(9).select("id", made("id").alias("item"))
+        rows = spark.range(9).select("id", made("id").alias("item"))
         with pytest.raises(InputError, match="PYSPARK_PYTHON"):
             counted(rows, user="id")
     finally:
-        classic.sparkContext.pythonExec = before
+        spark.sparkContext.pythonExec = before
 
 
-def test_an_executor_that_dies_is_an_input_error(classic):
+@classic
+def test_an_executor_that_dies_is_an_input_error(spark):
     from pyspark.sql.functions import udf
 
-    rows = classic.range(9).select("id", udf(lambda n: os._exit(1), "string")("id").alias("item"))
+    rows = spark.range(9).select("id", udf(lambda n: os._exit(1), "string")("id").alias("item"))
     with pytest.raises(InputError, match="Executors"):
         counted(rows, user="id")
 
 
-@pytest.mark.parametrize("form", ["local[2]", "sail"])
-def test_a_stopped_session_is_a_resource_error(form):
-    with spark_session(form) as session:
-        rows = table(session)
-        session.stop()
-        with pytest.raises(ResourceError, match="make a new one"):
-            counted(rows)
-
-
-@pytest.mark.parametrize("form", ["local[2]", "connect"])
-def test_an_interrupt_ends_the_job_on_the_cluster(form, interrupts):
-    with spark_session(form) as session:
-        endless = session.sql("SELECT a.id AS user, b.id % 1000003 AS item FROM range(1000000000) a, range(1000000) b")
-        threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            counted(endless, limit=3)
-        started = time.monotonic()
-        assert counted(table(session)) == {"a": 1}
-        assert time.monotonic() - started < 30
-
-
-def command(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "discreet", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
-PROMISE = ["--user", "user", "--item", "item", "--epsilon", "2", "--delta", "1e-6"]
-
-
-@pytest.fixture
-def log(tmp_path):
-    path = tmp_path / "log [1].csv"
-    rows = [f'{user},"i,{item}"\n' for user in range(2000) for item in range(2)]
-    path.write_text("user,item\n" + "".join(rows) + "1\n,a\n3,\n")
-    return str(path)
-
-
-def test_commands_count_with_spark(log):
-    require("local[2]")
-    done = command("count", log, *PROMISE, "--engine", "spark", "--master", "local[2]", "--quiet")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
-
-
-def test_commands_tell_what_spark_lacks(log, tmp_path):
-    require("local[2]")
-    nowhere = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
-    absent = command("select", log, *PROMISE, "--l0", "2", "--engine", "spark", **nowhere)
-    assert absent.returncode == 1
-    assert absent.stderr.startswith("discreet: no Spark session could be had at local[*]")
-    assert "Java 17" in absent.stderr
-    missing = command("top-k", "gone.parquet", *PROMISE, "-k", "1", "--engine", "spark", "--master", "local[1]")
-    assert missing.returncode == 1
-    assert missing.stderr == "discreet: cannot read gone.parquet: Spark finds no such parquet file\n"
-
-
+@classic
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -246,17 +181,18 @@ def test_commands_tell_what_spark_lacks(log, tmp_path):
         ("user,item\n", {}),
     ],
 )
-def test_csv_is_read_as_this_machine_reads_it(classic, tmp_path, content, expected):
+def test_csv_is_read_as_this_machine_reads_it(spark, tmp_path, content, expected):
     path = tmp_path / "log.csv"
     path.write_text(content, newline="")
-    assert counted(command_line._table(classic, str(path))) == counted(str(path)) == expected
+    assert counted(command_line._table(spark, str(path))) == counted(str(path)) == expected
 
 
-def test_csv_files_of_unlike_headers_or_double_names_are_refused(classic, tmp_path):
+@classic
+def test_csv_files_of_unlike_headers_or_double_names_are_refused(spark, tmp_path):
     (tmp_path / "1.csv").write_text("user,item\n1,a\n")
     (tmp_path / "2.csv").write_text("item,user\n1,a\n")
     with pytest.raises(InputError):
-        counted(command_line._table(classic, str(tmp_path / "*.csv")))
+        counted(command_line._table(spark, str(tmp_path / "*.csv")))
     (tmp_path / "3.csv").write_text("user,item,item\n1,a,b\n")
     with pytest.raises(SchemaError, match="no column 'item'"):
-        counted(command_line._table(classic, str(tmp_path / "3.csv")))
+        counted(command_line._table(spark, str(tmp_path / "3.csv")))

@@ -153,7 +153,9 @@ def _job(session: SparkSession) -> Iterator[None]:
         yield
     except DiscreetError:
         raise
-    except Exception:
+    except Exception as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
         if _is_stopped(session):
             raise ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it") from None
         raise InputError(
@@ -168,6 +170,11 @@ def _job(session: SparkSession) -> Iterator[None]:
     finally:
         with suppress(Exception):
             session.removeTag(tag)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt led to it: PySpark cancels its jobs at Ctrl-C, and may then raise that they were."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
 def _is_stopped(session: SparkSession) -> bool:

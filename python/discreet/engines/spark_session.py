@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -70,12 +71,15 @@ def _java_unheard() -> Iterator[None]:
 
 
 def _table(session: SparkSession, path: str) -> DataFrame:
-    form, delimiter = files.form(path)
+    form, delimiter = files.form_of(path)
     found = re.sub(r"([][{}*?\\])", r"\\\1", path) if os.path.exists(path) else path  # noqa: PTH110 - it may be a glob
     try:
         if form == "parquet":
             return session.read.parquet(found)
-        options = {"header": True, "sep": delimiter, "escape": '"', "multiLine": True, "enforceSchema": False}
-        return session.read.csv(found, inferSchema=False, **options)
+        # An empty cell is NULL and a quoted one is empty text: Spark confuses them unless it writes NULL in another way.
+        null = secrets.token_hex(16)
+        return session.read.csv(
+            found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
+        )
     except Exception:
         raise InputError(f"cannot read {path}: Spark finds no such {form} file") from None
