@@ -96,7 +96,7 @@ def _count_frame(
 
 def _cells(column: Any) -> NDArray[Any]:
     """A column of pandas, without pyarrow."""
-    if isinstance(column.dtype, np.dtype):
+    if isinstance(column.dtype, np.dtype) and column.dtype != object:
         return column.to_numpy()  # type: ignore[no-any-return]
     return column.astype(object).where(column.notna(), None).to_numpy()  # type: ignore[no-any-return]
 

@@ -41,6 +41,8 @@ def histogram(
     """
     from pyspark.sql import DataFrame, functions
 
+    if not hasattr(functions, "is_valid_utf8"):
+        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
     if not isinstance(source, DataFrame):
         raise ParameterError(
             "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"

@@ -76,7 +76,7 @@ def _table(session: SparkSession, path: str) -> DataFrame:
     try:
         if form == "parquet":
             return session.read.parquet(found)
-        # An empty cell is NULL and a quoted one is empty text: Spark confuses them unless it writes NULL in another way.
+        # An empty cell is NULL and a quoted one is empty text, which Spark confuses where both are written alike.
         null = secrets.token_hex(16)
         return session.read.csv(
             found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
