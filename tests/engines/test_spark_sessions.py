@@ -63,7 +63,7 @@ PROMISE = ["--user", "user", "--item", "item", "--epsilon", "2", "--delta", "1e-
 def log(tmp_path):
     path = tmp_path / "log 1.csv"
     rows = [f'{user},"i,{item}"\n' for user in range(2000) for item in range(2)]
-    path.write_text("user,item\n" + "".join(rows) + "1\n,a\n3,\n")
+    path.write_text("user,item\n" + "".join(rows) + ",a\n3,\n")
     return str(path)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -47,13 +49,17 @@ def _started(master: str) -> SparkSession:
         builder = builder.master(master)
         for name, value in _QUIET.items():
             builder = builder.config(name, value)
-        with _java_unheard():
-            return builder.getOrCreate()
+        with _java_unheard(), _interrupts_later() as interrupts:
+            session = builder.getOrCreate()
     except Exception:
         raise ResourceError(
             f"no Spark session could be had at {master}: that address must be right and answer, and except for "
             "sc:// Java 17 or newer must be on the PATH or at JAVA_HOME"
         ) from None
+    if interrupts:
+        session.stop()
+        raise KeyboardInterrupt
+    return session
 
 
 @contextmanager
@@ -68,6 +74,26 @@ def _java_unheard() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[list[int]]:
+    """Collects interrupts for the seconds in which Java starts, where PySpark would leave it behind."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+
+    def note(number: int, frame: object) -> None:
+        seen.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is note:  # PySpark sets one of its own, which ends its jobs
+                signal.signal(number, handler)
 
 
 def _table(session: SparkSession, path: str) -> DataFrame:
