@@ -7,9 +7,11 @@ likes, and what is run again must come out the same. Spark's error texts are nev
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["histogram"]
 
 _INT_LIMIT = 2**31 - 1
+_PATIENCE = 10.0
+"""Seconds that a cluster has to end a job that was interrupted."""
+
+_Result = TypeVar("_Result")
 
 
 def histogram(
@@ -37,7 +43,7 @@ def histogram(
 ) -> Counts:
     """The distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
 
-    Without a `limit` the counts of all items come to the driver. `progress` is not called.
+    Without a `limit` the counts of all items come to the driver.
     """
     from pyspark.sql import DataFrame, functions
 
@@ -47,20 +53,21 @@ def histogram(
         raise ParameterError(
             "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
         )
-    with _job(source.sparkSession):
+    session = source.sparkSession
+    with _told(session):
         pairs, kind = _pairs(source, user, item)
         if only is not None:
             values = listed(only, kind)
             if not values:
                 return labels([], kind), np.zeros(0, np.int64)
-            pairs = pairs.join(_table_of(source.sparkSession, values, kind), "item", "left_semi")
+            pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = pairs.distinct()
         if l0 is not None:
             pairs = _bounded(pairs, min(l0, _INT_LIMIT))
         counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
-        return _collected(counts, kind)
+        return _awaited(session, lambda: _collected(counts, kind), progress)
 
 
 def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
@@ -146,18 +153,46 @@ def _collected(counts: DataFrame, kind: str) -> Counts:
     return labels(items, kind), np.asarray(numbers, np.int64)
 
 
-@contextmanager
-def _job(session: SparkSession) -> Iterator[None]:
-    """Spark's failures as ours, without its texts; an interrupt also ends what the cluster was about."""
+def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
+    """The result of Spark's work, done in a thread of its own, so that an interrupt is heard and passed on."""
     tag = f"discreet-{secrets.token_hex(8)}"
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            session.addTag(tag)  # a thread's own
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
     try:
-        session.addTag(tag)
-        yield
-    except DiscreetError:
+        while thread.is_alive():
+            thread.join(0.1)
+            if progress is not None:
+                progress()
+    except BaseException:
+        last = time.monotonic() + _PATIENCE
+        while thread.is_alive() and time.monotonic() < last:  # between two jobs there is nothing to interrupt
+            with suppress(Exception):
+                session.interruptTag(tag)
+            thread.join(0.2)
         raise
-    except Exception as error:
-        if _is_interrupt(error):
-            raise KeyboardInterrupt from None
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+@contextmanager
+def _told(session: SparkSession) -> Iterator[None]:
+    """Spark's failures as ours, without its texts."""
+    try:
+        yield
+    except (DiscreetError, MemoryError):
+        raise
+    except Exception:
         if _is_stopped(session):
             raise ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it") from None
         raise InputError(
@@ -165,18 +200,6 @@ def _job(session: SparkSession) -> Iterator[None]:
             "running, spark.driver.maxResultSize must hold the counts, and where Python functions make the table, "
             "PYSPARK_PYTHON must name a Python that every executor has"
         ) from None
-    except BaseException:
-        with suppress(Exception):
-            session.interruptTag(tag)
-        raise
-    finally:
-        with suppress(Exception):
-            session.removeTag(tag)
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether an interrupt led to it: PySpark cancels its jobs at Ctrl-C, and may then raise that they were."""
-    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
 def _is_stopped(session: SparkSession) -> bool:
