@@ -91,9 +91,8 @@ def _interrupts_later() -> Iterator[list[int]]:
     try:
         yield seen
     finally:
-        for number, handler in before.items():
-            if signal.getsignal(number) is note:  # PySpark sets one of its own, which ends its jobs
-                signal.signal(number, handler)
+        for number, handler in before.items():  # also in place of PySpark's own, which calls Java from a signal
+            signal.signal(number, handler)
 
 
 def _table(session: SparkSession, path: str) -> DataFrame:
