@@ -50,7 +50,7 @@ def demo(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
-    build("test", "frames")
+    build("test", "frames", "ibis", *(["spark"] if "spark" in rest else []))
     run("cargo test", [cargo(), "test", "--quiet"], cwd=ROOT)
     return subprocess.call([PYTHON, "-m", "pytest", *rest], cwd=ROOT)
 

@@ -39,9 +39,9 @@ def count(
     """How many users have each item, for items that nobody listed in advance.
 
     `data`: rows of (user, item): a path or glob of Parquet or CSV files, any frame or relation with
-    `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and
-    `item` name its columns, of integers or text. Give exactly one of `rho`, the cost in delta-approximate
-    rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for each item.
+    `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a Spark DataFrame or
+    an Ibis table. `user` and `item` name its columns, of integers or text. Give exactly one of `rho`, the cost in
+    delta-approximate rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for each item.
 
     Without `l0` a user may have any number of items, and counts are released to about `relative_error` by
     `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). With `l0` at most so

@@ -18,7 +18,7 @@ import discreet
 from discreet import audit as auditing
 from discreet import cli_budget, cli_stream, export, report
 from discreet import demo as demonstration
-from discreet.engines import local
+from discreet.engines import local, spark_session
 from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
 from discreet.plan import choose
 
@@ -117,6 +117,8 @@ _top = _options(
 _bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
 _rows = _options(
     click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
+    click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
+    click.option("--master", metavar="URL", help="Where Spark is: local[*], spark://host:7077, yarn, sc://host."),
     click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
@@ -187,6 +189,8 @@ def _publish(
     *,
     file: str | None,
     sql: str | None,
+    engine: str,
+    master: str | None,
     output: str | None,
     form: str | None,
     ledger: str | None,
@@ -198,11 +202,15 @@ def _publish(
     """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
     if (file is None) == (sql is None):
         raise click.UsageError("give exactly one of FILE and --sql")
+    if engine == "spark" and (file is None or file == "-"):
+        raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
+    if engine == "local" and master is not None:
+        raise click.UsageError("--master goes with --engine spark")
     report.require_form(output, form)
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = cli_budget.paying(ledger, dataset)
-    with _source(file, sql) as data, report.progress(quiet) as progress:
+    with _source(file, sql, engine, master) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
@@ -284,9 +292,12 @@ _without_data("select", _bounded, _bounded)
 
 
 @contextmanager
-def _source(file: str | None, sql: str | None) -> Iterator[Any]:
+def _source(file: str | None, sql: str | None, engine: str, master: str | None) -> Iterator[Any]:
     """The data that a command names; standard input passes through a temporary file of the user's own."""
-    if sql is not None:
+    if engine == "spark":
+        with spark_session.opened(file or "", master or "local[*]") as table:
+            yield table
+    elif sql is not None:
         yield local.query(sql)
     elif file != "-":
         yield file
@@ -351,7 +362,7 @@ def _check_count() -> str:
 def _check_duckdb() -> str:
     import duckdb
 
-    _, counts = local.count(local.query("SELECT 1 AS u, 'x' AS i"), user="u", item="i")
+    _, counts = local.histogram(local.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
     if counts.tolist() != [1]:
         raise RuntimeError("a table of one row was not counted as one")
     return f"version {duckdb.__version__} scans"

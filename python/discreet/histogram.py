@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 
-from discreet import _core
-from discreet.engines import local
+from discreet import _core, engines
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity, require_whole
 
@@ -53,22 +52,25 @@ class Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
 
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
-        (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and `item` name its
-        columns: integers or text, of which a row with a NULL is dropped. `l0` counts at most so many distinct
-        items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
-        largest counts; a mechanism never looks further, whether or not there are more.
+        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, or a Spark DataFrame or an Ibis
+        table, which is counted where it is. `user` and `item` name its columns: integers or text, of which a row
+        with a NULL is dropped. `l0` counts at most so many distinct items of each user, chosen uniformly, and is
+        what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1 largest counts; a mechanism never looks
+        further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
         `progress` is called now and then, without a number: how many rows there are is not public.
 
-        Raises SchemaError for a column that is missing or of another type, InputError for a file that
-        cannot be read, ParameterError for an l0 or k_bar below 1.
+        Raises SchemaError for a column that is missing or of another type, InputError for data that
+        cannot be read, ResourceError for a Spark session that is gone, ParameterError for an l0 or k_bar below 1.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
-        listed = None if only is None else _core.Labels.from_sequence(only)
-        labels, counts = local.count(data, user=user, item=item, l0=sensitivity.l0, only=listed, progress=progress)
-        return cls._of(labels, counts, sensitivity, None if k_bar is None else k_bar + 1)
+        limit = None if k_bar is None else k_bar + 1
+        labels, counts = engines.histogram(
+            data, user, item, l0=sensitivity.l0, limit=limit, only=only, progress=progress
+        )
+        return cls._of(labels, counts, sensitivity, limit)
 
     @classmethod
     def from_pairs(

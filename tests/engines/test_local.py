@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet import InputError, ParameterError, SchemaError
+from discreet import InputError, ParameterError, SchemaError, engines
 from discreet.engines import local
 
 
 def counted(data, user="user", item="item"):
-    labels, counts = local.count(data, user=user, item=item)
+    labels, counts = engines.histogram(data, user, item)
     return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
@@ -274,6 +274,6 @@ def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
     path = tmp_path / "log.csv"
     rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
     path.write_bytes(b"".join(rows))
-    labels, counts = local.count(path, user="user", item="item")
+    labels, counts = local.histogram(path, "user", "item")
     found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     assert (found["a"], found["b"]) == (1000, 1000)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from discreet.errors import InputError, SchemaError
 
-__all__ = ["Source", "csv_header", "find", "require_columns", "shown"]
+__all__ = ["Source", "csv_header", "find", "form_of", "require_columns", "shown"]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 
@@ -46,7 +46,7 @@ def find(path: str | os.PathLike[str]) -> Source:
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
-    forms = {_form(name) for name in found}
+    forms = {form_of(name) for name in found}
     if len(forms) > 1:
         raise InputError(f"cannot read {given}: it matches files of different forms")
     for name in found:
@@ -60,7 +60,8 @@ def shown(path: str | os.PathLike[str]) -> str:
     return os.fsdecode(os.fspath(path))
 
 
-def _form(name: str) -> tuple[str, str]:
+def form_of(name: str) -> tuple[str, str]:
+    """What a file's suffix says that it is: "parquet" or "CSV", and its delimiter; InputError for any other."""
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
         raise InputError(f"cannot read {name}: its suffix must be .parquet, .csv, .tsv or .csv.gz")

@@ -6,13 +6,14 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.engine import Counts, Items, Progress
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -21,49 +22,39 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "connect", "count", "names", "narrowed", "query", "quoted", "scan", "write_parquet"]
-
-Counts = tuple[_core.Labels, "NDArray[np.int64]"]
-Progress = Callable[[], None]
+__all__ = ["Columns", "connect", "histogram", "names", "narrowed", "query", "quoted", "scan", "write_parquet"]
 
 
-def count(
-    data: Any,
-    *,
+def histogram(
+    source: Any,
     user: str,
     item: str,
+    *,
     l0: int | None = None,
-    only: _core.Labels | None = None,
+    limit: int | None = None,
+    only: Items | None = None,
     progress: Progress | None = None,
 ) -> Counts:
-    """The distinct users of each item of `data`: labels, and counts as int64, in no particular order.
+    """The distinct users of each item of a table of this machine; see `Engine`. It counts all, whatever the `limit`.
 
-    With `l0` only so many items of each user count, chosen uniformly and anew in every call; with `only`
-    these items alone, before that choice.
-
-    `data`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays. Raises SchemaError for
-    columns that cannot be used, InputError where the data cannot be read.
+    `source`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays.
     """
-    for name, value in (("user", user), ("item", item)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be the name of a column")
-    if user == item:
-        raise ParameterError("user and item must be two different columns")
-    if isinstance(data, dict):
-        files.require_columns(data, [user, item])
-        return _core.count_pairs(data[user], data[item], l0=l0, only=only)
+    listed = None if only is None else _core.Labels.from_sequence(only)
+    if isinstance(source, dict):
+        files.require_columns(source, [user, item])
+        return _core.count_pairs(source[user], source[item], l0=l0, only=listed)
     try:
-        if isinstance(data, str | os.PathLike):
-            relation = scan(data, [user, item])
-            return _core.count_distinct(relation, user, item, l0=l0, only=only, progress=progress)
-        return _count_frame(data, user, item, progress, l0, only)
+        if isinstance(source, str | os.PathLike):
+            relation = scan(source, [user, item])
+            return _core.count_distinct(relation, user, item, l0=l0, only=listed, progress=progress)
+        return _count_frame(source, user, item, progress, l0, listed)
     except (MemoryError, ParameterError, SchemaError, ImportError):
         raise
     except Exception as error:
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = files.shown(data) if isinstance(data, str | os.PathLike) else f"the {_library(data)} table"
+            shown = files.shown(source) if isinstance(source, str | os.PathLike) else f"the {_library(source)} table"
             raise InputError(f"cannot read {shown}; check it and its source") from None
         raise
 
@@ -80,6 +71,10 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         return data.select(columns)
     if library == "duckdb":
         return data.project(", ".join(quoted(name) for name in columns))
+    if library == "pyarrow" and hasattr(data, "scanner"):
+        return data.scanner(columns=columns).to_reader()
+    if library == "pyarrow" and hasattr(data, "select"):
+        return data.select(columns)
     return data[columns] if library == "pandas" else data
 
 
@@ -91,12 +86,19 @@ def _count_frame(
         try:
             stream = data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), l0=l0, only=only)
+            return _core.count_pairs(_cells(data[user]), _cells(data[item]), l0=l0, only=only)
         return _core.count_distinct(stream, user, item, l0=l0, only=only, progress=progress)
     raise ParameterError(
         "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
         f"not {type(data).__name__}"
     )
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """A column of pandas, without pyarrow."""
+    if isinstance(column.dtype, np.dtype) and column.dtype != object:
+        return column.to_numpy()  # type: ignore[no-any-return]
+    return column.astype(object).where(column.notna(), None).to_numpy()  # type: ignore[no-any-return]
 
 
 def _library(value: object) -> str:

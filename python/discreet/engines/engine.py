@@ -1,0 +1,72 @@
+"""What an engine is, and what the engines that count elsewhere share."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from discreet import _core
+from discreet.errors import EntropyError, SchemaError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Counts", "Engine", "Items", "Progress", "fresh_key", "labels", "listed"]
+
+Counts = tuple[_core.Labels, "NDArray[np.int64]"]
+Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"
+Progress = Callable[[], None]
+
+
+class Engine(Protocol):
+    """A module that counts the tables of one kind."""
+
+    def histogram(
+        self,
+        source: Any,
+        user: str,
+        item: str,
+        *,
+        l0: int | None,
+        limit: int | None,
+        only: Items | None,
+        progress: Progress | None,
+    ) -> Counts:
+        """The distinct users of each item: labels, and counts as int64, in no particular order.
+
+        Rows with a NULL, or with text that is not UTF-8, are left out. With `l0` only so many items of each
+        user count, chosen uniformly and anew in every call; with `only` these items alone, before that
+        choice. `limit`: how many of the largest will be looked at, in the order of `_core.top`; an engine may
+        leave the others where they are.
+
+        Raises SchemaError for columns that cannot be used, InputError where the source cannot be read,
+        ResourceError where its session is gone, ParameterError for what the engine cannot do.
+        """
+
+
+def fresh_key() -> str:
+    """256 secret bits for the order of a user's items, as 64 characters; EntropyError where there are none."""
+    try:
+        return secrets.token_hex(32)
+    except (OSError, NotImplementedError):
+        raise EntropyError("the operating system gives no randomness") from None
+
+
+def labels(values: Sequence[Any], kind: str) -> _core.Labels:
+    """Labels of a type that the schema alone decides: int64, uint64, string or binary."""
+    if kind in ("int64", "uint64"):
+        return _core.Labels.from_sequence(np.asarray(values, kind))
+    blank = "" if kind == "string" else b""
+    return _core.Labels.from_sequence(values or [blank]).select(np.arange(len(values)))
+
+
+def listed(only: Items, kind: str) -> list[Any]:
+    """The listed items as Python values; SchemaError where they are not of the column's kind."""
+    given = _core.Labels.from_sequence(only).type_name
+    values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
+    if values and given.removeprefix("u") != kind.removeprefix("u"):
+        raise SchemaError("the listed items and the column of items are of different types")
+    return values

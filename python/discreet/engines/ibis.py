@@ -1,0 +1,93 @@
+"""Ibis: a warehouse counts in its own SQL, and only the counts that are asked for come here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.engines import files
+from discreet.engines.engine import Counts, Items, Progress, fresh_key, labels, listed
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from ibis.expr.types import StringValue, Table, Value
+
+__all__ = ["histogram"]
+
+_BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
+"""Backends that compare text by its bytes, unless a column was declared otherwise."""
+_HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"
+
+
+def histogram(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    l0: int | None = None,
+    limit: int | None = None,
+    only: Items | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """The distinct users of each item of an Ibis table; see `Engine`.
+
+    `l0` needs a backend with SHA-256 and window functions, as DuckDB has. `progress` is not called.
+    """
+    import ibis
+
+    if not isinstance(source, ibis.Table):
+        raise ParameterError("of Ibis only a table is counted")
+    try:
+        backend = ibis.get_backend(source)
+        files.require_columns(source.columns, [user, item])
+        kinds = {name: _kind(source[name], name) for name in (user, item)}
+        if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
+            raise ParameterError(f"{backend.name} may take different texts for the same; {_HERE}")
+        pairs = source.select(user=source[user], item=source[item]).drop_null()
+        if only is not None:
+            pairs = pairs.filter(pairs.item.isin(listed(only, kinds[item])))
+        pairs = pairs.distinct()
+        if l0 is not None:
+            pairs = _bounded(pairs, l0, backend)
+        counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
+        if limit is not None:
+            counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
+        table = counts.to_pyarrow()
+        found = table["item"].to_pylist()
+        return labels(found, kinds[item]), np.asarray(table["n"].to_pylist(), np.int64)
+    except (DiscreetError, MemoryError, ImportError):
+        raise
+    except Exception:  # a backend's text may quote cells
+        raise InputError("the Ibis table could not be counted; check its connection and what it is made of") from None
+
+
+def _kind(column: Value, name: str) -> str:
+    kind = column.type()
+    if kind.is_integer():
+        return "uint64" if kind.is_unsigned_integer() else "int64"
+    if kind.is_string():
+        return "string"
+    if kind.is_binary():
+        return "binary"
+    raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
+
+
+def _bounded(pairs: Table, l0: int, backend: Any) -> Table:
+    """At most l0 items of each user, the first by SHA-256 of a fresh key and both values, each with its length."""
+    import ibis
+    from ibis.expr import operations
+
+    def framed(column: Value) -> StringValue:
+        if column.type().is_binary():
+            raise ParameterError(f"l0 needs columns of text or integers in {backend.name}; {_HERE}")
+        cell = column.cast("string")
+        return ibis.literal(f"{_kind(column, '')}:") + cell.length().cast("string") + ":" + cell
+
+    message = ibis.literal(fresh_key()) + framed(pairs.user) + framed(pairs.item)
+    hashes = {operations.HexDigest: message.hexdigest, operations.HashBytes: message.hashbytes}
+    place = next((make("sha256") for operation, make in hashes.items() if backend.has_operation(operation)), None)
+    if place is None or not backend.has_operation(operations.RowNumber):
+        raise ParameterError(f"l0 needs SHA-256 and row_number, which {backend.name} does not have; {_HERE}")
+    window = ibis.window(group_by=pairs.user, order_by=place)
+    return pairs.mutate(rank=ibis.row_number().over(window)).filter(ibis._.rank < l0)

@@ -1,0 +1,212 @@
+"""Spark: the user's own cluster counts in its own SQL, and only the counts that are asked for come here.
+
+Nothing of ours runs on the executors and no noise is drawn there: a cluster runs its tasks again when it
+likes, and what is run again must come out the same. Spark's error texts are never passed on, since they quote cells.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from discreet.engines import files
+from discreet.engines.engine import Counts, Items, Progress, fresh_key, labels, listed
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["histogram"]
+
+_INT_LIMIT = 2**31 - 1
+_PATIENCE = 10.0
+"""Seconds that a cluster has to end a job that was interrupted."""
+
+_Result = TypeVar("_Result")
+
+
+def histogram(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    l0: int | None = None,
+    limit: int | None = None,
+    only: Items | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """The distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
+
+    Without a `limit` the counts of all items come to the driver.
+    """
+    from pyspark.sql import DataFrame, functions
+
+    if not hasattr(functions, "is_valid_utf8"):
+        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
+    if not isinstance(source, DataFrame):
+        raise ParameterError(
+            "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
+        )
+    session = source.sparkSession
+    with _told(session):
+        pairs, kind = _pairs(source, user, item)
+        if only is not None:
+            values = listed(only, kind)
+            if not values:
+                return labels([], kind), np.zeros(0, np.int64)
+            pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
+        pairs = pairs.distinct()
+        if l0 is not None:
+            pairs = _bounded(pairs, min(l0, _INT_LIMIT))
+        counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
+        if limit is not None:
+            counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
+        return _awaited(session, lambda: _collected(counts, kind), progress)
+
+
+def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
+    """The two columns, as 64-bit integers or bytes, whose order is that of `_core.top`; and what items are.
+
+    Columns are named anew by their place: Spark reads dots and backticks in names and ignores their case.
+    """
+    names = source.columns
+    files.require_columns(names, [user, item])
+    kinds = {name: _kind(source.schema.fields[names.index(name)].dataType, name) for name in (user, item)}
+    placed = source.toDF(*(f"c{place}" for place in range(len(names))))
+    cells = [
+        _cell(f"c{names.index(name)}", kinds[name]).alias(alias) for name, alias in ((user, "user"), (item, "item"))
+    ]
+    return placed.select(*cells).dropna(), kinds[item]
+
+
+def _kind(data_type: Any, name: str) -> str:
+    from pyspark.sql import types
+
+    if isinstance(data_type, types.IntegralType):
+        return "int64"
+    if isinstance(data_type, types.StringType | types.CharType | types.VarcharType):
+        return "string"
+    if isinstance(data_type, types.BinaryType):
+        return "binary"
+    raise SchemaError(f"column {name!r} has the type {data_type.simpleString()}; cast it to text or to integers")
+
+
+def _cell(name: str, kind: str) -> Column:
+    from pyspark.sql import functions
+
+    column = functions.col(name)
+    if kind == "int64":
+        return column.cast("bigint")
+    if kind == "string":
+        return functions.when(functions.is_valid_utf8(column), column.cast("binary"))
+    return column
+
+
+def _table_of(session: SparkSession, values: list[Any], kind: str) -> DataFrame:
+    """Values as a table that needs no worker's Python: one text, taken apart by Spark."""
+    from pyspark.sql import functions
+
+    if kind == "int64":
+        texts = [str(value) for value in values]
+    else:
+        texts = [(value.encode() if kind == "string" else value).hex() for value in values]
+    table = session.range(1).select(functions.explode(functions.split(functions.lit(",".join(texts)), ",")).alias("x"))
+    cell = functions.col("x").cast("bigint") if kind == "int64" else functions.unhex("x")
+    return table.select(cell.alias("item"))
+
+
+def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
+    """At most l0 items of each user, the first by SHA-256 of a fresh key and both values, each with its length."""
+    from pyspark.sql import Window, functions
+
+    kinds = dict(pairs.dtypes)
+
+    def framed(name: str) -> list[Column]:
+        column = functions.col(name)
+        cell = column if kinds[name] == "binary" else column.cast("string").cast("binary")
+        return [text(f"{kinds[name]}:"), functions.length(cell).cast("string").cast("binary"), text(":"), cell]
+
+    def text(value: str) -> Column:
+        return functions.lit(value).cast("binary")
+
+    place = functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
+    rank = functions.row_number().over(Window.partitionBy("user").orderBy(place))
+    return pairs.withColumn("rank", rank).filter(functions.col("rank") <= l0)
+
+
+def _collected(counts: DataFrame, kind: str) -> Counts:
+    """The rows on the driver: as Arrow, or one by one where there is no pyarrow."""
+    try:
+        table = counts.toArrow()
+        items, numbers = table["item"].to_pylist(), table["n"].to_pylist()
+    except ImportError:
+        rows = counts.collect()
+        items, numbers = [row["item"] for row in rows], [row["n"] for row in rows]
+    if kind != "int64":
+        items = [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
+    return labels(items, kind), np.asarray(numbers, np.int64)
+
+
+def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
+    """The result of Spark's work, done in a thread of its own, so that an interrupt is heard and passed on."""
+    tag = f"discreet-{secrets.token_hex(8)}"
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            session.addTag(tag)  # a thread's own
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.1)
+            if progress is not None:
+                progress()
+    except BaseException:
+        last = time.monotonic() + _PATIENCE
+        while thread.is_alive() and time.monotonic() < last:  # between two jobs there is nothing to interrupt
+            with suppress(Exception):
+                session.interruptTag(tag)
+            thread.join(0.2)
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+@contextmanager
+def _told(session: SparkSession) -> Iterator[None]:
+    """Spark's failures as ours, without its texts."""
+    try:
+        yield
+    except (DiscreetError, MemoryError):
+        raise
+    except Exception:
+        if _is_stopped(session):
+            raise ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it") from None
+        raise InputError(
+            "Spark could not count the table: its own log, which may quote the data, says why. Executors must be "
+            "running, spark.driver.maxResultSize must hold the counts, and where Python functions make the table, "
+            "PYSPARK_PYTHON must name a Python that every executor has"
+        ) from None
+
+
+def _is_stopped(session: SparkSession) -> bool:
+    try:
+        if hasattr(session, "is_stopped"):  # Spark Connect
+            return bool(session.is_stopped)
+        context = session.sparkContext._jsc
+        return context is None or bool(context.sc().isStopped())
+    except Exception:  # its Java process is gone
+        return True

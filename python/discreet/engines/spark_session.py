@@ -1,0 +1,110 @@
+"""A Spark session for one table, for those who have files and no session: the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from discreet.engines import files
+from discreet.errors import InputError, ResourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["opened"]
+
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "OFF"}
+
+
+@contextmanager
+def opened(path: str, master: str) -> Iterator[DataFrame]:
+    """A DataFrame of Parquet or CSV files, in a session that ends with it.
+
+    `path`: a file, folder or glob, as Spark reads it; the columns of a CSV file are text. `master`: local[*],
+    spark://..., yarn, k8s://..., or sc://... for Spark Connect. Raises ResourceError where there is no
+    session to be had, InputError where there is no such file.
+    """
+    session = _started(master)
+    try:
+        yield _table(session, path)
+    finally:
+        session.stop()
+
+
+def _started(master: str) -> SparkSession:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ResourceError("the engine spark needs PySpark: pip install 'pyspark[connect]>=4'") from None
+    builder = SparkSession.builder.appName("discreet")
+    try:
+        if master.startswith("sc://"):
+            return builder.remote(master).getOrCreate()
+        builder = builder.master(master)
+        for name, value in _QUIET.items():
+            builder = builder.config(name, value)
+        with _java_unheard(), _interrupts_later() as interrupts:
+            session = builder.getOrCreate()
+    except Exception:
+        raise ResourceError(
+            f"no Spark session could be had at {master}: that address must be right and answer, and except for "
+            "sc:// Java 17 or newer must be on the PATH or at JAVA_HOME"
+        ) from None
+    if interrupts:
+        session.stop()
+        raise KeyboardInterrupt
+    return session
+
+
+@contextmanager
+def _java_unheard() -> Iterator[None]:
+    """Lets the Java process that starts here inherit no standard error: its warnings may quote the data."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[list[int]]:
+    """Collects interrupts for the seconds in which Java starts, where PySpark would leave it behind."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+
+    def note(number: int, frame: object) -> None:
+        seen.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():  # also in place of PySpark's own, which calls Java from a signal
+            signal.signal(number, handler)
+
+
+def _table(session: SparkSession, path: str) -> DataFrame:
+    form, delimiter = files.form_of(path)
+    found = re.sub(r"([][{}*?\\])", r"\\\1", path) if os.path.exists(path) else path  # noqa: PTH110 - it may be a glob
+    try:
+        if form == "parquet":
+            return session.read.parquet(found)
+        # An empty cell is NULL and a quoted one is empty text, which Spark confuses where both are written alike.
+        null = secrets.token_hex(16)
+        return session.read.csv(
+            found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
+        )
+    except Exception:
+        raise InputError(f"cannot read {path}: Spark finds no such {form} file") from None

@@ -1,0 +1,80 @@
+"""Frames of every library, with and without pyarrow beside them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from discreet import InputError, SchemaError, engines
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import duckdb, numpy as np, pandas, polars
+from discreet import engines
+
+columns = {"user": [2**53, 2**53 + 1, 2**53, None, 4], "item": ["a", "a", "b", "b", None]}
+nullable = {"user": pandas.array(columns["user"], "Int64"), "item": columns["item"]}
+relation = duckdb.sql("SELECT * FROM VALUES (9007199254740992, 'a'), (9007199254740993, 'a'), (9007199254740992, 'b'), "
+    "(NULL, 'b'), (4, NULL) AS t(\\"user\\", item)")
+sources = {
+    "dict": columns,
+    "numpy": {"user": np.array([2**53, 2**53 + 1, 2**53]), "item": np.array(["a", "a", "b"])},
+    "polars": polars.DataFrame(columns),
+    "lazy": polars.LazyFrame(columns),
+    "duckdb": relation,
+    "pandas": pandas.DataFrame(nullable),
+    "categories": pandas.DataFrame(nullable).astype({"item": "category", "user": "category"}),
+    "objects": pandas.DataFrame(nullable).astype(object),
+}
+for name, source in sources.items():
+    labels, counts = engines.histogram(source, "user", "item")
+    print(name, sorted(zip(labels.take(np.arange(len(counts))), counts.tolist())))
+"""
+
+
+def test_no_frame_needs_pyarrow():
+    for library in ("pandas", "polars"):
+        pytest.importorskip(library)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert [line.split(" ", 1)[0] for line in lines] == [
+        *("dict", "numpy", "polars", "lazy", "duckdb", "pandas", "categories", "objects")
+    ]
+    assert {line.split(" ", 1)[1] for line in lines} == {"[('a', 2), ('b', 1)]"}
+
+
+def test_other_columns_of_a_frame_are_not_looked_at():
+    pyarrow = pytest.importorskip("pyarrow")
+    union = pyarrow.UnionArray.from_dense(
+        pyarrow.array([0, 0], pyarrow.int8()), pyarrow.array([0, 1], pyarrow.int32()), [pyarrow.array([1, 2])]
+    )
+    table = pyarrow.table({"odd": union, "item": ["a", "b"], "user": [1, 2]})
+    counts = [engines.histogram(source, "user", "item")[1].tolist() for source in (table, table.to_batches()[0])]
+    assert counts == [[1, 1]] * 2
+
+
+def test_a_dataset_that_breaks_is_an_input_error_that_shows_nothing(tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    (tmp_path / "log.csv").write_text("user,item\n" + "1,a\n" * 500_000 + "secret,b,c\n")
+    with pytest.raises((InputError, SchemaError)) as caught:
+        engines.histogram(dataset.dataset(str(tmp_path / "log.csv"), format="csv"), "user", "item")
+    assert "secret" not in str(caught.value)
+
+
+def test_the_library_of_a_table_decides_without_an_import():
+    code = "import sys; from discreet import engines; engines.histogram({'u': [1], 'i': [2]}, 'u', 'i'); "
+    code += "print([m for m in ('pyspark', 'ibis', 'duckdb', 'pyarrow') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_class_of_ones_own_is_counted_by_its_arrow_stream():
+    polars = pytest.importorskip("polars")
+
+    class Table(polars.DataFrame):
+        """Another module's, but a polars frame all the same."""
+
+    labels, counts = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
+    assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])

@@ -1,0 +1,111 @@
+"""Ibis tables: what is refused, and with which remedy."""
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import InputError, ParameterError, SchemaError, engines
+from discreet.engines import ibis as engine
+
+ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+pytest.importorskip("ibis.backends.duckdb", reason="DuckDB is not installed for Ibis")
+
+
+def counted(source, user="user", item="item", **options):
+    labels, counts = engines.histogram(source, user, item, **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def table(backend="duckdb", rows=None, **schema):
+    connection = getattr(ibis, backend).connect()
+    made = connection.create_table("log", schema=ibis.schema({"user": "int64", "item": "string", **schema}))
+    if not rows:
+        return made
+    return connection.create_table("log", ibis.memtable(rows, schema=made.schema()), overwrite=True)
+
+
+ROWS = [(1, "a"), (1, "a"), (2, "a"), (2, "b"), (None, "b"), (3, None)]
+
+
+def test_expressions_and_memtables_are_counted():
+    log = table(rows=ROWS)
+    assert counted(log) == {"a": 2, "b": 1}
+    assert counted(log.filter(log.user < 2).mutate(item=log.item.upper())) == {"A": 1}
+    assert counted(ibis.memtable({"user": [1, 2], "item": ["a", "a"]})) == {"a": 2}
+    assert len(dp.select(log, user="user", item="item", l0=1, epsilon=1.0, delta=1e-6)) == 0
+
+
+@pytest.mark.parametrize("name", ['a"b', "a.b", "a;b", "a`b", "a'b", "Item", "user_id"])
+def test_odd_column_names_are_taken_literally(name):
+    log = table(rows=ROWS).rename({name: "item"})
+    assert counted(log, item=name) == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize("kind", ["float64", "boolean", "date", "timestamp", "decimal(9, 2)", "array<int64>", "json"])
+def test_other_types_are_refused(kind):
+    for column in ("user", "item"):
+        with pytest.raises(SchemaError, match=column):
+            counted(table(**{column: kind}))
+
+
+def test_a_misspelt_column_gets_the_near_miss():
+    with pytest.raises(SchemaError, match="did you mean 'user'"):
+        counted(table(), user="User")
+
+
+KINDS = {"int8": "int64", "uint16": "uint64", "uint64": "uint64", "string": "string", "binary": "binary"}
+
+
+@pytest.mark.parametrize(("kind", "name"), KINDS.items())
+def test_the_type_of_items_follows_from_the_schema_alone(kind, name):
+    labels, counts = engines.histogram(table(item=kind), "user", "item", limit=3)
+    assert (labels.type_name, len(counts)) == (name, 0)
+
+
+def test_unsigned_integers_keep_their_64_bits():
+    rows = [(1, 2**64 - 1), (2, 2**64 - 1), (1, 2**63)]
+    assert counted(table(item="uint64", rows=rows), l0=2) == {2**64 - 1: 2, 2**63: 1}
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "polars"])
+def test_a_backend_without_sha256_names_the_remedy_for_l0(backend):
+    pytest.importorskip(f"ibis.backends.{backend}")
+    log = table(backend, rows=ROWS)
+    with pytest.raises(ParameterError, match="to_pyarrow_batches"):
+        counted(log, l0=1)
+    assert sum(counted(log.select("user", "item").distinct().to_pyarrow_batches(), l0=1).values()) <= 2
+
+
+def test_bytes_are_counted_but_not_bounded():
+    log = table(item="binary", rows=[(1, b"\x00\xff"), (2, b"\x00\xff")])
+    assert counted(log) == {b"\x00\xff": 2}
+    with pytest.raises(ParameterError, match="to_pyarrow_batches"):
+        counted(log, l0=1)
+
+
+def test_text_is_refused_where_a_backend_may_take_different_texts_for_the_same(monkeypatch):
+    log, numbers = table(rows=ROWS), table(item="int64", rows=[(1, 7)])
+    monkeypatch.setattr(engine, "_BINARY_TEXT", {"bigquery"})
+    with pytest.raises(ParameterError, match="different texts"):
+        counted(log)
+    assert counted(numbers) == {7: 1}
+
+
+def test_a_query_that_fails_on_a_cell_does_not_show_it():
+    log = table(rows=[(1, "secret")])
+    with pytest.raises(InputError) as caught:
+        counted(log.mutate(item=log.item.cast("int64")))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_closed_connection_is_an_input_error():
+    log = table(rows=ROWS)
+    log.get_backend().disconnect()
+    with pytest.raises(InputError):
+        counted(log)
+
+
+def test_a_column_is_not_a_table():
+    with pytest.raises(ParameterError, match="only a table"):
+        counted(table().item)

@@ -1,0 +1,198 @@
+"""Spark's tables: columns and types, what is refused, how failures are told, and the command line."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from conftest import spark_session
+from discreet import InputError, ParameterError, SchemaError, engines
+from discreet.engines import spark_session as command_line
+
+pytestmark = pytest.mark.spark
+
+
+classic = pytest.mark.parametrize("spark", ["local[2]"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=["local[2]", "sail"])
+def spark(request):
+    with spark_session(request.param) as session:
+        yield session
+
+
+def counted(source, user="user", item="item", **options):
+    labels, counts = engines.histogram(source, user, item, **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def table(session, user="1L", item="'a'", names="`user`, `item`"):
+    return session.sql(f"SELECT * FROM VALUES ({user}, {item}) AS t({names})")
+
+
+@pytest.mark.parametrize(
+    "name", ["us er", "us.er", "us`er", 'us"er', "us;er", "us\ner", "us'er", "ü", "select", "c1", "rank"]
+)
+def test_odd_column_names_are_taken_literally(spark, name):
+    odd = table(spark, names="a, b").toDF(name, "item")
+    assert counted(odd, user=name) == {"a": 1}
+    assert counted(odd, user=name, l0=1, limit=3, only=["a"]) == {"a": 1}
+
+
+def test_names_that_differ_by_case_are_different_columns(spark):
+    both = spark.sql("SELECT 1L AS u, 'lower' AS item, 'upper' AS ITEM")
+    assert counted(both, user="u") == {"lower": 1}
+    assert counted(both, user="u", item="ITEM") == {"upper": 1}
+    with pytest.raises(SchemaError, match="did you mean"):
+        counted(both, user="U")
+
+
+def test_a_name_of_two_columns_is_a_schema_error(spark):
+    twice = spark.sql("SELECT 1L AS user, 'a' AS item, 'b' AS item")
+    with pytest.raises(SchemaError, match="more than one"):
+        counted(twice)
+
+
+@classic
+@pytest.mark.parametrize(
+    ("cell", "label", "kind"),
+    [
+        ("1Y", 1, "int64"),
+        ("2S", 2, "int64"),
+        ("3", 3, "int64"),
+        ("9007199254740993L", 2**53 + 1, "int64"),
+        ("CAST('a' AS CHAR(3))", "a", "string"),
+        ("CAST('a' AS VARCHAR(3))", "a", "string"),
+        ("X'00ff'", b"\x00\xff", "binary"),
+    ],
+)
+def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
+    labels, counts = engines.histogram(table(spark, item=cell), "user", "item")
+    assert (labels.take(np.arange(1)), counts.tolist(), labels.type_name) == ([label], [1], kind)
+    empty = engines.histogram(table(spark, item=cell).filter("false"), "user", "item", l0=1)
+    assert (len(empty[1]), empty[0].type_name) == (0, kind)
+    assert counted(table(spark, user=cell), l0=2) == {"a": 1}
+
+
+OTHERS = ["1.0D", "1.0BD", "true", "current_date()", "now()", "array(1)", "map(1, 2)", "struct(1)", "parse_json('1')"]
+
+
+@classic
+@pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
+def test_other_types_are_refused_before_anything_is_read(spark, cell):
+    for columns in ({"user": cell}, {"item": cell}):
+        with pytest.raises(SchemaError, match="cast it to text or to integers"):
+            counted(spark.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
+
+
+@classic
+def test_texts_of_a_collation_are_told_apart_by_their_bytes(spark):
+    cells = "(1L, 'a' COLLATE UTF8_LCASE), (2L, 'A' COLLATE UTF8_LCASE), (2L, 'a' COLLATE UTF8_LCASE)"
+    assert counted(spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")) == {"a": 2, "A": 1}
+
+
+@classic
+def test_text_that_is_not_utf8_is_dropped(spark):
+    cells = "(1L, CAST(X'ff41' AS STRING)), (2L, 'a'), (3L, CAST(X'61' AS STRING))"
+    rows = spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")
+    assert counted(rows) == {"a": 2}
+    assert counted(rows, user="item", item="user") == {2: 1, 3: 1}
+
+
+@classic
+def test_rows_come_without_pyarrow_too(spark, monkeypatch):
+    rows = spark.sql("SELECT * FROM VALUES (1L, 'a', X'00'), (2L, 'é', X'01') AS t(user, item, raw)")
+    whole = [{"a": 1, "é": 1}, {b"\0": 1, b"\1": 1}]
+    assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
+
+
+def test_items_are_listed_in_their_own_type(spark):
+    with pytest.raises(SchemaError, match="different types"):
+        counted(table(spark), only=[1])
+    assert counted(table(spark, item="''"), only=["", "b"]) == {"": 1}
+    assert counted(table(spark), only=[]) == {}
+
+
+@classic
+def test_a_frame_of_pandas_on_spark_is_named_with_its_remedy(spark):
+    class Frame:
+        __module__ = "pyspark.pandas.frame"
+
+    with pytest.raises(ParameterError, match="to_spark"):
+        counted(Frame())
+
+
+def test_verbs_and_plume_count_a_dataframe(spark):
+    log = spark.sql("SELECT u.id AS user, concat('i', i.id) AS item FROM range(3000) u CROSS JOIN range(3) i")
+    options = {"user": "user", "item": "item", "epsilon": 2.0, "delta": 1e-6}
+    assert sorted(dp.count(log, **options).items) == ["i0", "i1", "i2"]
+    assert sorted(dp.top_k(log, k=3, **options).items) == ["i0", "i1", "i2"]
+    assert dp.select(log, l0=3, **options).items == ["i0", "i1", "i2"]
+    plume = dp.Plume(rho=1.0, delta=1e-6, m=3, m_prime=3).release(log, user="user", item="item")
+    assert sorted(plume.items) == ["i0", "i1", "i2"]
+
+
+def test_a_job_that_fails_on_a_cell_does_not_show_it(spark):
+    rows = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
+    with pytest.raises(InputError, match="PYSPARK_PYTHON") as caught:
+        counted(rows)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+@classic
+def test_a_worker_without_its_python_is_an_input_error_with_the_remedy(spark):
+    from pyspark.sql.functions import udf
+
+    before = spark.sparkContext.pythonExec
+    spark.sparkContext.pythonExec = "/nowhere/python"
+    try:
+        made = udf(lambda n: f"item {n}", "string")
+        rows = spark.range(9).select("id", made("id").alias("item"))
+        with pytest.raises(InputError, match="PYSPARK_PYTHON"):
+            counted(rows, user="id")
+    finally:
+        spark.sparkContext.pythonExec = before
+
+
+@classic
+def test_an_executor_that_dies_is_an_input_error(spark):
+    from pyspark.sql.functions import udf
+
+    rows = spark.range(9).select("id", udf(lambda n: os._exit(1), "string")("id").alias("item"))
+    with pytest.raises(InputError, match="Executors"):
+        counted(rows, user="id")
+
+
+@classic
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("user,item\n1,007\n01,7\n2,007\n", {"007": 2, "7": 1}),
+        ('user,item\n1,"a ""b"", c"\n2,"x\ny"\n', {'a "b", c': 1, "x\ny": 1}),
+        ('user,item\n2,""\n,7\n3,\n', {"": 1}),
+        ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
+        ("user,item\n1,a\n2\n3,a\n4,a,b\n", {"a": 3}),
+        ("user,item\n1,NULL\n1, \n1,nan\n1,é\n1,e\u0301\n", {"NULL": 1, " ": 1, "nan": 1, "é": 1, "e\u0301": 1}),
+        ("user,item\n", {}),
+    ],
+)
+def test_csv_is_read_as_this_machine_reads_it(spark, tmp_path, content, expected):
+    path = tmp_path / "log.csv"
+    path.write_text(content, newline="")
+    assert counted(command_line._table(spark, str(path))) == counted(str(path)) == expected
+
+
+@classic
+def test_csv_files_of_unlike_headers_or_double_names_are_refused(spark, tmp_path):
+    (tmp_path / "1.csv").write_text("user,item\n1,a\n")
+    (tmp_path / "2.csv").write_text("item,user\n1,a\n")
+    with pytest.raises(InputError):
+        counted(command_line._table(spark, str(tmp_path / "*.csv")))
+    (tmp_path / "3.csv").write_text("user,item,item\n1,a,b\n")
+    with pytest.raises(SchemaError, match="no column 'item'"):
+        counted(command_line._table(spark, str(tmp_path / "3.csv")))

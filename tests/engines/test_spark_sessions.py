@@ -1,0 +1,94 @@
+"""Spark sessions that end, are interrupted or never start, and the commands that make one."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import require, spark_session
+from discreet import ResourceError, engines
+
+pytestmark = pytest.mark.spark
+
+
+def counted(source, **options):
+    labels, counts = engines.histogram(source, "user", "item", **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+ROW = "SELECT 1L AS user, 'a' AS item"
+
+
+@pytest.mark.parametrize("form", ["local[2]", "sail"])
+def test_a_stopped_session_is_a_resource_error(form):
+    with spark_session(form) as session:
+        rows = session.sql(ROW)
+        session.stop()
+        with pytest.raises(ResourceError, match="make a new one"):
+            counted(rows)
+
+
+@pytest.mark.parametrize("form", ["local[2]", "connect"])
+def test_an_interrupt_ends_the_job_on_the_cluster(form, interrupts):
+    with spark_session(form) as session:
+        endless = session.sql("SELECT a.id AS user, b.id % 1000003 AS item FROM range(10000000) a, range(100000) b")
+        threading.Timer(8, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            counted(endless, limit=3)
+        started = time.monotonic()
+        assert counted(session.sql(ROW)) == {"a": 1}
+        assert time.monotonic() - started < 30
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "discreet", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+PROMISE = ["--user", "user", "--item", "item", "--epsilon", "2", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log 1.csv"
+    rows = [f'{user},"i,{item}"\n' for user in range(2000) for item in range(2)]
+    path.write_text("user,item\n" + "".join(rows) + ",a\n3,\n")
+    return str(path)
+
+
+def test_commands_count_with_spark(log):
+    require("local[2]")
+    done = command("count", log, *PROMISE, "--engine", "spark", "--master", "local[2]", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
+
+
+def test_commands_count_with_spark_connect(log):
+    with spark_session("sail") as session:
+        address = session.client._builder.url.netloc
+        done = command("top-k", log, *PROMISE, "-k", "2", "--engine", "spark", "--master", f"sc://{address}", "-q")
+    assert done.returncode == 0
+    assert {line.rsplit(",", 1)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
+
+
+def test_commands_tell_what_spark_lacks(log, tmp_path):
+    require("local[2]")
+    nowhere = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    absent = command("select", log, *PROMISE, "--l0", "2", "--engine", "spark", **nowhere)
+    assert absent.returncode == 1
+    assert absent.stderr.startswith("discreet: no Spark session could be had at local[*]")
+    assert "Java 17" in absent.stderr
+    missing = command("top-k", "gone.parquet", *PROMISE, "-k", "1", "--engine", "spark", "--master", "local[1]")
+    assert missing.returncode == 1
+    assert missing.stderr == "discreet: cannot read gone.parquet: Spark finds no such parquet file\n"
