@@ -6,7 +6,10 @@
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
+//! merge                        what all threads have of a partition, deduplicated
+//! share chapters               what one thread has, in memory and put away
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
+//! crew spill                   threads at work; an encrypted temporary file
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
@@ -22,14 +25,17 @@
 #![deny(unsafe_code)]
 
 pub mod bound;
+pub mod chapters;
 pub mod column;
 pub mod count;
+mod crew;
 pub mod error;
 pub mod group;
 pub mod gumbel;
 pub mod hash;
 pub mod interner;
 pub mod labels;
+mod merge;
 pub mod node_noise;
 pub mod noise;
 pub mod pairs;
@@ -40,7 +46,9 @@ pub mod price_list;
 pub mod real_gumbel;
 pub mod rng;
 pub mod scores;
+mod share;
 pub mod shelf;
+pub mod spill;
 pub mod store;
 pub mod threshold;
 pub mod top;

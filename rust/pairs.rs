@@ -21,6 +21,10 @@ pub trait Pair: Copy + Eq + Send {
     fn with_item(self, item: u64) -> Self;
     /// A keyed hash.
     fn hash(self, keys: &HashKeys) -> u64;
+    /// Adds the row's bytes.
+    fn write(self, into: &mut Vec<u8>);
+    /// The row of its bytes.
+    fn read(bytes: &[u8]) -> Self;
 }
 
 /// Defines a row of so many bits, the item's key above so many of the user's.
@@ -61,6 +65,14 @@ macro_rules! pair {
             fn hash(self, keys: &HashKeys) -> u64 {
                 let bits = u128::from(self.0);
                 keys.pair(bits as u64, (bits >> 64) as u64)
+            }
+            fn write(self, into: &mut Vec<u8>) {
+                into.extend_from_slice(&self.0.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Self {
+                let mut bits = [0; size_of::<$bits>()];
+                bits.copy_from_slice(bytes);
+                Self(<$bits>::from_le_bytes(bits))
             }
         }
     };
@@ -174,73 +186,58 @@ fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) 
     kept
 }
 
-/// The items of distinct rows in a number each, and every row's number in `numbers`. Keys below `codes` are
-/// their own numbers; where that is `None` items are found by hash.
-pub fn number_items<P: Pair>(
-    rows: &[P],
+/// The items of one partition by number. Codes are their own numbers; other keys are found by hash, in a table that
+/// starts in the nearest cache and grows, since few items have most of the rows.
+#[derive(Default)]
+pub struct Items {
     codes: Option<usize>,
-    keys: &HashKeys,
-    table: &mut Table,
-    numbers: &mut Vec<u32>,
-) -> Vec<u64> {
-    numbers.clear();
-    if let Some(codes) = codes {
-        numbers.extend(rows.iter().map(|row| row.item() as u32));
-        return (0..codes as u64).collect();
-    }
-    let mut items = Vec::new();
-    table.reset(rows.len());
-    for row in rows {
-        let item = row.item();
-        let hash = keys.pair(item, 1);
-        let place = table.find(hash, |other| items[other] == item);
-        if table.is_free(place) {
-            table.set(place, hash, items.len());
-            items.push(item);
-        }
-        numbers.push(table.number(place) as u32);
-    }
-    items
+    keys: Vec<u64>,
+    table: Table,
 }
 
-/// The items of distinct rows and how many rows each has. Keys below `codes` are counted in place, by
-/// code; where that is `None` items are found by hash.
-pub fn count_items<P: Pair>(
-    rows: &[P],
-    codes: Option<usize>,
-    keys: &HashKeys,
-    table: &mut Table,
-) -> (Vec<u64>, Vec<i64>) {
-    if let Some(codes) = codes {
-        let mut counts = vec![0; codes];
-        for row in rows {
-            counts[row.item() as usize] += 1;
-        }
-        return ((0..codes as u64).collect(), counts);
+impl Items {
+    /// Forgets all items; with `codes` the items are the numbers below it.
+    pub fn reset(&mut self, codes: Option<usize>) {
+        self.codes = codes;
+        self.keys.clear();
+        self.table.reset(64);
     }
-    let (mut items, mut counts) = (Vec::new(), Vec::new());
-    let hash = |item: u64| keys.pair(item, 1);
-    table.reset(64);
-    for row in rows {
-        let item = row.item();
-        let place = table.find(hash(item), |other| items[other] == item);
-        if table.is_free(place) {
-            table.set(place, hash(item), items.len());
-            items.push(item);
-            counts.push(1);
-            if 2 * items.len() > table.slots.len() {
-                // Few items have most of the rows: the table starts in the nearest cache and grows.
-                table.reset(2 * items.len());
-                for (number, &item) in items.iter().enumerate() {
-                    let place = table.find(hash(item), |_| false);
-                    table.set(place, hash(item), number);
-                }
+
+    /// How many items there are, where they are codes.
+    #[must_use]
+    pub fn codes(&self) -> Option<usize> {
+        self.codes
+    }
+
+    /// The keys of those that are not codes, in the order of their numbers.
+    #[must_use]
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// The number of an item, the next one where it is new.
+    #[inline]
+    pub fn number(&mut self, item: u64, keys: &HashKeys) -> usize {
+        if self.codes.is_some() {
+            return item as usize;
+        }
+        let hash = keys.pair(item, 1);
+        let place = self.table.find(hash, |other| self.keys[other] == item);
+        if !self.table.is_free(place) {
+            return self.table.number(place);
+        }
+        self.table.set(place, hash, self.keys.len());
+        self.keys.push(item);
+        if 2 * self.keys.len() > self.table.slots.len() {
+            self.table.reset(2 * self.keys.len());
+            for (number, &item) in self.keys.iter().enumerate() {
+                let hash = keys.pair(item, 1);
+                let place = self.table.find(hash, |_| false);
+                self.table.set(place, hash, number);
             }
-        } else {
-            counts[table.number(place)] += 1;
         }
+        self.keys.len() - 1
     }
-    (items, counts)
 }
 
 #[cfg(test)]
@@ -250,6 +247,9 @@ mod tests {
     fn parts_come_back<P: Pair + std::fmt::Debug>(item: u64, user: u128) {
         let row = P::new(item, user);
         assert_eq!((row.item(), P::of_bits(row.bits())), (item, row));
+        let mut bytes = Vec::new();
+        row.write(&mut bytes);
+        assert_eq!((bytes.len(), P::read(&bytes)), (size_of::<P>(), row));
         assert_eq!(row.with_item(1), P::new(1, user));
         assert_ne!(row, P::new(item, user ^ 1));
     }
@@ -276,15 +276,18 @@ mod tests {
     }
 
     #[test]
-    fn items_are_counted_by_code_and_by_hash_alike() {
+    fn items_have_one_number_each_and_codes_are_their_own() {
         let keys = HashKeys::from_os().unwrap();
-        let rows: Vec<Narrow> =
-            (0..5000).map(|n| Narrow::new(n * n % 1009, u128::from(n))).collect();
-        let (_, by_code) = count_items(&rows, Some(1009), &keys, &mut Table::default());
-        let (items, by_hash) = count_items(&rows, None, &keys, &mut Table::default());
-        for (item, count) in items.iter().zip(&by_hash) {
-            assert_eq!(by_code[*item as usize], *count);
+        let mut items = Items::default();
+        for codes in [None, Some(1009), None] {
+            items.reset(codes);
+            let numbers: Vec<usize> =
+                (0..5000_u64).map(|n| items.number(n * n % 1009, &keys)).collect();
+            for (number, n) in numbers.iter().zip(0..5000_u64) {
+                let key = codes.map_or_else(|| items.keys()[*number], |_| *number as u64);
+                assert_eq!(key, n * n % 1009);
+            }
         }
-        assert_eq!(by_hash.iter().sum::<i64>(), 5000);
+        assert_eq!(items.keys().len(), 505);
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of one thread by partition, in chains of small blocks out of a few large allocations: growing
 //! never copies a row, and fresh memory is asked for in pieces that cost little.
 
+use crate::error::Result;
 use crate::hash::PARTITIONS;
 use crate::pairs::Pair;
 
@@ -83,15 +84,36 @@ impl<P: Pair> Store<P> {
         self.chains[partition].len() * Self::ROWS - if last == 0 { 0 } else { Self::ROWS - last }
     }
 
+    /// How many bytes of memory it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.chunks.len() * CHUNK * Self::ROWS * size_of::<P>()
+    }
+
+    /// Calls `visit` with every row of a partition.
+    ///
+    /// # Errors
+    /// Whatever `visit` returns.
+    pub fn visit(&self, partition: usize, mut visit: impl FnMut(P) -> Result<()>) -> Result<()> {
+        self.blocks(partition).flatten().try_for_each(|&bits| visit(P::of_bits(bits)))
+    }
+
     /// Appends the rows of a partition, changed by `change`, to `into`.
     pub fn read<Q>(&self, partition: usize, into: &mut Vec<Q>, change: impl Fn(P) -> Q) {
+        for rows in self.blocks(partition) {
+            into.extend(rows.iter().map(|&bits| change(P::of_bits(bits))));
+        }
+    }
+
+    /// The blocks of a partition, as far as they are filled.
+    fn blocks(&self, partition: usize) -> impl Iterator<Item = &[P::Bits]> {
         let mut left = self.partition_len(partition);
-        for &block in &self.chains[partition] {
+        self.chains[partition].iter().map(move |&block| {
             let start = block % CHUNK * Self::ROWS;
             let rows = &self.chunks[block / CHUNK][start..start + left.min(Self::ROWS)];
-            into.extend(rows.iter().map(|&bits| change(P::of_bits(bits))));
             left -= rows.len();
-        }
+            rows
+        })
     }
 
     /// Moves the rows of a partition to the end of `into`.

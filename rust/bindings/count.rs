@@ -9,7 +9,7 @@ use super::stream::PairStream;
 use super::values::{Cells, PyLabels};
 use crate::bound::Contribution;
 use crate::column::LabelType;
-use crate::count::{Counts, count_distinct};
+use crate::count::{Counts, Terms, count_distinct};
 use crate::error::{Error, Result};
 use crate::labels::Labels;
 use crate::top::top;
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The distinct users of each item of an Arrow stream.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (stream, user, item, *, l0=None, only=None, threads=None, progress=None))]
+#[pyo3(signature = (stream, user, item, *, l0=None, only=None, limit=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_stream<'py>(
     py: Python<'py>,
@@ -31,14 +31,27 @@ fn count_stream<'py>(
     item: &str,
     l0: Option<usize>,
     only: Option<&PyLabels>,
+    limit: Option<usize>,
     threads: Option<usize>,
+    memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
     let mut stream = PairStream::open(stream, user, item)?;
     let types = stream.types();
+    let bound = bound(l0, only, types.1)?;
+    let terms = Terms { bound: bound.as_ref(), limit, threads: threads_or_all(threads), memory };
+    watched(py, progress, |tick| count_distinct(&mut stream, types, &terms, tick))
+}
+
+/// Counts without the GIL; now and then looks for Ctrl-C and calls `progress`.
+fn watched<'py>(
+    py: Python<'py>,
+    progress: Option<Py<PyAny>>,
+    count: impl FnOnce(&mut (dyn FnMut() -> Result<()> + Send)) -> Result<Counts> + Send,
+) -> PyResult<Counted<'py>> {
     let mut raised = None;
     let mut last = Instant::now();
-    let tick = |_| {
+    let mut tick = || {
         if last.elapsed() < INTERVAL {
             return Ok(());
         }
@@ -52,10 +65,7 @@ fn count_stream<'py>(
             Error::Resource("interrupted")
         })
     };
-    let bound = bound(l0, only, types.1)?;
-    let counted = py.detach(|| {
-        count_distinct(&mut stream, types, bound.as_ref(), threads_or_all(threads), tick)
-    });
+    let counted = py.detach(|| count(&mut tick));
     match (counted, raised) {
         (_, Some(error)) => Err(error),
         (Ok(counts), None) => Ok(shown(py, counts)),
@@ -65,14 +75,16 @@ fn count_stream<'py>(
 
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
-#[pyo3(signature = (users, items, *, l0=None, only=None, threads=None))]
+#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, threads=None, memory=None))]
 fn count_pairs<'py>(
     py: Python<'py>,
     users: &Bound<'py, PyAny>,
     items: &Bound<'py, PyAny>,
     l0: Option<usize>,
     only: Option<&PyLabels>,
+    limit: Option<usize>,
     threads: Option<usize>,
+    memory: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let batch = Batch {
         users: Cells::read(users)?.into_column()?,
@@ -83,11 +95,9 @@ fn count_pairs<'py>(
     }
     let types = (batch.users.label_type(), batch.items.label_type());
     let bound = bound(l0, only, types.1)?;
+    let terms = Terms { bound: bound.as_ref(), limit, threads: threads_or_all(threads), memory };
     let batches = [Ok(batch)].into_iter();
-    let counts = py.detach(|| {
-        count_distinct(batches, types, bound.as_ref(), threads_or_all(threads), |_| Ok(()))
-    })?;
-    Ok(shown(py, counts))
+    watched(py, None, |tick| count_distinct(batches, types, &terms, tick))
 }
 
 /// What bounds a user's contribution, where the listed items are of the column's kind.
