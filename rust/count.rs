@@ -226,7 +226,9 @@ impl<P: Pair> Tally<P> for Unbounded {
         let here = &mut self.here;
         if let Some(codes) = items.codes() {
             here.resize(codes, 0);
-            rows.iter().for_each(|row| here[row.item() as usize] += 1);
+            for row in rows {
+                here[row.item() as usize] += 1;
+            }
             return Ok(());
         }
         for row in rows {

@@ -117,6 +117,7 @@ _top = _options(
 _bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
 _rows = _options(
     click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
+    click.option("--memory", metavar="SIZE", help="What counting may take, such as 2GB.  [default: half of all]"),
     click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
@@ -202,7 +203,7 @@ def _publish(
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = cli_budget.paying(ledger, dataset)
-    with _source(file, sql) as data, report.progress(quiet) as progress:
+    with _source(file, sql, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
@@ -284,10 +285,10 @@ _without_data("select", _bounded, _bounded)
 
 
 @contextmanager
-def _source(file: str | None, sql: str | None) -> Iterator[Any]:
+def _source(file: str | None, sql: str | None, memory: str | None) -> Iterator[Any]:
     """The data that a command names; standard input passes through a temporary file of the user's own."""
     if sql is not None:
-        yield local.query(sql)
+        yield local.query(sql, memory)
     elif file != "-":
         yield file
     else:

@@ -44,11 +44,11 @@ fn count_stream<'py>(
 }
 
 /// Counts without the GIL; now and then looks for Ctrl-C and calls `progress`.
-fn watched<'py>(
-    py: Python<'py>,
+fn watched(
+    py: Python<'_>,
     progress: Option<Py<PyAny>>,
     count: impl FnOnce(&mut (dyn FnMut() -> Result<()> + Send)) -> Result<Counts> + Send,
-) -> PyResult<Counted<'py>> {
+) -> PyResult<Counted<'_>> {
     let mut raised = None;
     let mut last = Instant::now();
     let mut tick = || {
@@ -76,6 +76,7 @@ fn watched<'py>(
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
 #[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, threads=None, memory=None))]
+#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_pairs<'py>(
     py: Python<'py>,
     users: &Bound<'py, PyAny>,

@@ -13,7 +13,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.engines.memory import Memory
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,16 +35,23 @@ def count(
     item: str,
     l0: int | None = None,
     only: _core.Labels | None = None,
+    limit: int | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """The distinct users of each item of `data`: labels, and counts as int64, in no particular order.
 
     With `l0` only so many items of each user count, chosen uniformly and anew in every call; with `only`
-    these items alone, before that choice.
+    these items alone, before that choice. `limit` returns only so many of the largest counts. `memory` is what all
+    this may take, "2GB" or a number of bytes, half of the machine's where it is not given; rows that do not fit
+    wait in encrypted temporary files without a name.
 
     `data`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays. Raises SchemaError for
-    columns that cannot be used, InputError where the data cannot be read.
+    columns that cannot be used, InputError where the data cannot be read, ResourceError where the folder for
+    temporary files is needed and full.
     """
+    room = Memory.of(memory)
+    options: dict[str, Any] = {"l0": l0, "only": only, "limit": limit, "memory": room.total}
     for name, value in (("user", user), ("item", item)):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be the name of a column")
@@ -51,15 +59,18 @@ def count(
         raise ParameterError("user and item must be two different columns")
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
-        return _core.count_pairs(data[user], data[item], l0=l0, only=only)
+        return _core.count_pairs(data[user], data[item], **options)
     try:
         if isinstance(data, str | os.PathLike):
-            relation = scan(data, [user, item])
-            return _core.count_distinct(relation, user, item, l0=l0, only=only, progress=progress)
-        return _count_frame(data, user, item, progress, l0, only)
-    except (MemoryError, ParameterError, SchemaError, ImportError):
+            relation = scan(data, [user, item], room)
+            options["memory"] = room.beside_scan
+            return _core.count_distinct(relation, user, item, progress=progress, **options)
+        return _count_frame(data, user, item, progress, options)
+    except (MemoryError, ParameterError, SchemaError, ResourceError, ImportError):
         raise
     except Exception as error:
+        if type(error).__name__ == "OutOfMemoryException":
+            raise ResourceError("the scan of the data needs more memory; allow more with `memory`") from None
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
@@ -83,16 +94,14 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     return data[columns] if library == "pandas" else data
 
 
-def _count_frame(
-    data: Any, user: str, item: str, progress: Progress | None, l0: int | None, only: _core.Labels | None
-) -> Counts:
+def _count_frame(data: Any, user: str, item: str, progress: Progress | None, options: dict[str, Any]) -> Counts:
     data = narrowed(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
             stream = data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), l0=l0, only=only)
-        return _core.count_distinct(stream, user, item, l0=l0, only=only, progress=progress)
+            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), **options)
+        return _core.count_distinct(stream, user, item, progress=progress, **options)
     raise ParameterError(
         "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
         f"not {type(data).__name__}"
@@ -112,24 +121,26 @@ def _names(data: Any) -> list[str] | None:
     return names if names is None else [name for name in names if isinstance(name, str)]
 
 
-def connect() -> DuckDBPyConnection:
-    """A private in-memory DuckDB that loads nothing from outside."""
+def connect(room: Memory | None = None) -> DuckDBPyConnection:
+    """A private in-memory DuckDB that loads nothing from outside and writes no rows to files."""
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    room = room or Memory.of(None)
+    options |= {"temp_directory": "", "memory_limit": f"{room.scan}B", "threads": room.scan_threads}
     connection = duckdb.connect(config=options)
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
-def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
+def scan(path: str | os.PathLike[str], columns: list[str], room: Memory | None = None) -> DuckDBPyRelation:
     """A relation over the named columns of a Parquet or CSV file, or of all files that match a glob."""
     import duckdb
 
     source = files.find(path)
     wanted = ", ".join(quoted(name) for name in columns)
-    connection = connect()
+    connection = connect(room)
     try:
         if source.form == "parquet":
             relation = connection.sql("SELECT * FROM read_parquet($1)", params=[source.paths])
@@ -148,15 +159,15 @@ def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
         raise InputError(f"cannot read {source.shown} as {source.form}") from None
 
 
-def query(sql: str) -> DuckDBPyRelation:
-    """The relation of a SQL query over files, run by DuckDB.
+def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
+    """The relation of a SQL query over files, run by DuckDB in a quarter of `memory`.
 
     Raises SchemaError where the query itself is wrong, with DuckDB's text, which then speaks of the query
     alone; InputError, without it, where a file cannot be read.
     """
     import duckdb
 
-    connection = connect()
+    connection = connect(Memory.of(memory))
     try:
         kinds = [statement.type for statement in connection.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:
