@@ -75,11 +75,16 @@ impl Chapters {
                 }
                 (0..labels).try_for_each(|code| file.push(strings.get(code)))?;
             }
+            let mut written = Ok(());
             rows.visit(partition, |row| {
-                row_bytes.clear();
                 row.write(&mut row_bytes);
-                file.push(&row_bytes)
-            })?;
+                if row_bytes.len() >= PIECE {
+                    written = std::mem::replace(&mut written, Ok(())).and(file.push(&row_bytes));
+                    row_bytes.clear();
+                }
+            });
+            written.and(file.push(&row_bytes))?;
+            row_bytes.clear();
             let rows = rows.partition_len(partition);
             extents.push(Extent { at, labels, bytes, rows, width: size_of::<P>() });
         }

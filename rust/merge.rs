@@ -9,7 +9,7 @@ use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::pairs::{Items, Pair, Table, distinct};
+use crate::pairs::{Items, Pair, Sieve};
 use crate::share::Share;
 use crate::store::Store;
 
@@ -58,7 +58,7 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
     let work = || {
-        let (mut table, mut items, mut rows) = (Table::default(), Items::default(), Vec::new());
+        let (mut items, mut sieve) = (Items::default(), Sieve::default());
         let mut tally = new();
         while let Some((partition, labels, len)) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
         {
@@ -71,12 +71,11 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
                 if stop.load(Ordering::Relaxed) {
                     return Err(crew::STOPPED);
                 }
-                rows.clear();
+                sieve.reset(if passes == 1 { *len } else { at_once + at_once / 4 });
                 for source in &sources {
-                    source.read(*partition, (pass, passes), keys, &mut rows)?;
+                    source.read(*partition, (pass, passes), keys, &mut sieve)?;
                 }
-                distinct(&mut rows, keys, &mut table);
-                tally.add(&rows, &mut items, labels.as_ref(), keys)?;
+                tally.add(sieve.distinct(keys), &mut items, labels.as_ref(), keys)?;
             }
             tally.close(&items, labels.as_ref());
         }
@@ -127,34 +126,28 @@ fn merge_labels<P: Pair>(
 }
 
 impl<P: Pair> Source<'_, P> {
-    /// Appends the rows of a partition to `rows`, or those of one pass of so many.
+    /// Hands the rows of a partition to `sieve`, or those of one pass of so many.
     fn read(
         &self,
         partition: usize,
         (pass, passes): (u64, u64),
         keys: &HashKeys,
-        rows: &mut Vec<P>,
+        sieve: &mut Sieve<P>,
     ) -> Result<()> {
         let Self { share, codes, chapters } = self;
-        let renamed = |row: P| {
-            codes.as_ref().map_or(row, |codes| row.with_item(codes[row.item() as usize].into()))
-        };
-        let is_due = |row: P| {
+        let mut take = |row: P| {
             let user = row.user();
-            passes == 1 || (keys.pair(user as u64, (user >> 64) as u64) >> 32) % passes == pass
+            let part = || keys.pair(user as u64, (user >> 64) as u64) >> 32;
+            if passes == 1 || part() % passes == pass {
+                sieve.push(row, keys);
+            }
         };
         match codes {
-            None if passes == 1 => share.rows.read(partition, rows, |row| row),
-            Some(codes) if passes == 1 => {
-                share
-                    .rows
-                    .read(partition, rows, |row| row.with_item(codes[row.item() as usize].into()));
-            }
-            _ => share.rows.visit(partition, |row| {
-                rows.extend(is_due(row).then(|| renamed(row)));
-                Ok(())
-            })?,
+            None => share.rows.visit(partition, &mut take),
+            Some(codes) => share
+                .rows
+                .visit(partition, |row| take(row.with_item(codes[row.item() as usize].into()))),
         }
-        share.chapters.visit(partition, chapters, |row| rows.extend(is_due(row).then_some(row)))
+        share.chapters.visit(partition, chapters, take)
     }
 }

@@ -152,38 +152,67 @@ impl Table {
 const CACHED_ROWS: usize = 1 << 16;
 
 /// Keeps one of each row.
-pub fn distinct<P: Pair>(rows: &mut Vec<P>, keys: &HashKeys, table: &mut Table) {
-    if rows.len() <= CACHED_ROWS {
-        let kept = distinct_prefix(rows, keys, table);
-        rows.truncate(kept);
-        return;
-    }
-    // The top bits of the hash, which the places of the table do not use, choose the part.
-    let bits = (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
-    let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
-    for row in std::mem::take(rows) {
-        parts[(row.hash(keys) >> (64 - bits)) as usize].push(row);
-    }
-    for mut part in parts {
-        let kept = distinct_prefix(&mut part, keys, table);
-        rows.extend_from_slice(&part[..kept]);
+pub struct Sieve<P> {
+    rows: Vec<P>,
+    table: Table,
+    /// Whether all rows are gathered first.
+    gathers: bool,
+}
+
+impl<P: Pair> Default for Sieve<P> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), table: Table::default(), gathers: false }
     }
 }
 
-fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) -> usize {
-    table.reset(rows.len());
-    let mut kept = 0;
-    for index in 0..rows.len() {
-        let row = rows[index];
+impl<P: Pair> Sieve<P> {
+    /// Forgets all rows; about so many will come.
+    pub fn reset(&mut self, rows: usize) {
+        self.rows.clear();
+        self.gathers = rows > CACHED_ROWS;
+        self.table.reset(if self.gathers { 0 } else { rows });
+    }
+
+    /// Takes a row.
+    #[inline(always)]
+    pub fn push(&mut self, row: P, keys: &HashKeys) {
+        if self.gathers {
+            self.rows.push(row);
+            return;
+        }
         let hash = row.hash(keys);
-        let place = table.find(hash, |other| rows[other] == row);
-        if table.is_free(place) {
-            rows[kept] = row;
-            table.set(place, hash, kept);
-            kept += 1;
+        let place = self.table.find(hash, |other| self.rows[other] == row);
+        if self.table.is_free(place) {
+            self.table.set(place, hash, self.rows.len());
+            self.rows.push(row);
+            // More came than was said: these are distinct, and the others are gathered.
+            self.gathers = 2 * self.rows.len() > self.table.slots.len();
         }
     }
-    kept
+
+    /// One of each row that came.
+    pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
+        if self.gathers {
+            // The top bits of the hash, which the places of the table do not use, choose the part.
+            let rows = std::mem::take(&mut self.rows);
+            let bits =
+                (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
+            let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
+            for row in rows {
+                parts[(row.hash(keys) >> 1 >> (63 - bits)) as usize].push(row);
+            }
+            let mut kept = Vec::new();
+            for part in parts {
+                self.rows.clear();
+                self.gathers = false;
+                self.table.reset(part.len());
+                part.into_iter().for_each(|row| self.push(row, keys));
+                kept.append(&mut self.rows);
+            }
+            self.rows = kept;
+        }
+        &self.rows
+    }
 }
 
 /// The items of one partition by number. Codes are their own numbers; other keys are found by hash, in a table that
@@ -267,11 +296,16 @@ mod tests {
         let keys = HashKeys::from_os().unwrap();
         for (rows, users) in [(0, 1), (10, 3), (CACHED_ROWS, 500), (3 * CACHED_ROWS, 150_000)] {
             let row = |n: usize| Narrow::new((n % 7) as u64, (n % users) as u128);
-            let mut made: Vec<Narrow> = (0..rows).map(row).collect();
-            distinct(&mut made, &keys, &mut Table::default());
-            let expected: std::collections::HashSet<u64> = (0..rows).map(|n| row(n).0).collect();
-            let kept: std::collections::HashSet<u64> = made.iter().map(|row| row.0).collect();
-            assert_eq!((made.len(), kept), (expected.len(), expected));
+            let mut sieve = Sieve::default();
+            for _ in 0..2 {
+                sieve.reset(rows / 3);
+                (0..rows).for_each(|n| sieve.push(row(n), &keys));
+                let made = sieve.distinct(&keys);
+                let expected: std::collections::HashSet<u64> =
+                    (0..rows).map(|n| row(n).0).collect();
+                let kept: std::collections::HashSet<u64> = made.iter().map(|row| row.0).collect();
+                assert_eq!((made.len(), kept), (expected.len(), expected));
+            }
         }
     }
 

@@ -65,13 +65,9 @@ impl Rows {
 
     /// Rows of narrow keys with room for larger ones.
     pub fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
-        let (mut wide, mut rows) = (Store::default(), Vec::new());
+        let mut wide = Store::default();
         for partition in 0..PARTITIONS {
-            rows.clear();
-            narrow.read(partition, &mut rows, Narrow::widen);
-            for &row in &rows {
-                wide.push(partition, row);
-            }
+            narrow.visit(partition, |row| wide.push(partition, row.widen()));
         }
         wide
     }

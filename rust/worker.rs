@@ -1,5 +1,6 @@
 //! What one thread does: takes morsels of rows, finds their keys, and keeps them by partition.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::group::{Group, Grouper, empty};
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::pairs::{Pair, Table, distinct};
+use crate::pairs::{Pair, Sieve};
 use crate::share::{Rows, Share, with_store};
 use crate::shelf::Post;
 use crate::store::Store;
@@ -53,12 +54,12 @@ pub(crate) struct Worker {
     compact_at: usize,
     users: Vec<u128>,
     integers: Vec<u64>,
+    cells: Vec<u64>,
     /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
     memo: Vec<u128>,
     memo_of: u64,
     null: Vec<bool>,
     groups: Vec<Group>,
-    table: Table,
 }
 
 impl Worker {
@@ -79,11 +80,11 @@ impl Worker {
             compact_at: COMPACT_ROWS,
             users: Vec::new(),
             integers: Vec::new(),
+            cells: Vec::new(),
             memo: Vec::new(),
             memo_of: u64::MAX,
             null: Vec::new(),
             groups: Vec::new(),
-            table: Table::default(),
         }
     }
 
@@ -152,6 +153,11 @@ impl Worker {
         let rows = morsel.start..morsel.end;
         self.null.clear();
         self.null.resize(rows.len(), false);
+        if self.grouper.keeps_keys(items) && self.grouper.keeps_keys(users) {
+            self.take_integers(users, items, rows);
+            self.compact();
+            return Ok(());
+        }
         let shelved = Grouper::shelves(items);
         self.read_users(users, morsel, shelved)?;
         if shelved {
@@ -162,13 +168,35 @@ impl Worker {
             self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
             self.append();
         }
+        self.compact();
+        Ok(())
+    }
+
+    /// Appends rows of plain integers, the quickest of all.
+    fn take_integers(&mut self, users: &Column, items: &Column, rows: Range<usize>) {
+        let Self { keys, integers, cells, null, .. } = self;
+        users.mark_nulls(rows.clone(), null);
+        items.mark_nulls(rows.clone(), null);
+        users.integers(rows.clone(), integers);
+        items.integers(rows, cells);
+        let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
+        self.rows.make_room(bits.into());
+        with_store!(&mut self.rows, store => {
+            for ((&item, &user), &null) in cells.iter().zip(&*integers).zip(&*null) {
+                if !null {
+                    store.push(keys.partition(item), Pair::new(item, user.into()));
+                }
+            }
+        });
+    }
+
+    /// Drops duplicates now and then.
+    fn compact(&mut self) {
         let gathered = with_store!(&self.rows, store => store.len());
         if gathered >= self.compact_at {
-            let (keys, table) = (&self.keys, &mut self.table);
-            let left = with_store!(&mut self.rows, store => compact(store, keys, table));
+            let left = with_store!(&mut self.rows, store => compact(store, &self.keys));
             self.compact_at = COMPACT_ROWS.max(2 * left);
         }
-        Ok(())
     }
 
     /// The keys of the users: hashes of strings in `users`, integers in `integers` and, where they are to
@@ -265,20 +293,21 @@ fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<
 }
 
 /// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
-fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys, table: &mut Table) -> usize {
+fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) -> usize {
     const SAMPLE: usize = PARTITIONS / 16;
     let before: usize = (0..SAMPLE).map(|partition| store.partition_len(partition)).sum();
-    let mut rows = Vec::new();
+    let mut sieve = Sieve::default();
     let mut after = 0;
     for partition in 0..PARTITIONS {
         if partition == SAMPLE && 4 * after > 3 * before {
             break;
         }
-        rows.clear();
-        store.take(partition, &mut rows);
-        distinct(&mut rows, keys, table);
+        sieve.reset(store.partition_len(partition));
+        store.visit(partition, |row| sieve.push(row, keys));
+        store.clear(partition);
+        let rows = sieve.distinct(keys);
         after += rows.len();
-        for &row in &rows {
+        for &row in rows {
             store.push(partition, row);
         }
     }

@@ -119,7 +119,7 @@ class RealGumbel:
     def select(self, scores: NDArray[np.float64], rng: Rng) -> int: ...
 
 def count_distinct(
-    stream: Any,
+    source: Any,
     user: str,
     item: str,
     *,

@@ -55,10 +55,11 @@ class Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
 
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
-        (polars, pandas, pyarrow, DuckDB), or a dict of two equally long arrays. `user` and `item` name its
-        columns: integers or text, of which a row with a NULL is dropped. `l0` counts at most so many distinct
-        items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1
-        largest counts; a mechanism never looks further, whether or not there are more.
+        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, or a list of these, counted as one table:
+        a user who is in several counts once. `user` and `item` name its columns: integers or text, of which a row with
+        a NULL is dropped. `l0` counts at most so many distinct items of each user, chosen uniformly, and is what a
+        threshold mechanism needs. `k_bar` keeps only the k_bar + 1 largest counts; a mechanism never looks further,
+        whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
         `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
         of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and

@@ -6,7 +6,7 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,26 +46,33 @@ def count(
     this may take, "2GB" or a number of bytes, half of the machine's where it is not given; rows that do not fit
     wait in encrypted temporary files without a name.
 
-    `data`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays. Raises SchemaError for
+    `data`: a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, whose rows are
+    counted as those of one table. Raises SchemaError for
     columns that cannot be used, InputError where the data cannot be read, ResourceError where the folder for
     temporary files is needed and full.
     """
     room = Memory.of(memory)
-    options: dict[str, Any] = {"l0": l0, "only": only, "limit": limit, "memory": room.total}
     for name, value in (("user", user), ("item", item)):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be the name of a column")
     if user == item:
         raise ParameterError("user and item must be two different columns")
-    if isinstance(data, dict):
-        files.require_columns(data, [user, item])
-        return _core.count_pairs(data[user], data[item], **options)
+    tables = data if isinstance(data, list | tuple) else [data]
+    paths = [table for table in tables if isinstance(table, str | os.PathLike)]
+    frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
     try:
-        if isinstance(data, str | os.PathLike):
-            relation = scan(data, [user, item], room)
-            options["memory"] = room.beside_scan
-            return _core.count_distinct(relation, user, item, progress=progress, **options)
-        return _count_frame(data, user, item, progress, options)
+        sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
+        sources += [_frame(table, user, item) for table in frames]
+        return _core.count_distinct(
+            sources,
+            user,
+            item,
+            l0=l0,
+            only=only,
+            limit=limit,
+            memory=room.beside_scan if paths else room.total,
+            progress=progress,
+        )
     except (MemoryError, ParameterError, SchemaError, ResourceError, ImportError):
         raise
     except Exception as error:
@@ -74,8 +81,8 @@ def count(
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = files.shown(data) if isinstance(data, str | os.PathLike) else f"the {_library(data)} table"
-            raise InputError(f"cannot read {shown}; check it and its source") from None
+            shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
+            raise InputError(f"cannot read {', '.join(shown)}; check it and its source") from None
         raise
 
 
@@ -94,16 +101,19 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     return data[columns] if library == "pandas" else data
 
 
-def _count_frame(data: Any, user: str, item: str, progress: Progress | None, options: dict[str, Any]) -> Counts:
+def _frame(data: Any, user: str, item: str) -> Any:
+    """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
+    if isinstance(data, dict):
+        files.require_columns(data, [user, item])
+        return data[user], data[item]
     data = narrowed(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
-            stream = data.__arrow_c_stream__()
+            return data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _core.count_pairs(data[user].to_numpy(), data[item].to_numpy(), **options)
-        return _core.count_distinct(stream, user, item, progress=progress, **options)
+            return data[user].to_numpy(), data[item].to_numpy()
     raise ParameterError(
-        "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
+        "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
 
@@ -126,19 +136,20 @@ def connect(room: Memory | None = None) -> DuckDBPyConnection:
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    room = room or Memory.of(None)
-    options |= {"temp_directory": "", "memory_limit": f"{room.scan}B", "threads": room.scan_threads}
+    options["temp_directory"] = ""
+    if room is not None:
+        options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
     connection = duckdb.connect(config=options)
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
-def scan(path: str | os.PathLike[str], columns: list[str], room: Memory | None = None) -> DuckDBPyRelation:
-    """A relation over the named columns of a Parquet or CSV file, or of all files that match a glob."""
+def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None) -> DuckDBPyRelation:
+    """A relation over the named columns of Parquet or of CSV files, given by paths and globs."""
     import duckdb
 
-    source = files.find(path)
+    source = files.find(paths)
     wanted = ", ".join(quoted(name) for name in columns)
     connection = connect(room)
     try:

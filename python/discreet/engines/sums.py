@@ -60,7 +60,7 @@ def clipped_sums(
 def _rows(data: Any, columns: list[str]) -> Any:
     """The columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
-        return scan(data, columns)
+        return scan([data], columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
         arrays = [np.asarray(data[name]) for name in columns]
