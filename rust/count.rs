@@ -11,6 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
 use crate::bound::{Bounded, Contribution};
+use crate::coded;
 use crate::column::LabelType;
 use crate::crew;
 use crate::error::{Error, Result};
@@ -83,10 +84,37 @@ pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
     terms: &Terms<'_>,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    let keys = Arc::new(HashKeys::from_os()?);
+    let mut batches = batches.fuse();
+    let mut first = batches.next().transpose()?;
+    let second = batches.next();
+    // What bounds a contribution looks at labels, and many dictionaries differ.
+    let is_coded =
+        second.is_none() && terms.bound.is_none() && first.as_ref().is_some_and(coded::is_worth_it);
+    let Some(batch) = first.take_if(|_| is_coded) else {
+        let batches = first.map(Ok).into_iter().chain(second).chain(batches);
+        return count_batches(batches, types, terms, &keys, tick);
+    };
+    let (batch, names) = coded::number(batch, &keys)?;
+    let types = (batch.users.label_type(), batch.items.label_type());
+    // Ties at the limit are broken by label.
+    let all = Terms { limit: None, ..*terms };
+    let mut counts = count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?;
+    counts.labels = names.of(counts.labels);
+    terms.limit.into_iter().for_each(|limit| counts.keep(limit));
+    Ok(counts)
+}
+
+fn count_batches(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
+    keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
-    let keys = Arc::new(HashKeys::from_os()?);
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
@@ -94,7 +122,7 @@ pub fn count_distinct(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = Post::offices(parts.threads, parts.post).into_iter().map(|post| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(&keys), post, types, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), post, types, parts.rows);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -125,7 +153,7 @@ pub fn count_distinct(
         drop(sender);
         Ok(())
     })?;
-    finish(shares, types.1, terms, &keys, &parts, tick)
+    finish(shares, types.1, terms, keys, &parts, tick)
 }
 
 /// Brings the rows of all workers into one form and counts them.

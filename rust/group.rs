@@ -103,12 +103,10 @@ impl Grouper {
         Err(Error::Input("text is shelved, not grouped at once"))
     }
 
-    /// Whether the cells of a column are integers that stand for themselves.
+    /// Whether the cells of a column are numbers that stand for themselves.
     #[must_use]
-    pub fn keeps_keys(&self, column: &Column) -> bool {
-        self.interners.is_none()
-            && column.dictionary().is_none()
-            && column.label_type().is_integer()
+    pub fn keeps_keys(&self, items: &Column) -> bool {
+        self.interners.is_none() && items.is_keyed()
     }
 
     /// Whether items must be shelved: strings that are not in a dictionary.

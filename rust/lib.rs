@@ -6,6 +6,7 @@
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
+//! coded                        tables of dictionaries as integers
 //! merge                        what all threads have of a partition, deduplicated
 //! share chapters               what one thread has, in memory and put away
 //! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
@@ -26,6 +27,7 @@
 
 pub mod bound;
 pub mod chapters;
+mod coded;
 pub mod column;
 pub mod count;
 mod crew;

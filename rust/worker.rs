@@ -153,8 +153,8 @@ impl Worker {
         let rows = morsel.start..morsel.end;
         self.null.clear();
         self.null.resize(rows.len(), false);
-        if self.grouper.keeps_keys(items) && self.grouper.keeps_keys(users) {
-            self.take_integers(users, items, rows);
+        if self.grouper.keeps_keys(items) && users.is_keyed() {
+            self.take_keys(users, items, rows)?;
             self.compact();
             return Ok(());
         }
@@ -172,13 +172,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Appends rows of plain integers, the quickest of all.
-    fn take_integers(&mut self, users: &Column, items: &Column, rows: Range<usize>) {
+    /// Appends rows of numbers, the quickest of all.
+    fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
         let Self { keys, integers, cells, null, .. } = self;
-        users.mark_nulls(rows.clone(), null);
-        items.mark_nulls(rows.clone(), null);
-        users.integers(rows.clone(), integers);
-        items.integers(rows, cells);
+        users.keys(rows.clone(), null, integers)?;
+        items.keys(rows, null, cells)?;
         let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
         with_store!(&mut self.rows, store => {
@@ -188,6 +186,7 @@ impl Worker {
                 }
             }
         });
+        Ok(())
     }
 
     /// Drops duplicates now and then.

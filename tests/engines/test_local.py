@@ -295,7 +295,7 @@ def test_tables_that_cannot_be_one_are_refused(parquet, tmp_path):
     with pytest.raises(SchemaError, match="different types"):
         counted([parquet, {"user": ["1"], "item": ["a"]}])
     with pytest.raises(SchemaError, match="did you mean 'user'"):
-        counted([parquet, {"usr": [1], "item": ["a"]}], user="user" if False else "usr")
+        counted([parquet, {"usr": [1], "item": ["a"]}], user="usr")
     with pytest.raises(InputError, match="different forms"):
         counted([parquet, csv(tmp_path, "user,item\n1,a\n")])
     with pytest.raises(ParameterError, match="table"):
@@ -305,8 +305,7 @@ def test_tables_that_cannot_be_one_are_refused(parquet, tmp_path):
 def test_a_scan_that_memory_does_not_hold_is_a_resource_error(tmp_path):
     path = tmp_path / "wide.parquet"
     query = "SELECT range AS \"user\", repeat('x', 1000) || range AS item FROM range(400000)"
-    local.connect().execute(
-        f"COPY ({query}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed)"
-    )
+    options = "FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed"
+    local.connect().execute(f"COPY ({query}) TO '{path}' ({options})")
     with pytest.raises(dp.ResourceError, match="memory"):
         local.count(path, user="user", item="item", memory="256MiB")
