@@ -12,7 +12,8 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::Labels;
 use crate::merge::Tally;
-use crate::pairs::{Items, Pair};
+use crate::pairs::Pair;
+use crate::sieve::Items;
 use crate::spill::Spill;
 
 /// About how many pairs users are dealt out by, into at least so many buckets, and at most.

@@ -9,7 +9,7 @@
 //! coded                        tables of dictionaries as integers
 //! merge                        what all threads have of a partition, deduplicated
 //! share chapters               what one thread has, in memory and put away
-//! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
+//! column group shelf store pairs sieve  cells -> partitions and keys -> distinct pairs
 //! crew spill                   threads at work; an encrypted temporary file
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
@@ -50,6 +50,7 @@ pub mod rng;
 pub mod scores;
 mod share;
 pub mod shelf;
+pub mod sieve;
 pub mod spill;
 pub mod store;
 pub mod threshold;

@@ -9,8 +9,9 @@ use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::pairs::{Items, Pair, Sieve};
+use crate::pairs::Pair;
 use crate::share::Share;
+use crate::sieve::{Items, Sieve};
 use crate::store::Store;
 
 /// What is made of the distinct rows of partitions.

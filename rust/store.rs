@@ -94,7 +94,9 @@ impl<P: Pair> Store<P> {
             let start = block % CHUNK * Self::ROWS;
             let rows = &self.chunks[block / CHUNK][start..start + left.min(Self::ROWS)];
             left -= rows.len();
-            rows.iter().for_each(|&bits| visit(P::of_bits(bits)));
+            for &bits in rows {
+                visit(P::of_bits(bits));
+            }
         }
     }
 

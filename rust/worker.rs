@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 use crate::group::{Group, Grouper, empty};
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::pairs::{Pair, Sieve};
+use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
 use crate::shelf::Post;
+use crate::sieve::Sieve;
 use crate::store::Store;
 
 /// How many rows a worker gathers before it looks for duplicates.

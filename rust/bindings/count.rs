@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Rows of users and items: an Arrow stream, or two equally long sequences.
 enum Source {
     Stream(PairStream),
-    Pairs(Option<Batch>),
+    Pairs(Option<Box<Batch>>),
 }
 
 impl Source {
@@ -38,7 +38,7 @@ impl Source {
         if users.len() != items.len() {
             return Err(Error::Parameter("users and items must be equally long").into());
         }
-        Ok(Self::Pairs(Some(Batch { users, items })))
+        Ok(Self::Pairs(Some(Box::new(Batch { users, items }))))
     }
 
     /// What users and items are, unless there is none of either.
@@ -57,7 +57,7 @@ impl Iterator for Source {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Stream(stream) => stream.next(),
-            Self::Pairs(batch) => batch.take().map(Ok),
+            Self::Pairs(batch) => batch.take().map(|batch| Ok(*batch)),
         }
     }
 }
