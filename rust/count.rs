@@ -284,3 +284,121 @@ impl<P: Pair> Tally<P> for Unbounded {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arrow_array::{Array, Int64Array, StringArray};
+    use rand::rand_core::TryRng;
+
+    use super::*;
+    use crate::column::Column;
+    use crate::rng::SecureRng;
+
+    type Rows = Vec<(Option<i64>, Option<i64>)>;
+
+    /// Counts rows under given keys, in batches of `size`, by number or as text.
+    fn counted(
+        rows: &Rows,
+        as_text: bool,
+        size: usize,
+        terms: &Terms<'_>,
+        keys: &Arc<HashKeys>,
+    ) -> BTreeMap<Vec<u8>, i64> {
+        let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
+        let column = |cells: Vec<Option<i64>>| {
+            Column::new(if as_text {
+                StringArray::from_iter(cells.into_iter().map(text)).into_data()
+            } else {
+                Int64Array::from(cells).into_data()
+            })
+        };
+        let batch = |rows: &[(Option<i64>, Option<i64>)]| {
+            let (users, items) = rows.iter().copied().unzip();
+            Ok(Batch { users: column(users)?, items: column(items)? })
+        };
+        let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+        let found = count_batches(
+            rows.chunks(size).map(batch),
+            (item_type, item_type),
+            terms,
+            keys,
+            || Ok(()),
+        );
+        let Counts { labels, counts } = found.unwrap();
+        let bytes = |row: usize| match &labels {
+            Labels::Signed(values) => values[row].to_be_bytes().to_vec(),
+            Labels::Text(strings) => strings.get(row).to_vec(),
+            _ => unreachable!("no other type was counted"),
+        };
+        counts
+            .iter()
+            .enumerate()
+            .map(|(row, &count)| (bytes(row), count))
+            .filter(|c| c.1 > 0)
+            .collect()
+    }
+
+    fn draw(rng: &mut SecureRng) -> u64 {
+        rng.try_next_u64().unwrap()
+    }
+
+    fn random_rows(rng: &mut SecureRng, len: u64, users: u64, items: u64) -> Rows {
+        let mut cell = |most| (draw(rng) % 20 > 0).then_some(draw(rng) % most).map(|n| n as i64);
+        (0..len).map(|_| (cell(users), cell(items))).collect()
+    }
+
+    #[test]
+    fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
+        let mut rng = SecureRng::seeded(1);
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let mut rows = random_rows(&mut rng, 30_000, 900, 400);
+        for as_text in [false, true] {
+            for l0 in [None, Some(1), Some(7)] {
+                let bound = Contribution::new(l0, None);
+                let terms =
+                    |threads, memory| Terms { bound: bound.as_ref(), limit: None, threads, memory };
+                let expected = counted(&rows, as_text, 30_000, &terms(1, None), &keys);
+                assert!(l0.is_some() || expected.len() == 400);
+                for (threads, size, memory) in
+                    [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
+                {
+                    for place in (1..rows.len()).rev() {
+                        rows.swap(place, draw(&mut rng) as usize % (place + 1));
+                    }
+                    assert_eq!(
+                        counted(&rows, as_text, size, &terms(threads, memory), &keys),
+                        expected
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_user_changes_at_most_l0_counts_and_each_by_one() {
+        let mut rng = SecureRng::seeded(2);
+        for round in 0..120_usize {
+            let (as_text, l0) = (round % 2 == 0, 1 + round % 3);
+            let keys = Arc::new(HashKeys::from_os().unwrap());
+            let bound = Contribution::new(Some(l0), None);
+            let memory = (round % 5 == 0).then_some(0);
+            let terms =
+                Terms { bound: bound.as_ref(), limit: None, threads: 1 + round % 2, memory };
+            let rows = random_rows(&mut rng, 60, 8, 6);
+            let all = counted(&rows, as_text, 60, &terms, &keys);
+            for user in 0..8 {
+                let others = rows.iter().copied().filter(|row| row.0 != Some(user)).collect();
+                let without = counted(&others, as_text, 25, &terms, &keys);
+                let changes: Vec<i64> = all
+                    .iter()
+                    .map(|(item, count)| count - without.get(item).unwrap_or(&0))
+                    .filter(|&change| change != 0)
+                    .collect();
+                assert!(without.keys().all(|item| all.contains_key(item)));
+                assert!(changes.len() <= l0 && changes.iter().all(|&change| change == 1));
+            }
+        }
+    }
+}
