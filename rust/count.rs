@@ -309,7 +309,7 @@ mod tests {
         let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
         let column = |cells: Vec<Option<i64>>| {
             Column::new(if as_text {
-                StringArray::from_iter(cells.into_iter().map(text)).into_data()
+                cells.into_iter().map(text).collect::<StringArray>().into_data()
             } else {
                 Int64Array::from(cells).into_data()
             })
@@ -345,7 +345,7 @@ mod tests {
     }
 
     fn random_rows(rng: &mut SecureRng, len: u64, users: u64, items: u64) -> Rows {
-        let mut cell = |most| (draw(rng) % 20 > 0).then_some(draw(rng) % most).map(|n| n as i64);
+        let mut cell = |most| (draw(rng) & 15 > 0).then_some(draw(rng) % most).map(|n| n as i64);
         (0..len).map(|_| (cell(users), cell(items))).collect()
     }
 
