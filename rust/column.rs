@@ -71,6 +71,7 @@ enum Cells {
     Views { views: ScalarBuffer<u128>, inline: Buffer, blocks: Vec<Buffer> },
     Fixed { width: usize, bytes: Buffer },
     Dictionary { indices: Integers, values: Box<Column> },
+    Coded { indices: Integers, codes: Vec<u32> },
 }
 
 /// Integers of any width, as 64 bits.
@@ -195,6 +196,48 @@ impl Column {
                 *mark |= nulls.is_null(row);
             }
         }
+    }
+
+    /// A dictionary column with a number for each of its values, or [`Self::NONE`], instead of the values.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where it is not one.
+    pub fn coded(self, codes: Vec<u32>) -> Result<Self> {
+        let Cells::Dictionary { indices, .. } = self.cells else { return Err(BROKEN) };
+        let cells = Cells::Coded { indices, codes };
+        Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
+    }
+
+    /// The code of a cell that is NULL.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Whether the cells are numbers that stand for themselves.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        matches!(self.cells, Cells::Integers(_) | Cells::Coded { .. })
+    }
+
+    /// The numbers of `rows`, where they stand for themselves; NULL is marked in `null`, which is as long.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where a dictionary has no value for a cell.
+    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
+    pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
+        self.mark_nulls(rows.clone(), null);
+        let Cells::Coded { indices, codes } = &self.cells else {
+            self.integers(rows, into);
+            return Ok(());
+        };
+        into.clear();
+        let mut in_range = true;
+        with_slice!(indices, slice => into.extend(slice[rows].iter().zip(null).map(|(&index, null)| {
+            let code = codes.get(index as usize).copied();
+            in_range &= *null || code.is_some();
+            let code = code.unwrap_or(Self::NONE);
+            *null |= code == Self::NONE;
+            u64::from(code)
+        })));
+        if in_range { Ok(()) } else { Err(Error::Input("a dictionary index is out of range")) }
     }
 
     /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL

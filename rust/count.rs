@@ -3,22 +3,29 @@
 //! Workers take morsels of rows, group them (see [`crate::group`]) and append each row to its partition.
 //! All rows of an item share a partition, so that in the end each partition is merged over the workers,
 //! deduplicated and counted on its own, in cache. Where duplicates pile up, partitions are deduplicated
-//! on the way: memory stays a small multiple of the distinct pairs.
+//! on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
+//! memory puts its rows and labels away (see [`crate::chapters`]), and the merge reads them back partition by partition.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 
 use crate::bound::{Bounded, Contribution};
+use crate::coded;
 use crate::column::LabelType;
+use crate::crew;
 use crate::error::{Error, Result};
-use crate::hash::{HashKeys, PARTITIONS};
+use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::Labels;
-use crate::pairs::{Pair, Table, count_items, distinct};
+use crate::merge::{Tally, each_partition};
+use crate::pairs::Pair;
+use crate::share::{Rows, Share};
 use crate::shelf::Post;
+use crate::sieve::Items;
 use crate::store::Store;
-use crate::worker::{Batch, Morsel, Rows, Share, Worker};
+use crate::top::top;
+use crate::worker::{Batch, Morsel, Worker};
 
 /// How many rows a worker takes at a time.
 const MORSEL: usize = 1 << 13;
@@ -32,173 +39,186 @@ pub struct Counts {
     pub counts: Vec<i64>,
 }
 
-/// Counts the distinct users of each item over all batches; with a `bound` only some of each user's items
-/// count. `tick` is called between morsels with the number of rows read so far and may stop the
-/// work with an error.
-///
-/// # Errors
-/// The first error of the batches, of `tick` or of a worker.
-pub fn count_distinct(
-    batches: impl Iterator<Item = Result<Batch>>,
-    (user_type, item_type): (LabelType, LabelType),
-    bound: Option<&Contribution>,
-    threads: usize,
-    mut tick: impl FnMut(u64) -> Result<()>,
-) -> Result<Counts> {
-    let threads = threads.clamp(1, 64);
-    let keys = Arc::new(HashKeys::from_os()?);
-    let failed = AtomicBool::new(false);
-    let shares = std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Morsel>(4 * threads);
-        let receiver = Arc::new(Mutex::new(receiver));
-        let handles: Vec<_> = Post::offices(threads)
-            .into_iter()
-            .map(|post| {
-                let (receiver, failed) = (Arc::clone(&receiver), &failed);
-                let worker = Worker::new(Arc::clone(&keys), post, user_type, item_type);
-                scope.spawn(move || worker.run(&receiver, failed))
-            })
-            .collect();
-        drop(receiver);
-        let read = (|| {
-            let mut rows = 0;
-            for (number, batch) in batches.enumerate() {
-                let batch = Arc::new(batch?);
-                if batch.users.len() != batch.items.len() {
-                    return Err(Error::Input("the columns are not equally long"));
-                }
-                let len = batch.users.len();
-                for start in (0..len).step_by(MORSEL) {
-                    let end = len.min(start + MORSEL);
-                    let batch = Arc::clone(&batch);
-                    let morsel = Morsel { batch, number: number as u64, start, end };
-                    if failed.load(Ordering::Relaxed) || sender.send(morsel).is_err() {
-                        return Ok(());
-                    }
-                    rows += (end - start) as u64;
-                    tick(rows)?;
-                }
-            }
-            Ok(())
-        })();
-        if read.is_err() {
-            failed.store(true, Ordering::Relaxed);
-        }
-        drop(sender);
-        let crashed = Error::Resource("a counting thread did not finish");
-        let shares: Result<Vec<Share>> = handles
-            .into_iter()
-            .map(|handle| handle.join().unwrap_or(Err(crashed.clone())))
-            .collect();
-        read.and(shares)
-    })?;
-    finish(shares, item_type, bound, &keys, threads)
+/// How a table is to be counted.
+pub struct Terms<'a> {
+    /// Which of a user's items count: all where there is none.
+    pub bound: Option<&'a Contribution>,
+    /// How many of the largest counts are wanted: all where there is none.
+    pub limit: Option<usize>,
+    /// How many threads there may be.
+    pub threads: usize,
+    /// How many bytes of memory may be held beside the batches and the counts themselves.
+    pub memory: Option<usize>,
 }
 
-/// Merges the workers' partitions and counts each.
-fn finish(
-    shares: Vec<Share>,
-    item_type: LabelType,
-    bound: Option<&Contribution>,
-    keys: &HashKeys,
+/// The parts of the memory: a half for the rows and labels of all threads, an eighth for the strings on their way
+/// between them and as much for those that wait to be sent, a quarter for the merge, in which nothing is sent.
+struct Parts {
     threads: usize,
+    rows: usize,
+    post: usize,
+    merge: usize,
+}
+
+impl Parts {
+    /// Below this a thread would do nothing but put away.
+    const THREAD: usize = 1 << 24;
+
+    fn of(terms: &Terms<'_>) -> Self {
+        let threads = terms.threads.clamp(1, 64);
+        let Some(memory) = terms.memory else {
+            return Self { threads, rows: usize::MAX, post: usize::MAX, merge: usize::MAX };
+        };
+        let threads = threads.min((memory / Self::THREAD).max(1));
+        let rows = memory / 2 / threads;
+        Self { threads, rows, post: memory / 8, merge: memory / 4 / threads }
+    }
+}
+
+/// Counts the distinct users of each item over all batches. `tick` is called between morsels and while threads
+/// are waited for, and may stop the work with an error.
+///
+/// # Errors
+/// The first error of the batches, of `tick` or of a worker; [`Error::Resource`] where the folder for temporary
+/// files is needed and full.
+pub fn count_distinct(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    let keys = Arc::new(HashKeys::from_os()?);
+    let mut batches = batches.fuse();
+    let mut first = batches.next().transpose()?;
+    let second = batches.next();
+    // What bounds a contribution looks at labels, and many dictionaries differ.
+    let is_coded =
+        second.is_none() && terms.bound.is_none() && first.as_ref().is_some_and(coded::is_worth_it);
+    let Some(batch) = first.take_if(|_| is_coded) else {
+        let batches = first.map(Ok).into_iter().chain(second).chain(batches);
+        return count_batches(batches, types, terms, &keys, tick);
+    };
+    let (batch, names) = coded::number(batch, &keys)?;
+    let types = (batch.users.label_type(), batch.items.label_type());
+    // Ties at the limit are broken by label.
+    let all = Terms { limit: None, ..*terms };
+    let mut counts = count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?;
+    counts.labels = names.of(counts.labels);
+    terms.limit.into_iter().for_each(|limit| counts.keep(limit));
+    Ok(counts)
+}
+
+fn count_batches(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
+    keys: &Arc<HashKeys>,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    let parts = Parts::of(terms);
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = channel::<Morsel>();
+    let (ticket, tickets) = channel();
+    (0..4 * parts.threads).for_each(|_| ticket.send(()).unwrap_or_default());
+    let receiver = Arc::new(Mutex::new(receiver));
+    let jobs = Post::offices(parts.threads, parts.post).into_iter().map(|post| {
+        let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
+        let worker = Worker::new(Arc::clone(keys), post, types, parts.rows);
+        move || worker.run(&receiver, &ticket, stop)
+    });
+    let jobs: Vec<_> = jobs.collect();
+    drop((receiver, ticket));
+    let shares = crew::run(jobs.into_iter(), &stop, &mut tick, |tick| {
+        for (number, batch) in batches.enumerate() {
+            let batch = Arc::new(batch?);
+            if batch.users.len() != batch.items.len() {
+                return Err(Error::Input("the columns are not equally long"));
+            }
+            let len = batch.users.len();
+            for start in (0..len).step_by(MORSEL) {
+                let end = len.min(start + MORSEL);
+                let morsel =
+                    Morsel { batch: Arc::clone(&batch), number: number as u64, start, end };
+                while let Err(silence) = tickets.recv_timeout(crew::PATIENCE) {
+                    if silence == RecvTimeoutError::Disconnected {
+                        return Ok(());
+                    }
+                    tick()?;
+                }
+                if sender.send(morsel).is_err() {
+                    return Ok(());
+                }
+                tick()?;
+            }
+        }
+        drop(sender);
+        Ok(())
+    })?;
+    finish(shares, types.1, terms, keys, &parts, tick)
+}
+
+/// Brings the rows of all workers into one form and counts them.
+fn finish(
+    shares: Vec<Share<Rows>>,
+    item_type: LabelType,
+    terms: &Terms<'_>,
+    keys: &HashKeys,
+    parts: &Parts,
+    tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
-    for Share { interners, rows } in shares {
+    for Share { interners, rows, chapters } in shares {
         match rows {
-            Rows::Narrow(rows) if any_wide => wide.push((interners, Rows::widen(&rows))),
-            Rows::Narrow(rows) => narrow.push((interners, rows)),
-            Rows::Wide(rows) => wide.push((interners, rows)),
-            Rows::Hashed(rows) => hashed.push((interners, rows)),
+            Rows::Narrow(rows) if any_wide => {
+                wide.push(Share { interners, rows: Rows::widen(&rows), chapters });
+            }
+            Rows::Narrow(rows) => narrow.push(Share { interners, rows, chapters }),
+            Rows::Wide(rows) => wide.push(Share { interners, rows, chapters }),
+            Rows::Hashed(rows) => hashed.push(Share { interners, rows, chapters }),
         }
     }
     if !hashed.is_empty() {
-        count_shares(hashed, item_type, bound, keys, threads)
+        count_shares(hashed, item_type, terms, keys, parts, tick)
     } else if !wide.is_empty() {
-        count_shares(wide, item_type, bound, keys, threads)
+        count_shares(wide, item_type, terms, keys, parts, tick)
     } else {
-        count_shares(narrow, item_type, bound, keys, threads)
+        count_shares(narrow, item_type, terms, keys, parts, tick)
     }
 }
 
 fn count_shares<P: Pair>(
-    shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
+    shares: Vec<Share<Store<P>>>,
     item_type: LabelType,
-    bound: Option<&Contribution>,
+    terms: &Terms<'_>,
     keys: &HashKeys,
-    threads: usize,
+    parts: &Parts,
+    mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let Some(bound) = bound else {
-        let new = || Counts::new(item_type);
-        let mut counted = each_partition(shares, keys, threads, new, Counts::add)?.into_iter();
-        let mut total = counted.next().unwrap_or_else(new);
-        for part in counted {
-            total.labels.append(&part.labels);
-            total.counts.extend(part.counts);
+    let room = (parts.threads, parts.merge);
+    let mut total = if let Some(bound) = terms.bound {
+        let rows = shares.iter().map(Share::len).sum();
+        let new = || Bounded::new(item_type, bound, rows, parts.merge);
+        let tallies = each_partition(shares, keys, room, &mut tick, new)?;
+        let counts = Bounded::count(&tallies, parts.threads, tick)?;
+        let mut labels = Labels::new(item_type);
+        for part in tallies {
+            labels.append(part.labels());
         }
-        return Ok(total);
+        Counts { labels, counts }
+    } else {
+        let new =
+            || Unbounded { found: Counts::new(item_type), limit: terms.limit, here: Vec::new() };
+        let mut tallies = each_partition(shares, keys, room, tick, new)?.into_iter();
+        let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
+        for tally in tallies {
+            total.labels.append(&tally.found.labels);
+            total.counts.extend(tally.found.counts);
+        }
+        total
     };
-    let new = || Bounded::new(item_type);
-    let parts = each_partition(shares, keys, threads, new, |part, rows, labels, keys, table| {
-        part.add(bound, rows, labels, keys, table);
-    })?;
-    let counts = Bounded::count(&parts, bound, threads)?;
-    let mut labels = Labels::new(item_type);
-    for part in &parts {
-        labels.append(part.labels());
-    }
-    Ok(Counts { labels, counts })
-}
-
-/// Merges the shares of every partition and hands its distinct rows to `add`, on all threads, each with a
-/// state of its own.
-fn each_partition<P: Pair, S: Send>(
-    shares: Vec<(Option<Vec<Interner>>, Store<P>)>,
-    keys: &HashKeys,
-    threads: usize,
-    new: impl Fn() -> S + Sync,
-    add: impl Fn(&mut S, &[P], Option<&Interner>, &HashKeys, &mut Table) + Sync,
-) -> Result<Vec<S>> {
-    let mut stores = Vec::new();
-    let mut interners: Vec<Vec<Option<Interner>>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
-    for (labels, store) in shares {
-        let mut labels = labels.map(Vec::into_iter);
-        for of_partition in &mut interners {
-            of_partition.push(labels.as_mut().and_then(Iterator::next));
-        }
-        stores.push(store);
-    }
-    let mut waiting: Vec<_> =
-        interners.into_iter().map(|i| Mutex::new(Some(i))).enumerate().collect();
-    // The largest first, so that no thread is left with one at the end.
-    waiting.sort_by_cached_key(|&(partition, _)| {
-        std::cmp::Reverse(stores.iter().map(|store| store.partition_len(partition)).sum::<usize>())
-    });
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let work = || {
-            let (mut table, mut rows) = (Table::default(), Vec::new());
-            let mut state = new();
-            while let Some((partition, labels)) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
-            {
-                let labels = labels.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let mut shares: Vec<_> =
-                    labels.unwrap_or_default().into_iter().zip(&stores).collect();
-                // Whoever has most of the labels keeps them; the others' are looked up there.
-                shares.sort_by_key(|(labels, _)| {
-                    std::cmp::Reverse(labels.as_ref().map_or(0, |labels| labels.labels().len()))
-                });
-                let labels = merge(shares, *partition, &mut rows)?;
-                distinct(&mut rows, keys, &mut table);
-                add(&mut state, &rows, labels.as_ref(), keys, &mut table);
-            }
-            Ok(state)
-        };
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let crashed = Error::Resource("a counting thread did not finish");
-        handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect()
-    })
+    terms.limit.into_iter().for_each(|limit| total.keep(limit));
+    Ok(total)
 }
 
 impl Counts {
@@ -206,40 +226,179 @@ impl Counts {
         Self { labels: Labels::new(item_type), counts: Vec::new() }
     }
 
-    /// Adds the items of one partition's distinct rows.
-    fn add<P: Pair>(
-        &mut self,
-        rows: &[P],
-        interner: Option<&Interner>,
-        keys: &HashKeys,
-        table: &mut Table,
-    ) {
-        let codes = interner.map(|interner| interner.labels().len());
-        let (items, counts) = count_items(rows, codes, keys, table);
-        match interner {
-            Some(interner) => self.labels.append_strings(interner.labels()),
-            None => items.iter().for_each(|&item| self.labels.push_integer(item)),
+    /// Keeps the `limit` largest alone.
+    fn keep(&mut self, limit: usize) {
+        if limit < self.counts.len() {
+            let rows = top(&self.labels, &self.counts, limit);
+            self.labels = self.labels.select(&rows);
+            self.counts = rows.iter().map(|&row| self.counts[row]).collect();
         }
-        self.counts.extend(counts);
     }
 }
 
-/// Puts a partition's rows of all threads together in `rows`, under the codes of the first one's labels.
-fn merge<P: Pair>(
-    shares: Vec<(Option<Interner>, &Store<P>)>,
-    partition: usize,
-    rows: &mut Vec<P>,
-) -> Result<Option<Interner>> {
-    rows.clear();
-    let mut known: Option<Interner> = None;
-    for (labels, store) in shares {
-        if let (Some(known), Some(labels)) = (&mut known, &labels) {
-            let codes = known.absorb(labels)?;
-            store.read(partition, rows, |row| row.with_item(codes[row.item() as usize].into()));
-        } else {
-            known = labels;
-            store.read(partition, rows, |row| row);
+/// The counts of some partitions, of all items of each user.
+struct Unbounded {
+    found: Counts,
+    limit: Option<usize>,
+    /// Those of the partition that is being counted.
+    here: Vec<i64>,
+}
+
+impl<P: Pair> Tally<P> for Unbounded {
+    fn add(
+        &mut self,
+        rows: &[P],
+        items: &mut Items,
+        _: Option<&Interner>,
+        keys: &HashKeys,
+    ) -> Result<()> {
+        let here = &mut self.here;
+        if let Some(codes) = items.codes() {
+            here.resize(codes, 0);
+            for row in rows {
+                here[row.item() as usize] += 1;
+            }
+            return Ok(());
+        }
+        for row in rows {
+            let number = items.number(row.item(), keys);
+            if number == here.len() {
+                here.push(1);
+            } else {
+                here[number] += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, items: &Items, labels: Option<&Interner>) {
+        let found = &mut self.found;
+        match labels {
+            Some(interner) => found.labels.append_strings(interner.labels()),
+            None => items.keys().iter().for_each(|&item| found.labels.push_integer(item)),
+        }
+        found.counts.append(&mut self.here);
+        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
+        if let Some(limit) = self.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16)) {
+            found.keep(limit);
         }
     }
-    Ok(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use arrow_array::{Array, Int64Array, StringArray};
+    use rand::rand_core::TryRng;
+
+    use super::*;
+    use crate::column::Column;
+    use crate::rng::SecureRng;
+
+    type Rows = Vec<(Option<i64>, Option<i64>)>;
+
+    /// Counts rows under given keys, in batches of `size`, by number or as text.
+    fn counted(
+        rows: &Rows,
+        as_text: bool,
+        size: usize,
+        terms: &Terms<'_>,
+        keys: &Arc<HashKeys>,
+    ) -> BTreeMap<Vec<u8>, i64> {
+        let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
+        let column = |cells: Vec<Option<i64>>| {
+            Column::new(if as_text {
+                cells.into_iter().map(text).collect::<StringArray>().into_data()
+            } else {
+                Int64Array::from(cells).into_data()
+            })
+        };
+        let batch = |rows: &[(Option<i64>, Option<i64>)]| {
+            let (users, items) = rows.iter().copied().unzip();
+            Ok(Batch { users: column(users)?, items: column(items)? })
+        };
+        let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+        let found = count_batches(
+            rows.chunks(size).map(batch),
+            (item_type, item_type),
+            terms,
+            keys,
+            || Ok(()),
+        );
+        let Counts { labels, counts } = found.unwrap();
+        let bytes = |row: usize| match &labels {
+            Labels::Signed(values) => values[row].to_be_bytes().to_vec(),
+            Labels::Text(strings) => strings.get(row).to_vec(),
+            _ => unreachable!("no other type was counted"),
+        };
+        counts
+            .iter()
+            .enumerate()
+            .map(|(row, &count)| (bytes(row), count))
+            .filter(|c| c.1 > 0)
+            .collect()
+    }
+
+    fn draw(rng: &mut SecureRng) -> u64 {
+        rng.try_next_u64().unwrap()
+    }
+
+    fn random_rows(rng: &mut SecureRng, len: u64, users: u64, items: u64) -> Rows {
+        let mut cell = |most| (draw(rng) & 15 > 0).then_some(draw(rng) % most).map(|n| n as i64);
+        (0..len).map(|_| (cell(users), cell(items))).collect()
+    }
+
+    #[test]
+    fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
+        let mut rng = SecureRng::seeded(1);
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let mut rows = random_rows(&mut rng, 30_000, 900, 400);
+        for as_text in [false, true] {
+            for l0 in [None, Some(1), Some(7)] {
+                let bound = Contribution::new(l0, None);
+                let terms =
+                    |threads, memory| Terms { bound: bound.as_ref(), limit: None, threads, memory };
+                let expected = counted(&rows, as_text, 30_000, &terms(1, None), &keys);
+                assert!(l0.is_some() || expected.len() == 400);
+                for (threads, size, memory) in
+                    [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
+                {
+                    for place in (1..rows.len()).rev() {
+                        rows.swap(place, draw(&mut rng) as usize % (place + 1));
+                    }
+                    assert_eq!(
+                        counted(&rows, as_text, size, &terms(threads, memory), &keys),
+                        expected
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_user_changes_at_most_l0_counts_and_each_by_one() {
+        let mut rng = SecureRng::seeded(2);
+        for round in 0..120_usize {
+            let (as_text, l0) = (round % 2 == 0, 1 + round % 3);
+            let keys = Arc::new(HashKeys::from_os().unwrap());
+            let bound = Contribution::new(Some(l0), None);
+            let memory = (round % 5 == 0).then_some(0);
+            let terms =
+                Terms { bound: bound.as_ref(), limit: None, threads: 1 + round % 2, memory };
+            let rows = random_rows(&mut rng, 60, 8, 6);
+            let all = counted(&rows, as_text, 60, &terms, &keys);
+            for user in 0..8 {
+                let others = rows.iter().copied().filter(|row| row.0 != Some(user)).collect();
+                let without = counted(&others, as_text, 25, &terms, &keys);
+                let changes: Vec<i64> = all
+                    .iter()
+                    .map(|(item, count)| count - without.get(item).unwrap_or(&0))
+                    .filter(|&change| change != 0)
+                    .collect();
+                assert!(without.keys().all(|item| all.contains_key(item)));
+                assert!(changes.len() <= l0 && changes.iter().all(|&change| change == 1));
+            }
+        }
+    }
 }

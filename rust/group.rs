@@ -103,20 +103,54 @@ impl Grouper {
         Err(Error::Input("text is shelved, not grouped at once"))
     }
 
+    /// Whether the cells of a column are numbers that stand for themselves.
+    #[must_use]
+    pub fn keeps_keys(&self, items: &Column) -> bool {
+        self.interners.is_none() && items.is_keyed()
+    }
+
     /// Whether items must be shelved: strings that are not in a dictionary.
     #[must_use]
     pub fn shelves(items: &Column) -> bool {
         items.dictionary().is_none() && !items.label_type().is_integer()
     }
 
-    /// The shelves of this thread's partitions that others have filled by now, to be emptied by
-    /// [`Self::shelve`]. Their users may be wider than any that this thread has seen.
+    /// The shelves of this thread's partitions that others have filled by now, for [`Self::empty`]. Their users may
+    /// be wider than any that this thread has seen.
     pub fn received(&mut self) -> Shelves {
         self.post.received()
     }
 
-    /// Empties shelves that were received and puts strings and their users on the shelves of their partitions.
-    /// Full shelves of this thread's are emptied into `sink`, which takes partition, key and user.
+    /// Empties shelves into `sink`.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 items.
+    pub fn empty(&mut self, shelves: Shelves, sink: Sink<'_>) -> Result<()> {
+        match &mut self.interners {
+            Some(interners) => empty(shelves, interners, self.is_text, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether more is under way between threads than memory has room for.
+    #[must_use]
+    pub fn is_congested(&self) -> bool {
+        self.post.is_congested()
+    }
+
+    /// How many bytes of memory the labels hold.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.interners.iter().flatten().map(Interner::held).sum()
+    }
+
+    /// The labels so far, which are forgotten.
+    pub fn take(&mut self) -> Option<Vec<Interner>> {
+        self.memo_of = u64::MAX;
+        self.interners.as_mut().map(|all| all.iter_mut().map(std::mem::take).collect())
+    }
+
+    /// Puts strings and their users on the shelves of their partitions. Full shelves of this thread's are emptied into `sink`, which takes partition, key and user.
     ///
     /// # Errors
     /// [`Error::Input`] where the array contradicts itself, [`Error::Resource`] beyond 2^32 items.
@@ -126,14 +160,12 @@ impl Grouper {
         rows: Range<usize>,
         null: &mut [bool],
         users: &[u128],
-        received: Shelves,
         sink: Sink<'_>,
     ) -> Result<()> {
         items.mark_nulls(rows.clone(), null);
         let null = &*null;
         let Self { keys, interners, post, is_text, .. } = self;
         let Some(interners) = interners else { return Ok(()) };
-        empty(received, interners, *is_text, sink)?;
         let mut place = 0;
         items.bytes(rows, null, |bytes| {
             if !null[place] {

@@ -41,9 +41,17 @@ impl HashKeys {
     }
 
     /// A hash of an integer.
+    #[inline]
     #[must_use]
     pub fn integer(&self, key: u64) -> u64 {
         fold(key ^ self.integers[0], self.integers[1])
+    }
+
+    /// The partition of an integer.
+    #[inline]
+    #[must_use]
+    pub fn partition(&self, key: u64) -> usize {
+        (self.integer(key) >> (64 - PARTITION_BITS)) as usize
     }
 
     /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
@@ -63,6 +71,7 @@ impl HashKeys {
     }
 
     /// A hash of a pair of keys, for tables that live in one partition.
+    #[inline]
     #[must_use]
     pub fn pair(&self, low: u64, high: u64) -> u64 {
         fold(low ^ self.integers[2], high ^ self.integers[3])

@@ -105,21 +105,34 @@ impl Interner {
         self.slots[place] = slot;
     }
 
-    /// Takes over the labels of another thread; returns this interner's code for each of the other's.
+    /// Takes over the labels of another; returns this interner's code for each of the other's.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 items.
     pub fn absorb(&mut self, other: &Self) -> Result<Vec<u32>> {
-        let mut hashes = vec![0; other.labels.len()];
-        for &slot in other.slots.iter().filter(|&&slot| slot != 0) {
-            hashes[slot as u32 as usize - 1] = (slot >> 32) as u32;
-        }
+        let hashes = other.hashes();
         self.prefetch(hashes.iter().copied());
         hashes
             .iter()
             .enumerate()
             .map(|(code, &hash)| self.intern(hash, other.labels.get(code)))
             .collect()
+    }
+
+    /// The hashes by code.
+    #[must_use]
+    pub fn hashes(&self) -> Vec<u32> {
+        let mut hashes = vec![0; self.labels.len()];
+        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
+            hashes[slot as u32 as usize - 1] = (slot >> 32) as u32;
+        }
+        hashes
+    }
+
+    /// How many bytes of memory it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.slots.len() * size_of::<u64>() + self.labels.held()
     }
 
     /// The labels by code.

@@ -128,6 +128,12 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
+    /// How many bytes of memory they hold.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     fn append(&mut self, others: &Self) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&others.bytes);

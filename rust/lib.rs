@@ -7,7 +7,11 @@
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
 //! union lists                  users' items -> weights of items
-//! column group shelf store pairs  cells -> partitions and keys -> distinct pairs
+//! coded                        tables of dictionaries as integers
+//! merge                        what all threads have of a partition, deduplicated
+//! share chapters               what one thread has, in memory and put away
+//! column group shelf store pairs sieve  cells -> partitions and keys -> distinct pairs
+//! crew spill                   threads at work; an encrypted temporary file
 //! hash interner                keyed hashes; strings by number
 //! labels top                   the items and their one order
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
@@ -24,9 +28,12 @@
 #![deny(unsafe_code)]
 
 pub mod bound;
+pub mod chapters;
+mod coded;
 pub mod column;
 pub mod compose;
 pub mod count;
+mod crew;
 pub mod error;
 pub mod group;
 pub mod gumbel;
@@ -34,6 +41,7 @@ pub mod hash;
 pub mod interner;
 pub mod labels;
 pub mod lists;
+mod merge;
 pub mod node_noise;
 pub mod noise;
 pub mod pairs;
@@ -44,7 +52,10 @@ pub mod price_list;
 pub mod real_gumbel;
 pub mod rng;
 pub mod scores;
+mod share;
 pub mod shelf;
+pub mod sieve;
+pub mod spill;
 pub mod store;
 pub mod threshold;
 pub mod top;

@@ -1,4 +1,4 @@
-//! (item, user) pairs as integers: what is distinct among those of one partition, and how many each item has.
+//! (item, user) pairs as integers.
 
 use crate::hash::HashKeys;
 
@@ -21,6 +21,10 @@ pub trait Pair: Copy + Eq + Send {
     fn with_item(self, item: u64) -> Self;
     /// A keyed hash.
     fn hash(self, keys: &HashKeys) -> u64;
+    /// Adds the row's bytes.
+    fn write(self, into: &mut Vec<u8>);
+    /// The row of its bytes.
+    fn read(bytes: &[u8]) -> Self;
 }
 
 /// Defines a row of so many bits, the item's key above so many of the user's.
@@ -62,6 +66,14 @@ macro_rules! pair {
                 let bits = u128::from(self.0);
                 keys.pair(bits as u64, (bits >> 64) as u64)
             }
+            fn write(self, into: &mut Vec<u8>) {
+                into.extend_from_slice(&self.0.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Self {
+                let mut bits = [0; size_of::<$bits>()];
+                bits.copy_from_slice(bytes);
+                Self(<$bits>::from_le_bytes(bits))
+            }
         }
     };
 }
@@ -87,162 +99,6 @@ impl Narrow {
     }
 }
 
-/// A table of row numbers plus one in the lower bits and a piece of the hash above them, zero where free,
-/// so that a search rarely looks at a row that is not the one; kept between uses.
-#[derive(Default)]
-pub struct Table {
-    slots: Vec<u32>,
-    mask: usize,
-    /// The bits that hold a row number.
-    numbers: u32,
-}
-
-impl Table {
-    fn reset(&mut self, rows: usize) {
-        let size = (2 * rows).next_power_of_two().max(16);
-        self.slots.clear();
-        self.slots.resize(size, 0);
-        self.mask = size - 1;
-        self.numbers = (size as u32).wrapping_sub(1);
-    }
-
-    /// The place of the number for which `is_same` holds, or the free place where it belongs.
-    #[inline]
-    fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> usize {
-        let mut place = hash as usize & self.mask;
-        let piece = (hash >> 32) as u32 & !self.numbers;
-        loop {
-            let slot = self.slots[place];
-            if slot == 0 || (slot & !self.numbers == piece && is_same(self.number(place))) {
-                return place;
-            }
-            place = (place + 1) & self.mask;
-        }
-    }
-
-    #[inline]
-    fn is_free(&self, place: usize) -> bool {
-        self.slots[place] == 0
-    }
-
-    #[inline]
-    fn number(&self, place: usize) -> usize {
-        (self.slots[place] & self.numbers) as usize - 1
-    }
-
-    #[inline]
-    fn set(&mut self, place: usize, hash: u64, number: usize) {
-        self.slots[place] = (hash >> 32) as u32 & !self.numbers | (number as u32 + 1);
-    }
-}
-
-/// Beyond this many rows a table would leave the cache, and the rows are split by their hash first.
-const CACHED_ROWS: usize = 1 << 16;
-
-/// Keeps one of each row.
-pub fn distinct<P: Pair>(rows: &mut Vec<P>, keys: &HashKeys, table: &mut Table) {
-    if rows.len() <= CACHED_ROWS {
-        let kept = distinct_prefix(rows, keys, table);
-        rows.truncate(kept);
-        return;
-    }
-    // The top bits of the hash, which the places of the table do not use, choose the part.
-    let bits = (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
-    let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
-    for row in std::mem::take(rows) {
-        parts[(row.hash(keys) >> (64 - bits)) as usize].push(row);
-    }
-    for mut part in parts {
-        let kept = distinct_prefix(&mut part, keys, table);
-        rows.extend_from_slice(&part[..kept]);
-    }
-}
-
-fn distinct_prefix<P: Pair>(rows: &mut [P], keys: &HashKeys, table: &mut Table) -> usize {
-    table.reset(rows.len());
-    let mut kept = 0;
-    for index in 0..rows.len() {
-        let row = rows[index];
-        let hash = row.hash(keys);
-        let place = table.find(hash, |other| rows[other] == row);
-        if table.is_free(place) {
-            rows[kept] = row;
-            table.set(place, hash, kept);
-            kept += 1;
-        }
-    }
-    kept
-}
-
-/// The items of distinct rows in a number each, and every row's number in `numbers`. Keys below `codes` are
-/// their own numbers; where that is `None` items are found by hash.
-pub fn number_items<P: Pair>(
-    rows: &[P],
-    codes: Option<usize>,
-    keys: &HashKeys,
-    table: &mut Table,
-    numbers: &mut Vec<u32>,
-) -> Vec<u64> {
-    numbers.clear();
-    if let Some(codes) = codes {
-        numbers.extend(rows.iter().map(|row| row.item() as u32));
-        return (0..codes as u64).collect();
-    }
-    let mut items = Vec::new();
-    table.reset(rows.len());
-    for row in rows {
-        let item = row.item();
-        let hash = keys.pair(item, 1);
-        let place = table.find(hash, |other| items[other] == item);
-        if table.is_free(place) {
-            table.set(place, hash, items.len());
-            items.push(item);
-        }
-        numbers.push(table.number(place) as u32);
-    }
-    items
-}
-
-/// The items of distinct rows and how many rows each has. Keys below `codes` are counted in place, by
-/// code; where that is `None` items are found by hash.
-pub fn count_items<P: Pair>(
-    rows: &[P],
-    codes: Option<usize>,
-    keys: &HashKeys,
-    table: &mut Table,
-) -> (Vec<u64>, Vec<i64>) {
-    if let Some(codes) = codes {
-        let mut counts = vec![0; codes];
-        for row in rows {
-            counts[row.item() as usize] += 1;
-        }
-        return ((0..codes as u64).collect(), counts);
-    }
-    let (mut items, mut counts) = (Vec::new(), Vec::new());
-    let hash = |item: u64| keys.pair(item, 1);
-    table.reset(64);
-    for row in rows {
-        let item = row.item();
-        let place = table.find(hash(item), |other| items[other] == item);
-        if table.is_free(place) {
-            table.set(place, hash(item), items.len());
-            items.push(item);
-            counts.push(1);
-            if 2 * items.len() > table.slots.len() {
-                // Few items have most of the rows: the table starts in the nearest cache and grows.
-                table.reset(2 * items.len());
-                for (number, &item) in items.iter().enumerate() {
-                    let place = table.find(hash(item), |_| false);
-                    table.set(place, hash(item), number);
-                }
-            }
-        } else {
-            counts[table.number(place)] += 1;
-        }
-    }
-    (items, counts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +106,9 @@ mod tests {
     fn parts_come_back<P: Pair + std::fmt::Debug>(item: u64, user: u128) {
         let row = P::new(item, user);
         assert_eq!((row.item(), P::of_bits(row.bits())), (item, row));
+        let mut bytes = Vec::new();
+        row.write(&mut bytes);
+        assert_eq!((bytes.len(), P::read(&bytes)), (size_of::<P>(), row));
         assert_eq!(row.with_item(1), P::new(1, user));
         assert_ne!(row, P::new(item, user ^ 1));
     }
@@ -260,31 +119,5 @@ mod tests {
         parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
         parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
         assert_eq!(Narrow::new(7, 9).widen(), Wide::new(7, 9));
-    }
-
-    #[test]
-    fn one_of_each_row_is_kept_whatever_the_number_of_rows() {
-        let keys = HashKeys::from_os().unwrap();
-        for (rows, users) in [(0, 1), (10, 3), (CACHED_ROWS, 500), (3 * CACHED_ROWS, 150_000)] {
-            let row = |n: usize| Narrow::new((n % 7) as u64, (n % users) as u128);
-            let mut made: Vec<Narrow> = (0..rows).map(row).collect();
-            distinct(&mut made, &keys, &mut Table::default());
-            let expected: std::collections::HashSet<u64> = (0..rows).map(|n| row(n).0).collect();
-            let kept: std::collections::HashSet<u64> = made.iter().map(|row| row.0).collect();
-            assert_eq!((made.len(), kept), (expected.len(), expected));
-        }
-    }
-
-    #[test]
-    fn items_are_counted_by_code_and_by_hash_alike() {
-        let keys = HashKeys::from_os().unwrap();
-        let rows: Vec<Narrow> =
-            (0..5000).map(|n| Narrow::new(n * n % 1009, u128::from(n))).collect();
-        let (_, by_code) = count_items(&rows, Some(1009), &keys, &mut Table::default());
-        let (items, by_hash) = count_items(&rows, None, &keys, &mut Table::default());
-        for (item, count) in items.iter().zip(&by_hash) {
-            assert_eq!(by_code[*item as usize], *count);
-        }
-        assert_eq!(by_hash.iter().sum::<i64>(), 5000);
     }
 }

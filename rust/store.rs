@@ -5,7 +5,7 @@ use crate::hash::PARTITIONS;
 use crate::pairs::Pair;
 
 /// Blocks per allocation.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 256;
 
 /// Rows by partition.
 pub struct Store<P: Pair> {
@@ -17,7 +17,6 @@ pub struct Store<P: Pair> {
     /// Where each partition's next row goes, a multiple of a block where the last one is full. Apart from
     /// the chains, so that the nearest cache holds all of it.
     next: Vec<usize>,
-    len: usize,
 }
 
 impl<P: Pair> Default for Store<P> {
@@ -28,15 +27,14 @@ impl<P: Pair> Default for Store<P> {
             free: Vec::new(),
             chains: vec![Vec::new(); PARTITIONS],
             next: vec![0; PARTITIONS],
-            len: 0,
         }
     }
 }
 
 impl<P: Pair> Store<P> {
-    /// Rows per block. Not a power of two in bytes: the ends of all chains would then share a few sets of
-    /// the cache.
-    const ROWS: usize = 3008 / size_of::<P>();
+    /// Rows per block. Not a power of two in bytes: the ends of all chains would then share a few
+    /// sets of the cache.
+    const ROWS: usize = 12_032 / size_of::<P>();
 
     /// Adds a row to a partition.
     #[inline]
@@ -47,7 +45,6 @@ impl<P: Pair> Store<P> {
         }
         self.chunks[next / (CHUNK * Self::ROWS)][next % (CHUNK * Self::ROWS)] = row.bits();
         self.next[partition] = next + 1;
-        self.len += 1;
     }
 
     /// Gives a partition another block; returns where it begins.
@@ -67,13 +64,13 @@ impl<P: Pair> Store<P> {
     /// How many rows there are in all.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// How many rows a partition has.
@@ -83,21 +80,28 @@ impl<P: Pair> Store<P> {
         self.chains[partition].len() * Self::ROWS - if last == 0 { 0 } else { Self::ROWS - last }
     }
 
-    /// Appends the rows of a partition, changed by `change`, to `into`.
-    pub fn read<Q>(&self, partition: usize, into: &mut Vec<Q>, change: impl Fn(P) -> Q) {
+    /// How many bytes of memory it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.chunks.len() * CHUNK * Self::ROWS * size_of::<P>()
+    }
+
+    /// Calls `visit` with every row of a partition.
+    #[inline]
+    pub fn visit(&self, partition: usize, mut visit: impl FnMut(P)) {
         let mut left = self.partition_len(partition);
         for &block in &self.chains[partition] {
             let start = block % CHUNK * Self::ROWS;
             let rows = &self.chunks[block / CHUNK][start..start + left.min(Self::ROWS)];
-            into.extend(rows.iter().map(|&bits| change(P::of_bits(bits))));
             left -= rows.len();
+            for &bits in rows {
+                visit(P::of_bits(bits));
+            }
         }
     }
 
-    /// Moves the rows of a partition to the end of `into`.
-    pub fn take(&mut self, partition: usize, into: &mut Vec<P>) {
-        self.read(partition, into, |row| row);
-        self.len -= self.partition_len(partition);
+    /// Forgets the rows of a partition.
+    pub fn clear(&mut self, partition: usize) {
         self.free.append(&mut self.chains[partition]);
         self.next[partition] = 0;
     }
@@ -115,7 +119,8 @@ mod tests {
             store.push(user as usize % 3, Narrow::new(7, user));
         }
         let mut rows = Vec::new();
-        store.take(1, &mut rows);
+        store.visit(1, |row| rows.push(row));
+        store.clear(1);
         assert_eq!(rows.len(), 1667);
         assert!(rows.iter().zip(0..).all(|(row, n)| *row == Narrow::new(7, 3 * n + 1)));
         assert_eq!((store.len(), store.partition_len(1), store.partition_len(0)), (3333, 0, 1667));

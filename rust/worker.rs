@@ -1,16 +1,22 @@
 //! What one thread does: takes morsels of rows, finds their keys, and keeps them by partition.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use crate::chapters::Chapters;
 use crate::column::{Column, LabelType};
+use crate::crew::STOPPED;
 use crate::error::{Error, Result};
-use crate::group::{Group, Grouper, Sink, empty};
+use crate::group::{Group, Grouper, empty};
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::pairs::{Hashed, Narrow, Pair, Table, Wide, distinct};
+use crate::pairs::Pair;
+use crate::share::{Rows, Share, with_store};
 use crate::shelf::Post;
+use crate::sieve::Sieve;
 use crate::store::Store;
 
 /// How many rows a worker gathers before it looks for duplicates.
@@ -43,96 +49,104 @@ pub(crate) struct Worker {
     is_text: bool,
     grouper: Grouper,
     rows: Rows,
+    /// What has been put away, and how many bytes may be held before more is.
+    chapters: Chapters,
+    held: usize,
     compact_at: usize,
     users: Vec<u128>,
     integers: Vec<u64>,
+    cells: Vec<u64>,
     /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
     memo: Vec<u128>,
     memo_of: u64,
     null: Vec<bool>,
     groups: Vec<Group>,
-    table: Table,
-}
-
-/// What a thread has in the end.
-pub(crate) struct Share {
-    pub interners: Option<Vec<Interner>>,
-    pub rows: Rows,
-}
-
-/// Rows by partition, in the narrowest form that holds them.
-pub(crate) enum Rows {
-    Narrow(Store<Narrow>),
-    Wide(Store<Wide>),
-    Hashed(Store<Hashed>),
-}
-
-/// Runs a body with `$store` bound to the rows, of whatever form.
-macro_rules! with_store {
-    ($rows:expr, $store:ident => $body:expr) => {
-        match $rows {
-            Rows::Narrow($store) => $body,
-            Rows::Wide($store) => $body,
-            Rows::Hashed($store) => $body,
-        }
-    };
 }
 
 impl Worker {
     pub fn new(
         keys: Arc<HashKeys>,
         post: Post,
-        user_type: LabelType,
-        item_type: LabelType,
+        (user_type, item_type): (LabelType, LabelType),
+        held: usize,
     ) -> Self {
         let hashed = !user_type.is_integer();
         Self {
             grouper: Grouper::new(Arc::clone(&keys), post, item_type, hashed),
             keys,
             is_text: item_type == LabelType::Text,
-            rows: if hashed {
-                Rows::Hashed(Store::default())
-            } else {
-                Rows::Narrow(Store::default())
-            },
+            rows: Rows::new(hashed),
+            chapters: Chapters::default(),
+            held,
             compact_at: COMPACT_ROWS,
             users: Vec::new(),
             integers: Vec::new(),
+            cells: Vec::new(),
             memo: Vec::new(),
             memo_of: u64::MAX,
             null: Vec::new(),
             groups: Vec::new(),
-            table: Table::default(),
         }
     }
 
-    /// Works until there are no more morsels. After a failure they are only taken, so that the sender
-    /// never waits for nobody.
-    pub fn run(mut self, morsels: &Mutex<Receiver<Morsel>>, failed: &AtomicBool) -> Result<Share> {
-        let mut outcome = Ok(());
+    /// Works until there are no more morsels, each of which returns a ticket to the sender, or until all are to
+    /// `stop`.
+    pub fn run(
+        mut self,
+        morsels: &Mutex<Receiver<Morsel>>,
+        tickets: &Sender<()>,
+        stop: &AtomicBool,
+    ) -> Result<Share<Rows>> {
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(morsel) = next else { break };
-            if failed.load(Ordering::Relaxed) {
-                continue;
+            if stop.load(Ordering::Relaxed) {
+                return Err(STOPPED);
             }
-            outcome = self.take(&morsel);
-            if outcome.is_err() {
-                failed.store(true, Ordering::Relaxed);
-                break;
-            }
+            let _ = tickets.send(());
+            self.take(&morsel)?;
+            self.relieve(stop)?;
         }
-        if outcome.is_err() {
-            while morsels.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok() {}
-        }
-        outcome?;
-        let Self { grouper, mut rows, is_text, .. } = self;
+        let Self { grouper, mut rows, is_text, mut chapters, .. } = self;
         let (mut interners, last) = grouper.close();
         rows.make_room(last.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits()));
         if let Some(interners) = &mut interners {
             rows.fill(|sink| empty(last, interners, is_text, sink))?;
         }
-        Ok(Share { interners, rows })
+        // Whoever has put something away puts all away: merging needs the memory.
+        if !chapters.is_empty() {
+            with_store!(&rows, store => chapters.add(interners.as_deref(), store, stop))?;
+            rows.take();
+            interners.iter_mut().flatten().for_each(|labels| *labels = Interner::default());
+        }
+        Ok(Share { interners, rows, chapters })
+    }
+
+    /// Puts labels and rows away where they hold more memory than they may, and waits while the post does.
+    fn relieve(&mut self, stop: &AtomicBool) -> Result<()> {
+        if self.held == usize::MAX {
+            return Ok(());
+        }
+        while self.grouper.is_congested() && !stop.load(Ordering::Relaxed) {
+            self.empty_post()?;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let held = with_store!(&self.rows, store => store.held()) + self.grouper.held();
+        if held > self.held {
+            let rows = self.rows.take();
+            let interners = self.grouper.take();
+            with_store!(&rows, store => self.chapters.add(interners.as_deref(), store, stop))?;
+            self.compact_at = COMPACT_ROWS;
+        }
+        Ok(())
+    }
+
+    /// Takes in what other threads have sent.
+    fn empty_post(&mut self) -> Result<()> {
+        let received = self.grouper.received();
+        self.make_room(received.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits()));
+        let Self { grouper, rows, .. } = self;
+        rows.fill(|sink| grouper.empty(received, sink))
     }
 
     fn take(&mut self, morsel: &Morsel) -> Result<()> {
@@ -140,26 +154,49 @@ impl Worker {
         let rows = morsel.start..morsel.end;
         self.null.clear();
         self.null.resize(rows.len(), false);
+        if self.grouper.keeps_keys(items) && users.is_keyed() {
+            self.take_keys(users, items, rows)?;
+            self.compact();
+            return Ok(());
+        }
         let shelved = Grouper::shelves(items);
         self.read_users(users, morsel, shelved)?;
         if shelved {
-            // What others have sent may have wider users than any that this thread has seen.
-            let received = self.grouper.received();
-            let bits = received.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits());
-            self.make_room(bits);
+            self.empty_post()?;
             let Self { grouper, rows: all, null, users, .. } = self;
-            all.fill(|sink| grouper.shelve(items, rows, null, users, received, sink))?;
+            all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
         } else {
             self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
             self.append();
         }
+        self.compact();
+        Ok(())
+    }
+
+    /// Appends rows of numbers, the quickest of all.
+    fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
+        let Self { keys, integers, cells, null, .. } = self;
+        users.keys(rows.clone(), null, integers)?;
+        items.keys(rows, null, cells)?;
+        let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
+        self.rows.make_room(bits.into());
+        with_store!(&mut self.rows, store => {
+            for ((&item, &user), &null) in cells.iter().zip(&*integers).zip(&*null) {
+                if !null {
+                    store.push(keys.partition(item), Pair::new(item, user.into()));
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Drops duplicates now and then.
+    fn compact(&mut self) {
         let gathered = with_store!(&self.rows, store => store.len());
         if gathered >= self.compact_at {
-            let (keys, table) = (&self.keys, &mut self.table);
-            let left = with_store!(&mut self.rows, store => compact(store, keys, table));
+            let left = with_store!(&mut self.rows, store => compact(store, &self.keys));
             self.compact_at = COMPACT_ROWS.max(2 * left);
         }
-        Ok(())
     }
 
     /// The keys of the users: hashes of strings in `users`, integers in `integers` and, where they are to
@@ -247,38 +284,6 @@ fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u12
     Ok(Some(key))
 }
 
-impl Rows {
-    /// Rows of narrow keys with room for larger ones.
-    pub fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
-        let (mut wide, mut rows) = (Store::default(), Vec::new());
-        for partition in 0..PARTITIONS {
-            rows.clear();
-            narrow.read(partition, &mut rows, Narrow::widen);
-            for &row in &rows {
-                wide.push(partition, row);
-            }
-        }
-        wide
-    }
-
-    /// Widens narrow rows where a key with bits among `bits` does not fit.
-    fn make_room(&mut self, bits: u128) {
-        if let Self::Narrow(store) = self
-            && bits >> 32 != 0
-        {
-            *self = Self::Wide(Self::widen(&std::mem::take(store)));
-        }
-    }
-
-    /// Lets `source` push rows of partition, item and user.
-    fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<()> {
-        fn sink<P: Pair>(store: &mut Store<P>) -> impl FnMut(usize, u64, u128) {
-            |partition, item, user| store.push(partition, P::new(item, user))
-        }
-        with_store!(self, store => source(&mut sink(store)))
-    }
-}
-
 fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {
     for (group, user) in groups.iter().zip(users) {
         if group.partition != Group::DROPPED {
@@ -288,20 +293,21 @@ fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<
 }
 
 /// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
-fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys, table: &mut Table) -> usize {
+fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) -> usize {
     const SAMPLE: usize = PARTITIONS / 16;
     let before: usize = (0..SAMPLE).map(|partition| store.partition_len(partition)).sum();
-    let mut rows = Vec::new();
+    let mut sieve = Sieve::default();
     let mut after = 0;
     for partition in 0..PARTITIONS {
         if partition == SAMPLE && 4 * after > 3 * before {
             break;
         }
-        rows.clear();
-        store.take(partition, &mut rows);
-        distinct(&mut rows, keys, table);
+        sieve.reset(store.partition_len(partition));
+        store.visit(partition, |row| sieve.push(row, keys));
+        store.clear(partition);
+        let rows = sieve.distinct(keys);
         after += rows.len();
-        for &row in &rows {
+        for &row in rows {
             store.push(partition, row);
         }
     }

@@ -133,17 +133,26 @@ class RealGumbel:
     def select(self, scores: NDArray[np.float64], rng: Rng) -> int: ...
 
 def count_distinct(
-    stream: Any,
+    source: Any,
     user: str,
     item: str,
     *,
     l0: int | None = None,
     only: Labels | None = None,
+    limit: int | None = None,
     threads: int | None = None,
+    memory: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_pairs(
-    users: Any, items: Any, *, l0: int | None = None, only: Labels | None = None, threads: int | None = None
+    users: Any,
+    items: Any,
+    *,
+    l0: int | None = None,
+    only: Labels | None = None,
+    limit: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def top(labels: Labels, counts: NDArray[np.int64], n: int) -> NDArray[np.int64]: ...
 def partition_selection(

@@ -34,6 +34,7 @@ def count(
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
     budget: PrivacyFilter | None = None,
+    memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """How many users have each item, for items that nobody listed in advance.
@@ -48,6 +49,8 @@ def count(
     many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
     by the mechanism that `plan` finds to name the smallest items; the release says which and why.
     `budget`, a Budget or a Ledger's dataset, pays for it, once the data was read and before noise is drawn.
+    `memory`: bytes, or text such as "2GB", that counting may take; half of the machine's where it is not given. Rows
+    that do not fit wait in encrypted temporary files.
     `progress` is called now and then, without numbers: how many rows there are is not public.
 
     Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError, InputError or
@@ -67,7 +70,7 @@ def count(
     rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
 
     def read() -> Histogram:
-        return Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, progress=progress)
+        return Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, memory=memory, progress=progress)
 
     return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta), reasons=reasons)
 
@@ -83,6 +86,7 @@ def top_k(
     delta: float,
     k_bar: int = 1_000,
     budget: PrivacyFilter | None = None,
+    memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
@@ -95,7 +99,7 @@ def top_k(
     mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar)
 
     def read() -> Histogram:
-        return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, progress=progress)
+        return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
 
     return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta))
 
@@ -111,6 +115,7 @@ def select(
     l0: int,
     method: str = "auto",
     budget: PrivacyFilter | None = None,
+    memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
     """The items that can be named, without counts.
@@ -129,7 +134,7 @@ def select(
     def read() -> Histogram | UserItems:
         if isinstance(mechanism, UnionMechanism):
             return UserItems.from_table(data, user=user, item=item)
-        return Histogram.from_table(data, user=user, item=item, l0=l0, progress=progress)
+        return Histogram.from_table(data, user=user, item=item, l0=l0, memory=memory, progress=progress)
 
     guarantee = stated(mechanism, epsilon, delta)
     return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)

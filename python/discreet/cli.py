@@ -119,6 +119,7 @@ _rows = _options(
     click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
     click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
     click.option("--master", metavar="URL", help="Where Spark is: local[*], spark://host:7077, yarn, sc://host."),
+    click.option("--memory", metavar="SIZE", help="What counting may take, such as 2GB.  [default: half of all]"),
     click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
@@ -210,7 +211,7 @@ def _publish(
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = cli_budget.paying(ledger, dataset)
-    with _source(file, sql, engine, master) as data, report.progress(quiet) as progress:
+    with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
@@ -292,13 +293,13 @@ _without_data("select", _bounded, _bounded)
 
 
 @contextmanager
-def _source(file: str | None, sql: str | None, engine: str, master: str | None) -> Iterator[Any]:
+def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
     """The data that a command names; standard input passes through a temporary file of the user's own."""
     if engine == "spark":
         with spark_session.opened(file or "", master or "local[*]") as table:
             yield table
     elif sql is not None:
-        yield local.query(sql)
+        yield local.query(sql, memory)
     elif file != "-":
         yield file
     else:

@@ -133,7 +133,7 @@ def _rounds(data: str, event: str, item: str, time: str, span: timedelta, since:
     """The rounds of a file by the times of its rows, in order, as tables of user and item."""
     try:
         connection = connect()
-        connection.register("given", Rows(scan(data, [event, item, time])))
+        connection.register("given", Rows(scan([data], [event, item, time])))
         seconds = f"epoch(TRY_CAST({quoted(time)} AS TIMESTAMP)) - {since.timestamp()!r}"
         connection.execute(
             f"CREATE TEMP TABLE placed AS SELECT CAST(floor(({seconds}) / {span.total_seconds()!r}) AS BIGINT) + 1 "

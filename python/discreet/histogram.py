@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity, require_whole
 
@@ -47,42 +48,53 @@ class Histogram:
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
+        memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> Histogram:
         """Counts the distinct users of each item in a table of (user, item) rows.
 
         `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
-        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, or a Spark DataFrame or an Ibis
-        table, which is counted where it is. `user` and `item` name its columns: integers or text, of which a row
-        with a NULL is dropped. `l0` counts at most so many distinct items of each user, chosen uniformly, and is
-        what a threshold mechanism needs. `k_bar` keeps only the k_bar + 1 largest counts; a mechanism never looks
-        further, whether or not there are more.
+        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a list of these, counted as one table, so
+        that a user who is in several counts once; or a Spark DataFrame or an Ibis table, which is counted where it is.
+        `user` and `item` name its columns: integers or text, of which a row with a NULL is dropped. `l0` counts at
+        most so many distinct items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar`
+        keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
+        `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
+        of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
+        without a name; the histogram is the same.
         `progress` is called now and then, without a number: how many rows there are is not public.
 
         Raises SchemaError for a column that is missing or of another type, InputError for data that
-        cannot be read, ResourceError for a Spark session that is gone, ParameterError for an l0 or k_bar below 1.
+        cannot be read, ParameterError for an l0 or k_bar below 1 or a memory below 256 MiB, ResourceError where the
+        folder for temporary files is needed and full, or a Spark session is gone.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
         limit = None if k_bar is None else k_bar + 1
         labels, counts = engines.histogram(
-            data, user, item, l0=sensitivity.l0, limit=limit, only=only, progress=progress
+            data, user, item, l0=sensitivity.l0, limit=limit, only=only, memory=memory, progress=progress
         )
         return cls._of(labels, counts, sensitivity, limit)
 
     @classmethod
     def from_pairs(
-        cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any], *, l0: int | None = None
+        cls,
+        users: ArrayLike | Sequence[Any],
+        items: ArrayLike | Sequence[Any],
+        *,
+        l0: int | None = None,
+        memory: int | str | None = None,
     ) -> Histogram:
         """Counts the distinct users of each item in two equally long arrays of integers or text.
 
-        A pair in which either is None is dropped; `l0` counts at most so many items of each user. Raises
-        SchemaError for other or mixed types, ParameterError for unequal lengths or an l0 below 1.
+        A pair in which either is None is dropped; `l0` counts at most so many items of each user; `memory` is
+        that of `from_table`. Raises SchemaError for other or mixed types, ParameterError for unequal lengths or an l0
+        below 1.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
-        labels, counts = _core.count_pairs(users, items, l0=sensitivity.l0)
+        labels, counts = _core.count_pairs(users, items, l0=sensitivity.l0, memory=Memory.of(memory).total)
         return cls._of(labels, counts, sensitivity, None)
 
     @classmethod

@@ -1,7 +1,7 @@
 //! Arrow's C stream interface: the one place where the engine follows pointers that others made.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use arrow_array::ffi::from_ffi_and_data_type;
 use arrow_data::ArrayData;
@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::worker::Batch;
 
 const FAILED: Error = Error::Input("the source failed while it was read");
+const STARVED: Error =
+    Error::Resource("the scan of the data needs more memory; allow more with `memory`");
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
 /// `struct ArrowArrayStream` of the Arrow C stream interface.
@@ -107,7 +109,7 @@ impl PairStream {
         let mut array = FFI_ArrowArray::empty();
         // SAFETY: the stream is not released and `array` is an empty structure to be filled.
         if unsafe { get_next(&raw mut self.raw, &raw mut array) } != 0 {
-            return Err(FAILED);
+            return Err(self.failure());
         }
         if array.is_released() {
             return Ok(None);
@@ -134,6 +136,21 @@ impl PairStream {
             Column::new(child.slice(data.offset(), data.len()))
         };
         Ok(Some(Batch { users: column(self.columns[0])?, items: column(self.columns[1])? }))
+    }
+}
+
+impl PairStream {
+    /// Why the source failed: for want of memory, or for a reason that its text, which may quote cells, keeps.
+    fn failure(&mut self) -> Error {
+        let Some(get_last_error) = self.raw.get_last_error else { return FAILED };
+        // SAFETY: the last call of the stream, which is not released, has failed; the text is valid until the next.
+        let text = unsafe { get_last_error(&raw mut self.raw) };
+        if text.is_null() {
+            return FAILED;
+        }
+        // SAFETY: the interface promises text that ends with a zero.
+        let text = unsafe { CStr::from_ptr(text) };
+        if text.to_bytes().starts_with(b"Out of Memory Error") { STARVED } else { FAILED }
     }
 }
 

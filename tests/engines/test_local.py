@@ -277,3 +277,35 @@ def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
     labels, counts = local.histogram(path, "user", "item")
     found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     assert (found["a"], found["b"]) == (1000, 1000)
+
+
+def test_a_list_of_tables_is_counted_as_one_table(parquet, tmp_path):
+    more = {"user": [2, 9, 9], "item": ["b", "b", "c"]}
+    other = tmp_path / "other.parquet"
+    local.connect().execute(f"COPY (SELECT 8 AS \"user\", 'c' AS item) TO '{other}' (FORMAT parquet)")
+    assert counted([parquet]) == COUNTS
+    assert counted((parquet, other, more, parquet)) == {"a": 2, "b": 2, "c": 2}
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(more).with_columns(polars.col("item").cast(polars.Categorical))
+    assert counted([more, frame, frame.lazy()]) == {"b": 2, "c": 1}
+    assert sum(dp.Histogram.from_table([more, frame], user="user", item="item", l0=1)._counts) == 2
+
+
+def test_tables_that_cannot_be_one_are_refused(parquet, tmp_path):
+    with pytest.raises(SchemaError, match="different types"):
+        counted([parquet, {"user": ["1"], "item": ["a"]}])
+    with pytest.raises(SchemaError, match="did you mean 'user'"):
+        counted([parquet, {"usr": [1], "item": ["a"]}], user="usr")
+    with pytest.raises(InputError, match="different forms"):
+        counted([parquet, csv(tmp_path, "user,item\n1,a\n")])
+    with pytest.raises(ParameterError, match="table"):
+        counted([])
+
+
+def test_a_scan_that_memory_does_not_hold_is_a_resource_error(tmp_path):
+    path = tmp_path / "wide.parquet"
+    query = "SELECT range AS \"user\", repeat('x', 1000) || range AS item FROM range(400000)"
+    options = "FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed"
+    local.connect().execute(f"COPY ({query}) TO '{path}' ({options})")
+    with pytest.raises(dp.ResourceError, match="memory"):
+        local.count(path, user="user", item="item", memory="256MiB")

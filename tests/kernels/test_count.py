@@ -225,6 +225,44 @@ def test_dictionaries_that_change_between_batches_are_counted(pa):
     assert count_arrow(pa.Table.from_batches(batches)) == {"a": 2, "b": 2, "c": 2}
 
 
+@pytest.mark.parametrize(
+    "cells", [["a", "secret", "a", None, "b"], [7, 8, 7, None, -1], [b"a", b"", b"a", None, b"\xff"]]
+)
+@pytest.mark.parametrize("memory", [None, 0])
+def test_small_dictionaries_are_counted_by_number_as_by_value(pa, cells, memory):
+    random = np.random.default_rng(1)
+    indices = [None if n == 5 else int(n) for n in random.integers(0, 6, 2000)]
+    chosen = [None if n is None else cells[n] for n in indices]
+    items = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(cells))
+    others = [None if n == 50 else int(n) for n in random.integers(0, 51, 2000)]
+    for users in (
+        pa.array(others),
+        pa.array(others).dictionary_encode(),
+        pa.array(map(str, others)).dictionary_encode(),
+    ):
+        named = users.to_pylist()
+        assert count_arrow(pa.table({"u": users, "i": items}), memory=memory) == count_pairs(named, chosen)
+        assert count_arrow(pa.table({"u": items, "i": users}), memory=memory) == count_pairs(chosen, named)
+        table = pa.table({"u": users, "i": items}).slice(100, 1500)
+        assert count_arrow(table, memory=memory) == count_pairs(named[100:1600], chosen[100:1600])
+        labels, counts = _core.count_distinct(table, "u", "i", limit=1, memory=memory)
+        rows = _core.top(labels, counts, 1)
+        every = count_pairs(named[100:1600], chosen[100:1600])
+        assert (labels.take(rows), counts.tolist()) == (
+            [min(every, key=lambda c: (-every[c], c))],
+            [max(every.values())],
+        )
+
+
+@pytest.mark.parametrize("index", [3, -1])
+def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index):
+    indices = pa.array([0] * 99 + [index], pa.int8())
+    items = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
+    for columns in ({"u": range(100), "i": items}, {"u": items, "i": range(100)}):
+        with pytest.raises(InputError):
+            count_arrow(pa.table(columns))
+
+
 def test_invalid_utf8_is_dropped_without_an_error(pa):
     offsets, data = np.array([0, 1, 2, 3], np.int32), b"a\xffb"
     items = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

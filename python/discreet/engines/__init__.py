@@ -25,6 +25,7 @@ def histogram(
     l0: int | None = None,
     limit: int | None = None,
     only: Items | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """The distinct users of each item of `source`, by the engine that has its rows; see `Engine`."""
@@ -35,4 +36,4 @@ def histogram(
         raise ParameterError("user and item must be two different columns")
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     engine = next((_ENGINES[name] for name in _ENGINES if name in libraries), local)
-    return engine.histogram(source, user, item, l0=l0, limit=limit, only=only, progress=progress)
+    return engine.histogram(source, user, item, l0=l0, limit=limit, only=only, memory=memory, progress=progress)

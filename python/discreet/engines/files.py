@@ -9,7 +9,7 @@ import gzip
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ class Source:
     """Regular files of one form."""
 
     shown: str
-    """The path or glob as it was given."""
+    """The paths and globs as they were given."""
     paths: list[str]
     """Every file, with the characters that a glob would read escaped."""
     form: str
@@ -33,26 +33,32 @@ class Source:
     delimiter: str = ","
 
 
-def find(path: str | os.PathLike[str]) -> Source:
-    """The files that a path or glob names.
+def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
+    """The files that some paths and globs name.
 
-    Raises InputError, which names the path, where there are none or one is not a regular file, and for
-    the address of something elsewhere.
+    Raises InputError, which names the path, where there are none, one is not a regular file or they are of different
+    forms, and for the address of something elsewhere.
     """
-    given = shown(path)
+    given = [shown(path) for path in paths]
+    found = [name for path in given for name in _matches(path)]
+    forms = {form_of(name) for name in found}
+    if len(forms) > 1:
+        raise InputError(f"cannot read {', '.join(given)}: these are files of different forms")
+    for name in found:
+        _require_readable(name)
+    form, delimiter = forms.pop()
+    escaped = [glob.escape(name) for name in found]
+    return Source(shown=", ".join(given), paths=escaped, form=form, delimiter=delimiter)
+
+
+def _matches(given: str) -> list[str]:
     if "://" in given:
         raise InputError(f"cannot read {given}: only files of this machine are read; download it first")
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
-    forms = {form_of(name) for name in found}
-    if len(forms) > 1:
-        raise InputError(f"cannot read {given}: it matches files of different forms")
-    for name in found:
-        _require_readable(name)
-    form, delimiter = forms.pop()
-    return Source(shown=given, paths=[glob.escape(name) for name in found], form=form, delimiter=delimiter)
+    return found
 
 
 def shown(path: str | os.PathLike[str]) -> str:

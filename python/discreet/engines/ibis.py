@@ -28,6 +28,7 @@ def histogram(
     l0: int | None = None,
     limit: int | None = None,
     only: Items | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """The distinct users of each item of an Ibis table; see `Engine`.

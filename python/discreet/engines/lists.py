@@ -24,7 +24,7 @@ def read(data: Any, *, user: str, item: str) -> tuple[_core.Labels, _core.Lists]
         return _core.Lists.from_pairs(data[user], data[item])
     try:
         if isinstance(data, str | os.PathLike):
-            return _core.Lists.from_stream(local.scan(data, [user, item]), user, item)
+            return _core.Lists.from_stream(local.scan([data], [user, item]), user, item)
         if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):
             data = data.collect()
         if not hasattr(data, "__arrow_c_stream__"):
@@ -32,8 +32,8 @@ def read(data: Any, *, user: str, item: str) -> tuple[_core.Labels, _core.Lists]
                 "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
                 f"not {type(data).__name__}"
             )
-        if (names := local._names(data)) is not None:
-            files.require_columns(names, [user, item])
+        if (known := local.names(data)) is not None:
+            files.require_columns(known, [user, item])
         return _core.Lists.from_stream(data, user, item)
     except DiscreetError as error:
         if isinstance(error, InputError) and not str(error).startswith("cannot read"):

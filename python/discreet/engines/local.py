@@ -6,7 +6,7 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.engines.memory import Memory
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,29 +34,42 @@ def histogram(
     l0: int | None = None,
     limit: int | None = None,
     only: Items | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counts:
-    """The distinct users of each item of a table of this machine; see `Engine`. It counts all, whatever the `limit`.
+    """The distinct users of each item of a table of this machine; see `Engine`.
 
-    `source`: a path or glob, an object with `__arrow_c_stream__`, or a dict of arrays.
+    `source`: a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, whose rows are
+    counted as those of one table. Rows that do not fit into `memory` wait in encrypted temporary files without a name.
     """
+    room = Memory.of(memory)
+    tables = source if isinstance(source, list | tuple) else [source]
+    paths = [table for table in tables if isinstance(table, str | os.PathLike)]
+    frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
     listed = None if only is None else _core.Labels.from_sequence(only)
-    if isinstance(source, dict):
-        files.require_columns(source, [user, item])
-        return _core.count_pairs(source[user], source[item], l0=l0, only=listed)
     try:
-        if isinstance(source, str | os.PathLike):
-            relation = scan(source, [user, item])
-            return _core.count_distinct(relation, user, item, l0=l0, only=listed, progress=progress)
-        return _count_frame(source, user, item, progress, l0, listed)
-    except (MemoryError, ParameterError, SchemaError, ImportError):
+        sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
+        sources += [_frame(table, user, item) for table in frames]
+        return _core.count_distinct(
+            sources,
+            user,
+            item,
+            l0=l0,
+            only=listed,
+            limit=limit,
+            memory=room.beside_scan if paths else room.total,
+            progress=progress,
+        )
+    except (MemoryError, ParameterError, SchemaError, ResourceError, ImportError):
         raise
     except Exception as error:
+        if type(error).__name__ == "OutOfMemoryException":
+            raise ResourceError("the scan of the data needs more memory; allow more with `memory`") from None
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = files.shown(source) if isinstance(source, str | os.PathLike) else f"the {_library(source)} table"
-            raise InputError(f"cannot read {shown}; check it and its source") from None
+            shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
+            raise InputError(f"cannot read {', '.join(shown)}; check it and its source") from None
         raise
 
 
@@ -78,18 +92,19 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     return data[columns] if library == "pandas" else data
 
 
-def _count_frame(
-    data: Any, user: str, item: str, progress: Progress | None, l0: int | None, only: _core.Labels | None
-) -> Counts:
+def _frame(data: Any, user: str, item: str) -> Any:
+    """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
+    if isinstance(data, dict):
+        files.require_columns(data, [user, item])
+        return data[user], data[item]
     data = narrowed(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
-            stream = data.__arrow_c_stream__()
+            return data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _core.count_pairs(_cells(data[user]), _cells(data[item]), l0=l0, only=only)
-        return _core.count_distinct(stream, user, item, l0=l0, only=only, progress=progress)
+            return _cells(data[user]), _cells(data[item])
     raise ParameterError(
-        "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
+        "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
 
@@ -114,24 +129,27 @@ def names(data: Any) -> list[str] | None:
     return told if told is None else [name for name in told if isinstance(name, str)]
 
 
-def connect() -> DuckDBPyConnection:
-    """A private in-memory DuckDB that loads nothing from outside."""
+def connect(room: Memory | None = None) -> DuckDBPyConnection:
+    """A private in-memory DuckDB that loads nothing from outside and writes no rows to files."""
     import duckdb
 
     options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    options["temp_directory"] = ""
+    if room is not None:
+        options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
     connection = duckdb.connect(config=options)
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
-def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
-    """A relation over the named columns of a Parquet or CSV file, or of all files that match a glob."""
+def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None) -> DuckDBPyRelation:
+    """A relation over the named columns of Parquet or of CSV files, given by paths and globs."""
     import duckdb
 
-    source = files.find(path)
+    source = files.find(paths)
     wanted = ", ".join(quoted(name) for name in columns)
-    connection = connect()
+    connection = connect(room)
     try:
         if source.form == "parquet":
             relation = connection.sql("SELECT * FROM read_parquet($1)", params=[source.paths])
@@ -150,15 +168,15 @@ def scan(path: str | os.PathLike[str], columns: list[str]) -> DuckDBPyRelation:
         raise InputError(f"cannot read {source.shown} as {source.form}") from None
 
 
-def query(sql: str) -> DuckDBPyRelation:
-    """The relation of a SQL query over files, run by DuckDB.
+def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
+    """The relation of a SQL query over files, run by DuckDB in a quarter of `memory`.
 
     Raises SchemaError where the query itself is wrong, with DuckDB's text, which then speaks of the query
     alone; InputError, without it, where a file cannot be read.
     """
     import duckdb
 
-    connection = connect()
+    connection = connect(Memory.of(memory))
     try:
         kinds = [statement.type for statement in connection.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:

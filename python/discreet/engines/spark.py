@@ -39,6 +39,7 @@ def histogram(
     l0: int | None = None,
     limit: int | None = None,
     only: Items | None = None,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """The distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.

@@ -93,7 +93,7 @@ def _wanted(items: list[Any], kind: str) -> Columns:
 def _rows(data: Any, columns: list[str]) -> Any:
     """The columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
-        return scan(data, columns)
+        return scan([data], columns)
     if isinstance(data, dict):
         files.require_columns(data, columns)
         return _typed([data[name] for name in columns], columns)

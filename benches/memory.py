@@ -1,0 +1,151 @@
+"""Counts a Parquet file of string pairs that outgrows a given memory: whole processes, their time and their peak.
+
+    python benches/memory.py [--rows N] [--items few|many] [--memory SIZE] [--folder DIR] [--record FILE]
+
+The contestants are `Histogram.from_table` under the limit and without one, and DuckDB under the limit. `extra` is the
+peak above that of a process that has only imported what it needs. All histograms must be the same to the byte.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from compare import current_memory, machine, peak_memory, reset_peak
+
+CHUNK = 10_000_000
+
+
+def write(path, rows, items):
+    """Users are drawn from as many names as there are rows, up to ten million; items from these or 100,000."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from cases import words, zipf
+
+    many = min(rows, CHUNK)
+    names = words(np.arange(many), 1)
+    random = np.random.default_rng(7)
+    writer = None
+    for start in range(0, rows, CHUNK):
+        size = min(CHUNK, rows - start)
+        codes = zipf(random, size, 100_000) if items == "few" else random.integers(0, many, size)
+        users = names.take(pa.array(random.integers(0, many, size)))
+        table = pa.table({"u": users, "i": names.take(pa.array(codes))})
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False)
+        writer.write_table(table, row_group_size=1 << 20)
+    writer.close()
+
+
+def digest(labels, counts):
+    """A hash of all items and counts, given in their one order."""
+    made = hashlib.sha256(counts.astype("<i8").tobytes())
+    for label in labels:
+        made.update(label.encode() + b"\0")
+    return made.hexdigest()
+
+
+def core(path, memory):
+    import numpy as np
+
+    from discreet import _core
+    from discreet.engines import local
+
+    labels, counts = local.count(path, user="u", item="i", memory=memory)
+
+    def check():
+        rows = _core.top(labels, counts, len(counts))
+        batches = (labels.take(part) for part in np.array_split(rows, len(rows) // 10**6 + 1))
+        return digest((label for batch in batches for label in batch), counts[rows])
+
+    return check
+
+
+def unlimited(path, memory):
+    return core(path, "1TB")
+
+
+def top_only(path, memory):
+    """The 10,001 largest counts, as a release needs them."""
+    from discreet.engines import local
+
+    local.count(path, user="u", item="i", memory=memory, limit=10_001)
+    return lambda: None
+
+
+def duckdb(path, memory):
+    import duckdb
+
+    folder = str(Path(path).parent / "duckdb")
+    connection = duckdb.connect(config={"memory_limit": memory, "temp_directory": folder})
+    connection.execute("SET preserve_insertion_order = false")
+    sql = f"SELECT i, count(*) AS n FROM (SELECT DISTINCT u, i FROM read_parquet('{path}')) GROUP BY i"
+    found = connection.sql(sql).fetchnumpy()
+    return lambda: digest_of_arrays(found["i"], found["n"])
+
+
+def digest_of_arrays(items, counts):
+    import numpy as np
+
+    order = sorted(range(len(items)), key=lambda row: (-int(counts[row]), items[row].encode()))
+    return digest((items[row] for row in order), np.asarray(counts)[order])
+
+
+def child(name, path, memory):
+    if name == "duckdb":
+        import duckdb as _  # noqa: F401
+    else:
+        from discreet.engines import local
+
+        local.connect()
+    reset_peak()
+    before = current_memory()
+    start, cpu = time.perf_counter(), time.process_time()
+    check = globals()[name](path, memory)
+    wall, cpu, extra = time.perf_counter() - start, time.process_time() - cpu, peak_memory() - before
+    print(json.dumps({"wall": wall, "cpu": cpu, "extra": extra, "digest": check()}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=CHUNK)
+    parser.add_argument("--items", choices=["few", "many"], default="few")
+    parser.add_argument("--memory", default="256MiB")
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--record")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(*options.child, options.memory)
+        return
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        path = os.path.join(folder, "rows.parquet")
+        write(path, options.rows, options.items)
+        runs = {}
+        for name in options.only or ["core", "top_only", "unlimited", "duckdb"]:
+            command = [sys.executable, __file__, "--memory", options.memory, "--child", name, path]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                print(f"{name:10} failed: {done.stderr.strip().splitlines()[-1]}")
+                continue
+            runs[name] = run = json.loads(done.stdout)
+            print(f"{name:10} {run['wall']:7.1f} s wall {run['cpu']:7.1f} s CPU {run['extra'] / 2**20:8.0f} MiB extra")
+            sys.stdout.flush()
+    if len({run.pop("digest") for run in runs.values()} - {None}) > 1:
+        raise SystemExit("the contestants disagree")
+    if options.record:
+        given = {"rows": options.rows, "items": options.items, "memory": options.memory}
+        known = json.loads(Path(options.record).read_text()) if Path(options.record).exists() else {"cases": []}
+        record = {"machine": machine(), "cases": [*known["cases"], {**given, "runs": runs}]}
+        Path(options.record).write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+//! Some threads at work while the one that called leads them and looks for interrupts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// How long nobody looks for an interrupt.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What a thread says that has stopped because something else failed, whose reason is then told.
+pub(crate) const STOPPED: Error = Error::Resource("interrupted");
+
+/// What the jobs return, each on a thread of its own. They are to look at `stop` now and then: it is set where a job
+/// or `tick` fails, or `lead`, which runs here in the meantime.
+pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
+    jobs: impl Iterator<Item = impl FnOnce() -> Result<S> + Send>,
+    stop: &AtomicBool,
+    mut tick: T,
+    lead: impl FnOnce(&mut T) -> Result<()>,
+) -> Result<Vec<S>> {
+    let (led, done) = std::thread::scope(|scope| {
+        let (alive, dead) = channel::<()>();
+        let handles: Vec<_> = jobs
+            .map(|job| {
+                let alive = alive.clone();
+                scope.spawn(move || {
+                    let done = job();
+                    stop.fetch_or(done.is_err(), Ordering::Relaxed);
+                    drop(alive);
+                    done
+                })
+            })
+            .collect();
+        drop(alive);
+        let mut led = lead(&mut tick);
+        while led.is_ok() && dead.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            led = tick();
+        }
+        stop.fetch_or(led.is_err(), Ordering::Relaxed);
+        let crashed = Error::Resource("a counting thread did not finish");
+        let done: Vec<Result<S>> =
+            handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect();
+        (led, done)
+    });
+    led?;
+    let reason = done.iter().find_map(|done| done.as_ref().err().filter(|&e| *e != STOPPED));
+    match reason {
+        Some(error) => Err(error.clone()),
+        None => done.into_iter().collect(),
+    }
+}

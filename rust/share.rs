@@ -1,0 +1,91 @@
+//! What one thread has of a table: rows by partition in the narrowest form that holds them, the labels of their
+//! items, and what it has put away.
+
+use crate::chapters::Chapters;
+use crate::error::Result;
+use crate::group::Sink;
+use crate::hash::PARTITIONS;
+use crate::interner::Interner;
+use crate::pairs::{Hashed, Narrow, Pair, Wide};
+use crate::store::Store;
+
+/// One thread's part of a table.
+pub(crate) struct Share<R> {
+    pub interners: Option<Vec<Interner>>,
+    pub rows: R,
+    pub chapters: Chapters,
+}
+
+impl<P: Pair> Share<Store<P>> {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
+    }
+
+    /// How many rows of a partition there are.
+    pub fn partition_len(&self, partition: usize) -> usize {
+        self.rows.partition_len(partition) + self.chapters.partition_len(partition)
+    }
+}
+
+/// Rows by partition, in the narrowest form that holds them.
+pub(crate) enum Rows {
+    Narrow(Store<Narrow>),
+    Wide(Store<Wide>),
+    Hashed(Store<Hashed>),
+}
+
+/// Runs a body with `$store` bound to the rows, of whatever form.
+macro_rules! with_store {
+    ($rows:expr, $store:ident => $body:expr) => {
+        match $rows {
+            $crate::share::Rows::Narrow($store) => $body,
+            $crate::share::Rows::Wide($store) => $body,
+            $crate::share::Rows::Hashed($store) => $body,
+        }
+    };
+}
+pub(crate) use with_store;
+
+impl Rows {
+    /// No rows; `hashed` where hashes stand for users.
+    pub fn new(hashed: bool) -> Self {
+        if hashed { Self::Hashed(Store::default()) } else { Self::Narrow(Store::default()) }
+    }
+
+    /// The rows, leaving none, of the same form.
+    pub fn take(&mut self) -> Self {
+        let none = match self {
+            Self::Narrow(_) => Self::Narrow(Store::default()),
+            Self::Wide(_) => Self::Wide(Store::default()),
+            Self::Hashed(_) => Self::Hashed(Store::default()),
+        };
+        std::mem::replace(self, none)
+    }
+
+    /// Rows of narrow keys with room for larger ones.
+    pub fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
+        let mut wide = Store::default();
+        for partition in 0..PARTITIONS {
+            narrow.visit(partition, |row| wide.push(partition, row.widen()));
+        }
+        wide
+    }
+
+    /// Widens narrow rows where a key with bits among `bits` does not fit.
+    pub fn make_room(&mut self, bits: u128) {
+        if let Self::Narrow(store) = self
+            && bits >> 32 != 0
+        {
+            *self = Self::Wide(Self::widen(&std::mem::take(store)));
+        }
+    }
+
+    /// Lets `source` push rows of partition, item and user.
+    pub fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<()> {
+        fn sink<P: Pair>(store: &mut Store<P>) -> impl FnMut(usize, u64, u128) {
+            |partition, item, user| store.push(partition, P::new(item, user))
+        }
+        with_store!(self, store => source(&mut sink(store)))
+    }
+}

@@ -1,0 +1,239 @@
+"""Counts that outgrow memory: the same histogram, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import ParameterError, _core
+from discreet.engines.memory import Memory, _group_limits
+from discreet.reference.count import count_pairs
+from test_count import as_dict, columns
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="temporary files are seen through /proc or POSIX limits")
+
+
+def table(rows, strings, seed=1):
+    random = np.random.default_rng(seed)
+    users = random.integers(0, 30_000, rows) * 7_919_003
+    items = random.zipf(1.2, rows) % 60_000
+    return (users.astype("U16"), items.astype("U16")) if strings else (users, items)
+
+
+@settings(max_examples=60, deadline=None)
+@given(columns(), st.integers(1, 3))
+def test_little_memory_counts_as_the_twin_does(pairs, threads):
+    assert as_dict(_core.count_pairs(*pairs, threads=threads, memory=0)) == count_pairs(*pairs)
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 22, 1 << 26])
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_histogram_is_the_same_whatever_the_memory(memory, strings, threads):
+    pairs = table(400_000, strings)
+    expected = as_dict(_core.count_pairs(*pairs))
+    assert as_dict(_core.count_pairs(*pairs, threads=threads, memory=memory)) == expected
+    mixed = (pairs[0].astype("U24"), pairs[1]) if not strings else (pairs[0], np.arange(400_000) % 999)
+    assert as_dict(_core.count_pairs(*mixed, memory=memory)) == as_dict(_core.count_pairs(*mixed))
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_threads_that_put_rows_away_send_each_other_strings(strings):
+    pairs = table(1_500_000, strings)
+    expected = as_dict(_core.count_pairs(*pairs))
+    assert as_dict(_core.count_pairs(*pairs, threads=4, memory=1 << 26)) == expected
+    assert as_dict(_core.count_pairs(*pairs, threads=2, memory=1 << 25)) == expected
+
+
+def test_an_item_of_everyone_is_counted_in_little_memory():
+    users = np.arange(600_000) * 2**33
+    items = np.zeros(600_000, np.int64)
+    items[::1000] = np.arange(600)
+    for users_as, items_as in ((users, items), (users.astype("U24"), items.astype("U4"))):
+        expected = as_dict(_core.count_pairs(users_as, items_as))
+        assert as_dict(_core.count_pairs(users_as, items_as, memory=0)) == expected
+
+
+def test_keys_that_grow_after_rows_were_put_away_are_widened():
+    users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, np.arange(200_000)])
+    items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
+    expected = as_dict(_core.count_pairs(users, items))
+    assert as_dict(_core.count_pairs(users, items, memory=0, threads=2)) == expected
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_the_largest_alone_are_the_same_ones(strings):
+    labels, counts = _core.count_pairs(*table(200_000, strings))
+    rows = _core.top(labels, counts, 300)
+    for memory in (None, 0):
+        some, kept = _core.count_pairs(*table(200_000, strings), limit=300, memory=memory)
+        order = _core.top(some, kept, 300)
+        assert some.take(order) == labels.take(rows)
+        assert kept[order].tolist() == counts[rows].tolist()
+
+
+def test_little_memory_keeps_each_item_of_a_user_with_the_same_chance():
+    users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
+    for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
+        kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, memory=0))
+        # Each is Binomial(30,000, 1/3), with a standard deviation of 82.
+        assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
+        assert sum(kept.values()) == 60_000
+
+
+def test_a_user_with_very_many_items_keeps_l0_of_them():
+    users = np.concatenate([np.zeros(500_000, np.int64), np.arange(20_000)])
+    items = np.concatenate([np.arange(500_000), np.arange(20_000)])
+    kept = as_dict(_core.count_pairs(users, items, l0=5, memory=0))
+    assert sum(kept.values()) == 5 + 19_999
+
+
+def run(code, tmp_path, **options):
+    """A process of its own that counts with a folder of its own for temporary files."""
+    preamble = """
+        import os, resource, signal, sys, threading, time
+        import numpy as np
+        from discreet import _core, ResourceError
+        users, items = np.arange(3_000_000) * 2**33, np.arange(3_000_000) % 1_000_003
+    """
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    code = textwrap.dedent(preamble) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, **options
+    )
+
+
+@POSIX
+def test_a_full_disk_is_a_resource_error_that_leaves_nothing(tmp_path):
+    code = """
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
+        try:
+            _core.count_pairs(users, items, memory=0)
+        except ResourceError as error:
+            print(error, len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else "")
+        try:
+            _core.count_pairs(users, items, memory=0, l0=1)
+        except ResourceError as error:
+            print(error)
+    """
+    done = run(code, tmp_path)
+    assert done.stdout.count("TMPDIR") == 2, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+def test_a_missing_folder_is_a_resource_error(tmp_path):
+    code = """
+        try:
+            _core.count_pairs(users, items, memory=0)
+        except ResourceError as error:
+            print(error)
+    """
+    assert "TMPDIR" in run(code, tmp_path / "missing").stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are seen through /proc")
+def test_a_temporary_file_has_no_name_no_readers_and_no_text(tmp_path):
+    code = """
+        found = []
+        def look():
+            while not found:
+                for name in os.listdir("/proc/self/fd"):
+                    try:
+                        path = os.readlink(f"/proc/self/fd/{name}")
+                        if "discreet-" in path and os.stat(f"/proc/self/fd/{name}").st_size > 5_000_000:
+                            content = open(f"/proc/self/fd/{name}", "rb").read()
+                            found.append((path, os.stat(f"/proc/self/fd/{name}").st_mode & 0o777, b"secret" in content))
+                            return
+                    except OSError:
+                        pass
+        looking = threading.Thread(target=look, daemon=True)
+        looking.start()
+        items = np.array([f"secret {n}" for n in range(200_000)])[np.arange(1_000_000) % 200_000]
+        _core.count_pairs(np.arange(1_000_000), items, memory=0)
+        looking.join(10)
+        print(found[0][0].endswith(" (deleted)"), oct(found[0][1]), found[0][2])
+    """
+    done = run(code, tmp_path)
+    assert done.stdout == "True 0o600 False\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+@pytest.mark.parametrize("delay", [0.3, 0.8])
+def test_an_interrupt_leaves_no_file_and_takes_less_than_a_second(tmp_path, delay):
+    code = f"""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer({delay}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        start = time.monotonic()
+        try:
+            while True:
+                _core.count_pairs(users, items, memory=0)
+        except KeyboardInterrupt:
+            print(time.monotonic() - start - {delay} < 1.5)
+    """
+    done = run(code, tmp_path)
+    assert done.stdout == "True\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@POSIX
+def test_a_killed_process_leaves_no_file(tmp_path):
+    code = """
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+        while True:
+            _core.count_pairs(users, items, memory=0)
+    """
+    assert run(code, tmp_path).returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- how memory is said --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "total"),
+    [
+        (2**30, 2**30),
+        ("2GB", 2 * 10**9),
+        ("256MiB", 2**28),
+        (" 1.5 GiB ", 3 * 2**29),
+        ("1tb", 10**12),
+        ("1000000000", 10**9),
+        ("9" * 20 + "tb", 2**62),
+    ],
+)
+def test_memory_is_bytes_or_text_with_a_unit(given, total):
+    assert Memory.of(given).total == total
+    assert 0 < Memory.of(given).scan + Memory.of(given).beside_scan < total
+
+
+@pytest.mark.parametrize(
+    "given", [0, -1, 2**27, True, 1.5, "2 apples", "", "-2GB", "1.5", "64MB", b"2GB", "nan", "1e9", "٣GB", []]
+)
+def test_other_memory_is_a_parameter_error(given):
+    with pytest.raises(ParameterError, match="memory"):
+        Memory.of(given)
+
+
+def test_half_of_what_the_machine_or_its_group_allows_is_the_default(tmp_path):
+    assert Memory.of(None).total >= 2**28
+    (tmp_path / "cgroup").write_text("0::/a/b\n")
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "a" / "memory.max").write_text("5000\n")
+    (tmp_path / "a" / "b" / "memory.max").write_text("7000\n")
+    assert min(_group_limits(tmp_path / "cgroup", tmp_path)) == 5000
+    (tmp_path / "cgroup").write_text("3:cpu:/x\n4:memory:/x\n")
+    (tmp_path / "memory" / "x").mkdir(parents=True)
+    (tmp_path / "memory" / "x" / "memory.limit_in_bytes").write_text("300\n")
+    assert _group_limits(tmp_path / "cgroup", tmp_path) == [300]
+    assert _group_limits(tmp_path / "none", tmp_path) == []
