@@ -121,6 +121,12 @@ def test_the_verbs_charge_a_ledger(path):
     assert caught.value.remaining.rho == pytest.approx(0.05)
 
 
+def test_answers_to_queries_are_recorded_without_a_digest(path):
+    dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
+    dataset.release(dataset.afford(discreet.GumbelCorrection, share=0.25, k=30), [1] * 30)
+    assert [(row.status, row.digest) for row in dataset.history] == [("released", "")]
+
+
 def test_rows_are_only_added(path):
     ledger = Ledger.open(path)
     ledger.dataset("views", rho=1.0, delta=1e-6).charge(Guarantee(0.5, 0))
