@@ -308,4 +308,20 @@ def test_a_scan_that_memory_does_not_hold_is_a_resource_error(tmp_path):
     options = "FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed"
     local.connect().execute(f"COPY ({query}) TO '{path}' ({options})")
     with pytest.raises(dp.ResourceError, match="memory"):
-        local.count(path, user="user", item="item", memory="256MiB")
+        local.histogram(path, "user", "item", memory="256MiB")
+
+
+def test_parquet_columns_are_the_ones_that_are_named(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    nested = pyarrow.array([{"id": 1, "ID": 2}] * 3)
+    good = pyarrow.table({"user": [1, 2, 3], "more": nested, "item": ["a", "a", "a"]})
+    parquet.write_table(good, tmp_path / "good.parquet")
+    _, counts = engines.histogram(tmp_path / "good.parquet", "user", "item")
+    assert counts.tolist() == [3]
+    clash = pyarrow.table([[1, 2, 3], [7, 7, 7], ["a"] * 3], names=["ID", "id", "item"])
+    parquet.write_table(clash, tmp_path / "clash.parquet")
+    for name in ("id", "ID"):
+        with pytest.raises(SchemaError, match="case"):
+            engines.histogram(tmp_path / "clash.parquet", name, "item")

@@ -63,9 +63,9 @@ def test_columns_are_the_ones_that_are_named():
     pyarrow = pytest.importorskip("pyarrow")
     many = {"Id": np.arange(50), "id": np.zeros(50, int), "item": ["a"] * 50, "value": np.ones(50)}
     table = pyarrow.table(many)
-    for source in (table, table.to_reader()):
-        with pytest.raises(SchemaError, match="case"):
-            sums(source, ("a",), columns=("id", "item", "value"))
+    assert sums(table, ("a",), columns=("id", "item", "value")) == [5]
+    with pytest.raises(SchemaError, match="case"):
+        sums(table.to_reader(), ("a",), columns=("id", "item", "value"))
     assert sums(many, ("a",), columns=("id", "item", "value")) == [5]
     odd = {"who": np.array([1, 2]), "label": np.array(["a", "a"]), "place": np.array([1, 2])}
     assert sums(odd, ("a",), columns=("who", "label", "place")) == [3]

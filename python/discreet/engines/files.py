@@ -107,6 +107,24 @@ def _first_record(escaped: str, delimiter: str) -> list[str]:
         raise InputError(f"cannot read {name} as CSV") from None
 
 
+def top_level(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
+    """The names of the columns of a Parquet file, from its schema's nodes and their numbers of children in file order."""
+    names, inside = [], 0
+    for name, children in nodes[1:]:
+        if inside == 0:
+            names.append(name)
+        else:
+            inside -= 1
+        inside += children or 0
+    return names
+
+
+def require_distinct(names: Sequence[str], given: str) -> None:
+    """Raises SchemaError where names differ by case alone: DuckDB would rename one of them."""
+    if len({name.lower() for name in names}) < len(names):
+        raise SchemaError(f"{given} has columns whose names are the same, or differ by case alone; rename them")
+
+
 def require_columns(names: Iterable[str], wanted: list[str]) -> None:
     """Raises SchemaError, with the near miss, unless each wanted name is there exactly once."""
     known = Counter(list(names))
