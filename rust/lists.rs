@@ -157,10 +157,6 @@ impl Numbers {
         })
     }
 
-    fn len(&self) -> usize {
-        self.order.len() + self.strings.labels().len()
-    }
-
     /// The number of each cell, nothing where it is NULL or should be text and is not.
     fn of_column(&mut self, column: &Column, is_text: bool) -> Result<Vec<Option<u32>>> {
         let rows = 0..column.len();

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.audit import audit
 from discreet.mechanisms.set_union import METHODS
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020
@@ -153,6 +154,11 @@ def test_parameters_out_of_range_are_refused(given):
         dp.SetUnion(**{"method": "greedy", "scale": 1.0, "delta": 1e-6, "l0": 5, **given})
     with pytest.raises(dp.ParameterError, match="UserItems"):
         MECHANISMS[0].release([1, 2])
+
+
+def test_an_audit_says_what_it_cannot_do():
+    with pytest.raises(dp.ParameterError, match="exact law"):
+        audit(MECHANISMS[0])
 
 
 @pytest.mark.parametrize("columns", [("user", "thing"), ("user", "user"), (1, "item")])

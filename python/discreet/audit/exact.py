@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from discreet.audit.findings import SLACK, Audit, Divergence, Finding, hockey_stick, promises, renyi
 from discreet.audit.neighbours import neighbours, ranks, unwrapped
+from discreet.errors import ParameterError
 from discreet.laws import joint_law
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
@@ -26,6 +27,11 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
     enumerated, and for fewer pairs than one.
     """
     pairs = require_whole("pairs", pairs, 1)
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError(
+            f"the exact law of {type(mechanism).__name__} is not known here: audit takes a mechanism of histograms, "
+            "and of select that of at most three items of a user"
+        )
     own = mechanism.guarantee.dp is not None
     tightest: Finding | None = None
     quoted: Finding | None = None
