@@ -108,7 +108,7 @@ def _first_record(escaped: str, delimiter: str) -> list[str]:
 
 
 def top_level(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
-    """The names of the columns of a Parquet file, from its schema's nodes and their numbers of children in file order."""
+    """The names of the columns of a Parquet file, from its schema's nodes and their numbers of children in order."""
     names, inside = [], 0
     for name, children in nodes[1:]:
         if inside == 0:

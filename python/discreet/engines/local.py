@@ -153,10 +153,10 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
     try:
         if source.form == "parquet":
             relation = connection.sql("SELECT * FROM read_parquet($1)", params=[source.paths])
-            files.require_columns(relation.columns, columns)
             for path in source.paths:
                 nodes = connection.execute("SELECT name, num_children FROM parquet_schema($1)", [path]).fetchall()
                 files.require_distinct(files.top_level(nodes), source.shown)
+            files.require_columns(relation.columns, columns)
             return relation.project(wanted)
         names = files.csv_header(source)
         files.require_columns(names, columns)
