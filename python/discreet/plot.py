@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from discreet.export import plain_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["bars"]
+__all__ = ["bars", "curve", "running"]
 
 
 def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Any:
@@ -33,6 +33,23 @@ def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
     axes.plot(users, chances, marker="o", color="#4c72b0")
     axes.set_xlabel("users of an item")
     axes.set_ylabel("chance that it is released")
+    axes.set_title(title, fontsize="small", wrap=True)
+    return axes
+
+
+def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: str) -> Any:
+    """Released running counts over the rounds, one line an item, with a band of two sigma.
+
+    `series`: for each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
+    """
+    axes = _axes(8, 4.5)
+    for item, points in series.items():
+        rounds, counts, sigmas = (np.array(column) for column in zip(*points, strict=True))
+        (line,) = axes.plot(rounds, counts, label=plain_text(item).replace("$", r"\$"), linewidth=1)
+        axes.fill_between(rounds, counts - 2 * sigmas, counts + 2 * sigmas, color=line.get_color(), alpha=0.2)
+    axes.set_xlabel("round")
+    axes.set_ylabel("running count, with a band of two sigma")
+    axes.legend()
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
