@@ -21,6 +21,7 @@
 //! scores                       counts, a rate and the stop element
 //! compose                      sums of laws on a grid, with their rounding bounded
 //! noise                        exact integer samplers, one distribution a file
+//! keystream                    first blocks of many streams at once
 //! rng                          one fresh ChaCha20 per release
 //! error                        what a kernel refuses
 //! ```
@@ -39,6 +40,7 @@ pub mod group;
 pub mod gumbel;
 pub mod hash;
 pub mod interner;
+mod keystream;
 pub mod labels;
 pub mod lists;
 mod merge;

@@ -6,10 +6,12 @@ use std::convert::Infallible;
 
 use chacha20::ChaCha20Legacy;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
+use pulp::Arch;
 use rand::rand_core::TryRng;
 use rand_distr::Distribution;
 use zeroize::Zeroize;
 
+use crate::keystream::{LANES, first_blocks};
 use crate::noise::Sampler;
 use crate::parts::in_parts;
 
@@ -50,8 +52,8 @@ impl NodeNoise {
             let made = if self.block == block { self.words.len() } else { 0 };
             self.words.truncate(made);
             self.block = block;
-            let shared = |keys: &[ItemKey]| keys.iter().map(|key| words(key, block)).collect();
-            for part in in_parts::<_, Vec<_>>(&self.keys[made..], shared) {
+            let shared = |keys: &[ItemKey]| Arch::new().dispatch(|| all_words(keys, block));
+            for part in in_parts(&self.keys[made..], shared) {
                 self.words.extend(part);
             }
         }
@@ -65,12 +67,15 @@ impl NodeNoise {
     /// The noise at a node of the items from the `first` on.
     #[must_use]
     pub fn draw_from(&self, first: usize, node: u64, noise: &Sampler) -> Vec<i64> {
-        let draw = |key: &ItemKey| {
-            let shared = words(key, node / SHARING)[(node % SHARING) as usize];
-            noise.sample(&mut NodeStream::new(key, node, shared))
+        let draws = |keys: &[ItemKey]| {
+            let words = Arch::new().dispatch(|| all_words(keys, node / SHARING));
+            let of = |(key, words): (&ItemKey, &[Words; SHARING as usize])| {
+                let shared = words[(node % SHARING) as usize];
+                noise.sample(&mut NodeStream::new(key, node, shared))
+            };
+            keys.iter().zip(&words).map(of).collect::<Vec<_>>()
         };
-        let keys = self.keys.get(first..).unwrap_or_default();
-        in_parts(keys, |part| part.iter().map(draw).collect::<Vec<_>>()).concat()
+        in_parts(self.keys.get(first..).unwrap_or_default(), draws).concat()
     }
 }
 
@@ -81,13 +86,19 @@ impl Drop for NodeNoise {
     }
 }
 
-/// An item's first block of the stream that eight nodes share.
-fn words(key: &ItemKey, block: u64) -> [Words; SHARING as usize] {
-    let mut bytes = [0; 64];
-    cipher(key, block | SHARED).write_keystream(&mut bytes);
-    let word = |at: usize| bytes[at..].first_chunk().map_or(0, |w| u32::from_le_bytes(*w));
-    let words = std::array::from_fn(|node| [word(8 * node), word(8 * node + 4)]);
-    bytes.zeroize();
+/// For each item its first block of the stream that eight nodes share.
+#[inline(always)]
+#[allow(clippy::inline_always)] // as in `keystream`
+fn all_words(keys: &[ItemKey], block: u64) -> Vec<[Words; SHARING as usize]> {
+    let mut words = Vec::with_capacity(keys.len());
+    for group in keys.chunks(LANES) {
+        let mut lanes = [[0; 32]; LANES];
+        lanes[..group.len()].copy_from_slice(group);
+        let rows = first_blocks(&lanes, block | SHARED);
+        let of =
+            |lane| std::array::from_fn(|node| [rows[2 * node][lane], rows[2 * node + 1][lane]]);
+        words.extend((0..group.len()).map(of));
+    }
     words
 }
 
