@@ -75,12 +75,8 @@ def main() -> None:
         medians = {f"{who}_ms": round(float(np.median(values)), 3) for who, values in times.items()}
         found[case] = {**medians, "ratio": round(medians["reference_ms"] / medians["core_ms"], 1)}
     machine = {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version()}
-    record = {
-        "machine": {**machine, "discreet": __version__, "numpy": np.__version__},
-        "events": EVENTS,
-        "rounds": found,
-    }
-    print(json.dumps(record, indent=1))
+    machine |= {"discreet": __version__, "numpy": np.__version__}
+    print(json.dumps({"machine": machine, "events": EVENTS, "rounds": found}, indent=1))
 
 
 if __name__ == "__main__":
