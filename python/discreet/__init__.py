@@ -21,6 +21,7 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.clipped_sums import ClippedSums
 from discreet.mechanisms.contribution_bound import ContributionBound
+from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gaussian_top_k import GaussianTopK
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
@@ -57,6 +58,7 @@ __all__ = [
     "BudgetExceeded",
     "ClippedSums",
     "ContributionBound",
+    "DiscoverAndPeel",
     "DiscreetError",
     "EntropyError",
     "GaussianAnswers",

@@ -9,6 +9,7 @@ from typing import Any
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
+from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import UnionMechanism
@@ -85,6 +86,8 @@ def top_k(
     epsilon: float | None = None,
     delta: float,
     k_bar: int = 1_000,
+    method: str = "gumbel",
+    l0: int | None = None,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
@@ -92,11 +95,14 @@ def top_k(
     """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
 
     By `GumbelTopK` over the `k_bar` largest counts (Rogers 2023, Algorithm 3). A user may have any number
-    of items. The other parameters and the errors are those of `count`.
+    of items. With `method="discover+peel"` by `DiscoverAndPeel`, which finds the items first, with at most `l0` of
+    each user. The other parameters and the errors are those of `count`.
 
     Returns a Release of item and rank.
     """
-    mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar)
+    mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar, method=method, l0=l0)
+    if isinstance(mechanism, DiscoverAndPeel):
+        return _read_twice(mechanism, data, budget, user=user, item=item, memory=memory, progress=progress)
 
     def read() -> Histogram:
         return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
@@ -140,6 +146,20 @@ def select(
     return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)
 
 
+def _read_twice(mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, **columns: Any) -> Release:
+    """The release of a mechanism that reads the table itself."""
+    if budget is None:
+        return mechanism.release(data, **columns)
+    _require_budget(budget)
+    budget.require(mechanism)
+    return budget._publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
+
+
+def _require_budget(budget: object) -> None:
+    if not isinstance(budget, PrivacyFilter):
+        raise ParameterError("budget must be a Budget or a dataset of a Ledger")
+
+
 def _publish(
     mechanism: Any,
     read: Callable[[], Histogram | UserItems],
@@ -150,9 +170,8 @@ def _publish(
     without_counts: bool = False,
 ) -> Release:
     """The release of the histogram that `read` makes, as the caller asked for it, paid for by `budget`."""
-    if budget is not None and not isinstance(budget, PrivacyFilter):
-        raise ParameterError("budget must be a Budget or a dataset of a Ledger")
     if budget is not None:
+        _require_budget(budget)
         budget.require(mechanism)  # nothing is read that cannot be paid for
     histogram = read()
 

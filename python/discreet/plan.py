@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 
 from discreet import plot
 from discreet.errors import ParameterError
+from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
@@ -30,7 +31,7 @@ _LIMIT = 2**36
 _FEW = 3
 """Up to so many items of a user a threshold on counts names more than weights do."""
 
-Planned = Mechanism | StreamMechanism | UnionMechanism
+Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
 
 
@@ -202,9 +203,26 @@ def _for_count(
 
 
 def _for_top_k(
-    *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, k_bar: int = 1_000
-) -> tuple[Mechanism, tuple[str, ...]]:
+    *,
+    k: int,
+    delta: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    k_bar: int = 1_000,
+    method: str = "gumbel",
+    l0: int | None = None,
+) -> tuple[Any, tuple[str, ...]]:
     resolve_rho(rho, epsilon, delta)
+    if method == "discover+peel":
+        if l0 is None:
+            raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
+        if rho is not None:
+            return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
+        return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
+    if method != "gumbel":
+        raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
+    if l0 is not None:
+        raise ParameterError('l0 goes with method="discover+peel": by "gumbel" a user may have any number of items')
     if rho is not None:
         return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
     return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]

@@ -1,0 +1,91 @@
+"""A domain first, then ranks in it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.testing import seeded_rng
+
+
+def log(users=4000, seed=3):
+    """Everyone has ten of thirty common items, the first ones most often, and one of their own."""
+    random = np.random.default_rng(seed)
+    popular = 1 / np.arange(2, 32)
+    chosen = [random.choice(30, 10, replace=False, p=popular / popular.sum()) for _ in range(users)]
+    return {
+        "user": np.repeat(np.arange(users), 11),
+        "item": np.concatenate([np.append(items, 1000 + user) for user, items in enumerate(chosen)]),
+    }
+
+
+def test_common_items_are_ranked_and_nobodys_own_are_named():
+    data = log()
+    release = dp.DiscoverAndPeel(k=5, rho=3.0, delta=1e-6, l0=11).release(data, user="user", item="item")
+    counts = np.bincount(data["item"][data["item"] < 1000])
+    assert len(release) == 5
+    assert release.ranked
+    assert set(release.items) <= set(np.argsort(-counts)[:7].tolist())
+    assert release.guarantee == dp.Guarantee(3.0, 1e-6)
+    assert release.private
+
+
+def test_it_is_a_method_of_top_k_and_paid_for():
+    data, budget = log(), dp.Budget(rho=2.0, delta=1e-5)
+    given = {"user": "user", "item": "item", "k": 3, "rho": 1.5, "delta": 1e-6, "method": "discover+peel", "l0": 11}
+    assert len(dp.top_k(data, budget=budget, **given)) == 3
+    assert budget.remaining.rho == pytest.approx(0.5)
+    with pytest.raises(dp.BudgetExceeded):
+        dp.top_k(data, budget=budget, **given)
+    assert dp.plan("top_k", k=3, rho=1.5, delta=1e-6, method="discover+peel", l0=11).half > 1
+
+
+def test_ranks_follow_the_exponential_mechanism():
+    """Three items that are always found: the first rank is drawn with weights e^(epsilon count)."""
+    users = 400
+    data = {"user": np.arange(users), "item": np.repeat([0, 1, 2], [136, 133, 131])}
+    mechanism = dp.DiscoverAndPeel(k=1, rho=40.0, delta=1e-6, l0=1, share=0.999)
+    weights = np.exp(mechanism.epsilon * (np.array([136, 133, 131]) - 136))
+    rng, seen = seeded_rng(2), np.zeros(3)
+    for _ in range(400):
+        release = mechanism.release(data, user="user", item="item", rng=rng)
+        seen[release.items[0]] += 1
+    chances = weights / weights.sum()
+    assert np.all(np.abs(seen / 400 - chances) < 5 * np.sqrt(chances * (1 - chances) / 400))
+    assert not release.private
+
+
+def test_both_steps_cost_what_is_promised():
+    for k in (1, 20):
+        mechanism = dp.DiscoverAndPeel.from_rho(k=k, rho=0.7, delta=1e-6, l0=5)
+        peeling = k * mechanism.epsilon**2 / 8
+        assert 0.7 * (1 - 1e-6) < mechanism.discovery.guarantee.rho + peeling <= 0.7
+    assert dp.DiscoverAndPeel.from_epsilon(k=3, epsilon=1.0, delta=1e-6, l0=5).guarantee.epsilon(1e-6) <= 1
+
+
+def test_nothing_is_found_in_nothing():
+    empty = {"user": [], "item": []}
+    release = dp.DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(empty, user="user", item="item")
+    assert release.items == []
+    own = {"user": np.arange(50), "item": np.arange(50)}
+    assert dp.DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(own, user="user", item="item").items == []
+
+
+@pytest.mark.parametrize(
+    "bad", [{"k": 0}, {"rho": 0}, {"delta": 1}, {"l0": 0}, {"share": 0}, {"share": 1}, {"rho": math.nan}]
+)
+def test_parameters_out_of_range_are_refused(bad):
+    with pytest.raises(dp.ParameterError):
+        dp.DiscoverAndPeel(**{"k": 2, "rho": 1.0, "delta": 1e-6, "l0": 3, **bad})
+
+
+def test_methods_and_their_parameters_go_together():
+    given = {"user": "user", "item": "item", "k": 2, "rho": 1.0, "delta": 1e-6}
+    for more, text in (
+        ({"method": "discover+peel"}, "needs l0"),
+        ({"l0": 2}, "goes with"),
+        ({"method": "peel"}, "no method"),
+    ):
+        with pytest.raises(dp.ParameterError, match=text):
+            dp.top_k(log(20), **given, **more)
