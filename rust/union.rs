@@ -62,7 +62,12 @@ impl Weighting {
                 in_turn.for_each(|items| water(&mut weights, items, target, unit));
             }
             Self::Greedy(target) => {
-                in_turn.for_each(|items| greedy(&mut weights, items, target, unit));
+                in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
+                // Whom a user leaves nothing for depends on the others, and what has no weight is not in the
+                // domain: every item that somebody has is in it, so that the domain changes by one's own alone.
+                for &item in in_turn.flatten() {
+                    weights[item as usize] = weights[item as usize].max(1);
+                }
             }
             Self::Step(target) => {
                 let target = target << (FINE - bits);

@@ -271,16 +271,28 @@ def test_a_stream_is_fed_by_files(tmp_path):
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
     code, again, _ = discreet("stream", "show", path)
     assert again == out
-    code, out, err = discreet(*step, "--time", "when", "--every", "1d", "--since", "2026-01-01")
-    assert code == 1
-    assert "closed" in err
-    # Round one is closed, so the first day must fall into round two.
-    code, out, err = discreet(*step, "--time", "when", "--every", "1d", "--since", "2025-12-31", "-f", "json")
+    # The file has one row for each event; those of the first day fall into round one, which is closed.
+    days = ("--time", "when", "--every", "1d", "--since", "2026-01-01", "--until", "2026-01-06")
+    code, out, err = discreet(*step, *days, "-f", "json")
     assert code == 0, err
     counts = {row["item"]: row["count"] for row in json.loads(out)["rows"]}
-    assert 800 < counts["home"] < 1000
+    assert 700 < counts["home"] < 800
+    code, again, _ = discreet(*step, *days, "-f", "json")
+    assert json.loads(again) == json.loads(out), "the same command changes nothing"
     assert discreet("stream", "step", path, str(day), "--user", "visit", "--item", "page", "--every", "1d")[0] == 2
     for every in ("1 fortnight", "0d", ""):
-        timed = ("--time", "when", "--every", every, "--since", "2026-01-01")
-        assert discreet(*step, *timed)[0] == 2
-    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] != 0
+        assert discreet(*step, *days[:3], every, *days[4:])[0] == 2
+    assert discreet(*step, *days[:-1], "2026-03-06")[0] == 2
+    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
+
+
+def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(tmp_path):
+    path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
+    assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0
+    rows = [f"v1,secret,2026-01-{n:02d}" for n in range(1, 31)]
+    log.write_text("visit,page,when\n" + "\n".join([*rows, "v2,odd,9999-01-01", "v3,odd,1999-01-01"]) + "\n")
+    step = ("stream", "step", path, str(log), "--user", "visit", "--item", "page", "--time", "when", "--every", "1d")
+    code, out, err = discreet(*step, "--since", "2026-01-01", "--until", "2026-01-31", "-f", "json")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == []
+    assert "round 30" in err

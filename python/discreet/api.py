@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.budgets.filter import PrivacyFilter
+from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
@@ -139,6 +140,7 @@ def select(
 
     def read() -> Histogram | UserItems:
         if isinstance(mechanism, UnionMechanism):
+            Memory.of(memory)
             return UserItems.from_table(data, user=user, item=item)
         return Histogram.from_table(data, user=user, item=item, l0=l0, memory=memory, progress=progress)
 

@@ -69,7 +69,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     digest = export.file_digest(path, columns)
     if digest != expected:
         raise InputError(f"the rows of {path} are not those that its certificate is about")
-    dataset = None if ledger is None else _paid_by(ledger, digest)
+    dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
     return Verified(made_by=made_by, guarantee=claimed, version=version, digest=digest, dataset=dataset)
 
 
@@ -109,8 +109,10 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
     return claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0]
 
 
-def _paid_by(ledger: str | os.PathLike[str], digest: str) -> str:
-    found = [row.dataset for row in Ledger.open(ledger, create=False).history if row.digest == digest]
+def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:
+    """The dataset that paid for these rows of this mechanism: empty rows are the same for many."""
+    rows = Ledger.open(ledger, create=False).history
+    found = [row.dataset for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:
         raise InputError("the ledger has no release of these rows")
     return found[-1]

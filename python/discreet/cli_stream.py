@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,14 +45,19 @@ def init(file: str, ledger: str | None, dataset: str | None, **parameters: Any) 
     """Starts a stream in FILE, which must not exist."""
     mechanism = Stream.recommended(**parameters)
     budget = cli_budget.paying(ledger, dataset)
-    if budget is not None:
-        if Path(file).exists():
-            raise ParameterError(f"{file} is there already; a stream is charged when it is made")
-        budget.charge(mechanism)
+    if Path(file).exists():
+        raise ParameterError(f"{file} is there already; go on with `discreet stream step`")
     with Stream.open(file, mechanism) as made:
-        if made.round:
-            raise ParameterError(f"{file} is a stream already; go on with `discreet stream step`")
-        click.echo(f"{made.mechanism!r}\npromises {made.guarantee}", err=True)
+        try:
+            if budget is not None:
+                budget.charge(mechanism)
+        except BaseException:
+            # Nothing was drawn, so that the stream may go as if it had never been.
+            made.detach()
+            for path in (file, f"{file}-rounds"):
+                Path(path).unlink(missing_ok=True)
+            raise
+        click.echo(f"{mechanism!r}\npromises {mechanism.guarantee}", err=True)
 
 
 _rows = (
@@ -75,6 +83,7 @@ def _with_rows(command: Any) -> Any:
 @click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --every.")
 @click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w.")
 @click.option("--since", metavar="TIME", help="When round one begins, as 2026-01-31 or 2026-01-31T12:00.")
+@click.option("--until", metavar="TIME", help="When the last round of DATA ends; later rows are left out.")
 @click.option("--round", "number", type=int, metavar="N", help="The round of DATA; without it the next one.")
 @_with_rows
 def step(
@@ -85,6 +94,7 @@ def step(
     time: str | None,
     every: str | None,
     since: str | None,
+    until: str | None,
     number: int | None,
     output: str | None,
     form: str | None,
@@ -92,11 +102,12 @@ def step(
 ) -> None:
     """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
 
-    DATA is a Parquet or CSV file. A row without a time, or before --since, is left out; rounds in which
-    nothing happened are empty.
+    DATA is a Parquet or CSV file. By their times all rounds up to --until are added, empty ones too, since where the
+    data ends is not public. An event is in the round of its first row. Rows without a time, in rounds that are
+    closed, or from --until on, are left out, so that the same command can be given again.
     """
-    if (time is None) != (every is None) or (time is None) != (since is None):
-        raise click.UsageError("--time, --every and --since go together")
+    if len({option is None for option in (time, every, since, until)}) > 1:
+        raise click.UsageError("--time, --every, --since and --until go together")
     report.require_form(output, form)
     with Stream.open(file) as opened:
         if time is None:
@@ -105,8 +116,14 @@ def step(
             if number is not None:
                 raise click.UsageError("--round and --time exclude each other")
             release = opened.show()
-            for place, rows in _rounds(data, event, item, time, _span(str(every)), _moment(str(since))):
-                release = opened.step(rows, user="user", item="item", round=place)
+            span, begin = _span(str(every)), _moment(str(since))
+            last = math.ceil((_moment(str(until)) - begin) / span)
+            horizon = opened.mechanism.last_round
+            if horizon is not None and last > horizon:
+                raise ParameterError(f"--until asks for {last} rounds, and the stream has {horizon}")
+            with _placed(data, event, item, time, span, begin) as rows_of:
+                for number in range(opened.round + 1, last + 1):
+                    release = opened.step(rows_of(number), user="user", item="item", round=number)
     report.publish(release, output, form, quiet=quiet)
 
 
@@ -129,24 +146,29 @@ def close(file: str) -> None:
     Stream.open(file).close()
 
 
-def _rounds(data: str, event: str, item: str, time: str, span: timedelta, since: datetime) -> Any:
-    """The rounds of a file by the times of its rows, in order, as tables of user and item."""
+@contextmanager
+def _placed(
+    data: str, event: str, item: str, time: str, span: timedelta, since: datetime
+) -> Iterator[Callable[[int], Any]]:
+    """Gives the rows of a round, as a table of user and item. An event is in the round of its first row alone."""
+    connection = connect()
     try:
-        connection = connect()
         connection.register("given", Rows(scan([data], [event, item, time])))
-        seconds = f"epoch(TRY_CAST({quoted(time)} AS TIMESTAMP)) - {since.timestamp()!r}"
+        # A time with a zone is a moment; one without is taken for UTC, whatever the zone of this machine.
+        kind = str(connection.sql(f"SELECT {quoted(time)} FROM given LIMIT 0").types[0])
+        moment = quoted(time) if "TIME ZONE" in kind else f"TRY_CAST({quoted(time)} AS TIMESTAMP)"
+        connection.register("given", Rows(scan([data], [event, item, time])))
+        place = f"floor((epoch({moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
         connection.execute(
-            f"CREATE TEMP TABLE placed AS SELECT CAST(floor(({seconds}) / {span.total_seconds()!r}) AS BIGINT) + 1 "
-            f'AS place, {quoted(event)} AS "user", {quoted(item)} AS item FROM given '
-            f"WHERE {seconds} >= 0"
+            f'CREATE TEMP TABLE placed AS SELECT place, "user", item FROM '
+            f'(SELECT {place} AS place, {quoted(event)} AS "user", {quoted(item)} AS item FROM given) '
+            'QUALIFY place = min(place) OVER (PARTITION BY "user")'
         )
-        places = [place for (place,) in connection.sql("SELECT DISTINCT place FROM placed ORDER BY place").fetchall()]
-        for place in places:
-            yield place, connection.sql(f'SELECT "user", item FROM placed WHERE place = {place}')
     except (MemoryError, DiscreetError):
         raise
     except Exception:
         raise InputError(f"cannot read the rounds of {data}; check its columns and times") from None
+    yield lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')
 
 
 def _span(text: str) -> timedelta:

@@ -243,8 +243,9 @@ def _for_select(
     kind: Any = IteratedSetUnion if method in ("auto", "dp_sips") else SetUnion
     more = {"method": method} if kind is SetUnion else {}
     if rho is not None:
-        return kind.from_rho(rho=rho, delta=delta, l0=l0, **more), ()
-    mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+        mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
+    else:
+        mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
     if method != "auto":
         return mechanism, ()
     return mechanism, (f"IteratedSetUnion was chosen: users have more than {_FEW} items",)

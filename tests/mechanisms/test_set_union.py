@@ -72,18 +72,41 @@ def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
 def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l0):
     mechanism = dp.SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
     unit = 1 << mechanism.bits
-    for t in range(1, (1 if method == "greedy" else l0) + 1):
-        weight = (
-            math.isqrt(unit**2 // t) if method.endswith("gaussian") else unit if method == "greedy" else -(-unit // t)
-        )
-        assert -math.expm1(t * math.log1p(-mechanism.threshold.chance(weight))) <= 1e-5 * (1 + 1e-6)
+
+    def seen(threshold, t, up):
+        """The chance that any of t novel items is named, each with the most that it may weigh."""
+        if method == "greedy":
+            weights = [unit] + [1] * (t - 1)
+        elif method.endswith("gaussian"):
+            weights = [math.isqrt(unit**2 // t)] * t
+        else:
+            weights = [-(-unit // t) if up else unit // t] * t
+        return -math.expm1(math.fsum(math.log1p(-threshold.chance(weight)) for weight in weights))
+
+    for t in range(1, l0 + 1):
+        assert seen(mechanism.threshold, t, True) <= 1e-5 * (1 + 1e-6)
     # And not far below it: a threshold that is lower by a thousandth of the scale does not do.
     lower = dp._core.Threshold(mechanism.noise, mechanism.threshold.value - int(unit * mechanism.scale / 100))
-    passed = []
-    for t in range(1, (1 if method == "greedy" else l0) + 1):
-        weight = math.isqrt(unit**2 // t) if method.endswith("gaussian") else unit if method == "greedy" else unit // t
-        passed.append(-math.expm1(t * math.log1p(-lower.chance(weight))))
-    assert max(passed) > 1e-5
+    assert max(seen(lower, t, False) for t in range(1, l0 + 1)) > 1e-5
+
+
+def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
+    """Neighbours in which others' budgets are pushed on by a user, who would else bring novel items of theirs in."""
+    t = 4
+    anchors, middles = [f"a{i}" for i in range(t)], [[f"m{i}{j}" for j in range(t - 1)] for i in range(t)]
+    pairs = [(f"{name}/{n}", name) for name in [*anchors, *(m for row in middles for m in row)] for n in range(8)]
+    pairs += [(f"z{i}", name) for i in range(t) for name in (anchors[i], *middles[i], f"b{i}")]
+    more = [*pairs, *(("u", name) for name in anchors)]
+    mechanism = dp.SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=t + 1)
+    supports = []
+    for rows in (pairs, more):
+        users, names = zip(*rows, strict=True)
+        items = dp.UserItems.from_pairs(list(users), list(names))
+        bounded = items._lists.bounded(t + 1, np.array([], np.int64), [1, 2, 3, 4])
+        weight = bounded.weights("greedy", mechanism.bits, target=mechanism.target, few=t + 1)
+        labels = items._labels.take(np.arange(len(weight)))
+        supports.append({name for name, w in zip(labels, weight.tolist(), strict=True) if w > 0})
+    assert supports[0] == supports[1] == {name for _, name in pairs}
 
 
 def test_rounds_share_the_budget_as_known():

@@ -145,7 +145,7 @@ def test_no_event_shows_more_than_is_promised(mechanism):
 def running(mechanism, rows):
     counts, total = [], 0
     for number, n in enumerate(rows, 1):
-        total = n + (0 if mechanism.starts_over(number) else total)
+        total = n + (0 if mechanism.starts_over(number, number) else total)
         counts.append(total)
     return counts
 
@@ -182,8 +182,7 @@ def test_estimates_have_the_variance_that_is_stated(kind, number):
     noise.extend(np.random.default_rng(1).bytes(32 * 100_000))
     drawn = mechanism.sums().advance(noise, number)
     # Ten standard errors of a variance from 1e5 draws are 4.5 %.
-    rounded = 1 / 12 if kind is HonakerMechanism else 0
-    assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2 + rounded, rel=0.025)
+    assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.025)
     assert abs(drawn.mean()) < 5 * mechanism.deviation(number) / math.sqrt(100_000)
 
 
@@ -196,8 +195,7 @@ def test_variances_are_right_to_a_hundredth_over_a_million_draws(kind):
     sums = mechanism.sums()
     for number in (1, 7, 8, 63, 200):
         drawn = sums.advance(noise, number)
-        rounded = 1 / 12 if kind is HonakerMechanism else 0
-        assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2 + rounded, rel=0.01)
+        assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -334,6 +332,61 @@ def test_a_stream_that_restarts_counts_anew():
     first = dict(stream.show())["common"]
     assert dict(stream.step(events(300)))["common"] < first / 2
     assert stream.round == 4
+
+
+def test_noise_of_two_periods_differs():
+    mechanism = BinaryMechanism(sigma=9.0, delta=1e-6, l0=1, horizon=4, restarts=True)
+    assert not {node for node, _ in mechanism.nodes(3)} & {node for node, _ in mechanism.nodes(7)}
+    assert mechanism.starts_over(2, 5)
+    assert not mechanism.starts_over(2, 4)
+
+
+def test_an_estimate_is_a_function_of_noisy_counts():
+    """Whole counts added to the noisy counts of all nodes move a Honaker estimate by exactly so much."""
+
+    class Moved(Grid):
+        def __init__(self, by):
+            self.items, self.by = 1000, by
+            self.noise = _core.NodeNoise()
+            self.noise.extend(np.random.default_rng(9).bytes(32 * 1000))
+
+        def draw(self, node, law):
+            # A node of level j covers 2^j rounds.
+            return self.noise.draw(node, law) + self.by * 2 ** (node % 64)
+
+    mechanism = made(HonakerMechanism)
+    still, moved = mechanism.sums(), mechanism.sums()
+    for number in range(1, 30):
+        assert np.all(moved.advance(Moved(7), number) - still.advance(Moved(0), number) == 7 * number)
+
+
+@pytest.mark.parametrize("odd", [2**70, -(2**63) - 1, 10**5000, "\ud800"], ids=["large", "small", "huge", "half"])
+def test_what_no_column_holds_is_left_out(odd):
+    stream = made(BinaryMechanism, rho=50.0, l0=2).start()
+    plain = "a" if isinstance(odd, str) else 1
+    release = stream.step([[odd, plain, plain]] * 500 + [[odd]] * 500)
+    assert release.items == [plain]
+
+
+def test_threads_do_not_share_a_round():
+    from threading import Thread
+
+    for _ in range(30):
+        stream = made(BinaryMechanism, rho=50.0).start()
+        threads = [Thread(target=stream.step, args=([["a"]] * 300,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert stream.round == 4
+        assert abs(dict(stream.show())["a"] - 1200) < 50
+
+
+def test_skipping_very_many_rounds_takes_no_time():
+    stream = HybridMechanism.from_rho(rho=1.0, delta=1e-6, l0=1).start()
+    stream.step(events(10))
+    assert stream.step([], round=2**39).private
+    assert stream.round == 2**39
 
 
 def test_what_comes_too_late_or_too_far_is_refused():

@@ -93,7 +93,7 @@ def test_less_noise_does_not_keep_the_promise(mechanism):
 
 
 @pytest.mark.parametrize(
-    "values", [[], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], [10**30], 5, np.array([1 + 0j])]
+    "values", [[], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], 5, np.array([1 + 0j])]
 )
 def test_values_of_another_type_are_refused(values):
     with pytest.raises(dp.ParameterError, match="whole numbers"):

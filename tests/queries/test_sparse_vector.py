@@ -123,7 +123,7 @@ def test_draws_follow_the_enumerated_law(kind):
     mechanism, values, rng, n = kind(epsilon=EPSILON, threshold=1), [0, 5, 2], seeded_rng(8), 20_000
     seen = {}
     for _ in range(n):
-        index = mechanism.release(values, rng)
+        index = mechanism.release(values, rng).index
         seen[index] = seen.get(index, 0) + 1
     if kind is dp.PermutedAboveThreshold:
         expected = of_permuted(values)
@@ -136,11 +136,11 @@ def test_draws_follow_the_enumerated_law(kind):
 def test_far_queries_are_found_and_the_rest_is_not():
     mechanism = dp.PermutedAboveThreshold(epsilon=1.0, threshold=500)
     values = np.zeros(5000, np.int64)
-    assert mechanism.release(values) is None
+    assert mechanism.release(values).index is None
     values[[17, 4000]] = 1000
-    found = {mechanism.release(values) for _ in range(40)}
+    found = {mechanism.release(values).index for _ in range(40)}
     assert found == {17, 4000}
-    assert dp.AboveThreshold(epsilon=1.0, threshold=500).release(values) == 17
+    assert dp.AboveThreshold(epsilon=1.0, threshold=500).release(values).index == 17
 
 
 def test_every_run_is_paid_for():
@@ -156,3 +156,35 @@ def test_stages_correct_what_is_far_off():
     values = np.zeros(100_000, np.int64)
     answers = mechanism.release(values, seeded_rng(1))
     assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
+
+
+def test_a_crossing_is_paid_for_and_says_whether_it_protects():
+    budget = dp.Budget(rho=1.0, delta=1e-6)
+    mechanism = dp.AboveThreshold(epsilon=0.1, threshold=3000)
+    for values in ([1, 2, 30_000], [-90_000]):
+        found = budget.release(mechanism, values)
+        assert found.index == (2 if len(values) == 3 else None)
+        assert found.private
+    assert budget.spent.rho == pytest.approx(2 * mechanism.guarantee.rho)
+    assert not mechanism.release([1], seeded_rng(1)).private
+
+
+@pytest.mark.parametrize("bad", [{"runs": -20}, {"runs": 0.5}, {"epsilon": -2}, {"epsilon": 0}, {"threshold": 0.5}])
+def test_stages_out_of_range_are_refused(bad):
+    from discreet.queries.sparse_vector import Stage
+
+    with pytest.raises(dp.ParameterError):
+        Stage(**{"runs": 2, "epsilon": 1.0, "threshold": 1, **bad})
+
+
+def test_no_value_is_too_large():
+    for values in ([2**63, -1], [2**64, 1], [10**40, -(10**40)]):
+        assert len(dp.GaussianAnswers.from_rho(k=2, rho=1.0, delta=1e-6).release(values).values) == 2
+
+
+def test_a_tiny_epsilon_is_answered_at_once():
+    import time
+
+    begun = time.process_time()
+    dp.answer_queries([1, 2], epsilon=1e-5, delta=1e-6)
+    assert time.process_time() - begun < 5

@@ -126,20 +126,20 @@ class Chain:
                 return 0
             self._insert(db, book, event)
             db.execute("COMMIT")
-            self._seen = book
+            self._remember(book)
             return book.number
 
     def read(self) -> Book:
         """What the ledger says now."""
         with self._transaction("BEGIN") as (_, book):
-            self._seen = book
+            self._remember(book)
             return book
 
     def events(self) -> list[tuple[int, Event]]:
         """Every event with its number, all verified anew."""
         with self._transaction("BEGIN", whole=True) as (db, book):
             found = [(row[0], _event(row)) for row in db.execute(f"SELECT {_COLUMNS} FROM event ORDER BY number")]
-            self._seen = book
+            self._remember(book)
             return found
 
     def check(self) -> None:
@@ -147,20 +147,26 @@ class Chain:
         with self._transaction("BEGIN", whole=True) as (db, book):
             if [row[0] for row in db.execute("PRAGMA integrity_check(1)")] != ["ok"]:
                 raise LedgerError(corrupt(self.path))
-            self._seen = book
+            self._remember(book)
 
     @contextmanager
     def _transaction(self, begin: str, *, whole: bool = False) -> Iterator[tuple[sqlite3.Connection, Book]]:
         """A connection in a transaction, and a book of all that it sees."""
+        # What this process has seen before the transaction's view of the file began: other threads go on seeing more.
+        seen = self._seen
         with self._connections.transaction(begin) as db:
-            yield db, self._verified(db, whole)
+            yield db, self._verified(db, seen, whole)
 
-    def _verified(self, db: sqlite3.Connection, whole: bool) -> Book:
+    def _remember(self, book: Book) -> None:
+        """Keeps the latest book that a thread has verified."""
+        if book.number >= self._seen.number:
+            self._seen = book
+
+    def _verified(self, db: sqlite3.Connection, seen: Book, whole: bool) -> Book:
         """The book of all rows, of which only those that nobody here has verified are read, unless `whole`."""
         self._require_format(db)
         if _described(db) != _expected():
             raise LedgerError(corrupt(self.path))
-        seen = self._seen
         if seen.number:
             row = db.execute("SELECT hash FROM event WHERE number = ?", (seen.number,)).fetchone()
             if row != (seen.hash,):

@@ -140,15 +140,15 @@ class BinaryMechanism(TreeMechanism):
         return self.linf - 1 + least(lambda m: tail(m) <= chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """A node for each binary one of the round, named by the round that completes it."""
+        """A node for each binary one of the round, named by the round that completes it: in no two periods the same."""
         place = self._place(number)
         before = number - place
         ends = (place >> j << j for j in reversed(range(place.bit_length())) if place >> j & 1)
         return [(before + end, self.sigma) for end in ends]
 
-    def starts_over(self, number: int) -> bool:
-        """Whether this round is the first of a period."""
-        return self.restarts and self._place(number) == 1
+    def starts_over(self, first: int, last: int) -> bool:
+        """Whether one of these rounds is the first of a period."""
+        return self.restarts and (last - 1) // self.horizon * self.horizon + 1 >= first
 
     def _place(self, number: int) -> int:
         """The round's place in its period."""

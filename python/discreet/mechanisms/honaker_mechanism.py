@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from discreet import _core
 from discreet.mechanisms.binary_mechanism import TreeMechanism
 from discreet.mechanisms.stream_mechanism import NodeSums, gaussian
+from discreet.privacy import require_whole
 from discreet.theorems import honaker2015
 
 if TYPE_CHECKING:
@@ -18,15 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = ["HonakerMechanism"]
 
+_BITS = 10
+_HORIZON_LIMIT = 10**6
+"""Late items and skipped rounds cost noises for every round, so that longer streams would stand still."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HonakerMechanism(TreeMechanism):
     """Running counts with the noise of the binary mechanism, and about half of its variance.
 
     Honaker (2015): every complete node's count is estimated from its own noisy count and those of the nodes in
-    it, which one event touches no more of. The noise of an estimate is rounded to a whole number, which
-    is that of the estimate since counts are whole. Guarantee and parameters are those of `BinaryMechanism`; an
-    item that first comes in round l costs 2 l noises.
+    it, which one event touches no more of. Weights and sums are whole numbers in units of 2^-10, rounded
+    down: since that commutes with whole counts, an estimate is a function of noisy counts alone. Guarantee and
+    parameters are those of `BinaryMechanism`; an item that first comes in round l costs 2 l noises.
     """
 
     sigma: float
@@ -38,14 +45,20 @@ class HonakerMechanism(TreeMechanism):
 
     def __post_init__(self) -> None:
         self._check()
+        require_whole("horizon", self.horizon, 1, _HORIZON_LIMIT)
 
     def deviation(self, number: int) -> float:
         """The standard deviation of the estimates of a round."""
-        return self.sigma * math.sqrt(honaker2015.prefix_variance(number))
+        return math.sqrt(self._spread(number) ** 2 + 1 / 12)
+
+    def _spread(self, number: int) -> float:
+        """The same before the estimates are rounded."""
+        levels = (level for level in range(number.bit_length()) if number >> level & 1)
+        return self.sigma * math.sqrt(sum(map(_variance, levels)))
 
     def threshold(self, number: int) -> int:
         """The same by the sub-Gaussian tail of a weighted sum of discrete Gaussians, e^(-t^2 / (2 variance))."""
-        reach = self.deviation(number) * math.sqrt(-2 * math.log(self.novel_chance))
+        reach = self._spread(number) * math.sqrt(-2 * math.log(self.novel_chance))
         return self.linf + math.ceil(reach * (1 + 1e-12) - 0.5)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
@@ -58,39 +71,54 @@ class HonakerMechanism(TreeMechanism):
         return _Estimates(self)
 
 
+@lru_cache(maxsize=64)
+def _weight(level: int) -> int:
+    """How much of a node's estimate is its own noisy count, in units of 2^-10."""
+    return round(honaker2015.own_weight(level) * (1 << _BITS))
+
+
+@lru_cache(maxsize=64)
+def _variance(level: int) -> float:
+    """The variance of a node's estimate with these weights, where a noise has one."""
+    if level == 0:
+        return 1.0
+    own = _weight(level) / (1 << _BITS)
+    return own**2 + 2 * (1 - own) ** 2 * _variance(level - 1)
+
+
 class _Estimates(NodeSums):
-    """For every item the noises of the estimates of the nodes of a prefix, by their levels."""
+    """For every item the noises of the estimates of the nodes of a prefix, by their levels, in units of 2^-10."""
 
     def __init__(self, mechanism: HonakerMechanism) -> None:
         self._noise = gaussian(mechanism.sigma)
-        self._levels: dict[int, NDArray[np.float64]] = {}
+        self._levels: dict[int, NDArray[np.int64]] = {}
         self._round = 0
         self._items = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """The noise of every item in a round."""
         if len(noise) > self._items:
-            late: dict[int, NDArray[np.float64]] = {}
+            late: dict[int, NDArray[np.int64]] = {}
             for before in range(1, self._round + 1):
                 self._close(late, before, lambda node: noise.draw_from(self._items, node, self._noise))
-            empty = np.zeros(self._items)
+            empty = np.zeros(self._items, np.int64)
             self._levels = {j: np.concatenate([self._levels.get(j, empty), late[j]]) for j in late}
             self._items = len(noise)
         while self._round < number:
             self._round += 1
             self._close(self._levels, self._round, lambda node: noise.draw(node, self._noise))
-        total = sum(self._levels.values(), np.zeros(self._items))
-        return np.rint(total).astype(np.int64)
+        total = sum(self._levels.values(), np.full(self._items, 1 << (_BITS - 1)))
+        return total >> _BITS
 
     @staticmethod
-    def _close(levels: dict[int, NDArray[np.float64]], number: int, draw: object) -> None:
+    def _close(levels: dict[int, NDArray[np.int64]], number: int, draw: Callable[[int], NDArray[np.int64]]) -> None:
         """Closes the nodes that a round completes, each made of two that were complete."""
-        assert callable(draw)
-        estimate = draw(64 * number).astype(np.float64)
+        estimate = draw(64 * number) << _BITS
         level = 0
         while number >> level & 1 == 0:
             halves = levels.pop(level) + estimate
             level += 1
-            weight = honaker2015.own_weight(level)
-            estimate = weight * draw(64 * number + level) + (1 - weight) * halves
+            weight = _weight(level)
+            own = draw(64 * number + level) << _BITS
+            estimate = (weight * own + ((1 << _BITS) - weight) * halves) >> _BITS
         levels[level] = estimate

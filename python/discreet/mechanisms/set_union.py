@@ -15,6 +15,7 @@ from discreet import _core
 from discreet.conversion import cdp_rho, pure_rho, round_down, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import require_delta, require_rho
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
@@ -88,7 +89,8 @@ class SetUnion(UnionMechanism):
 
     "weighted_gaussian" and "weighted_laplace": a user's one is shared evenly; "policy_gaussian" and "policy_laplace":
     users, one after the other, only raise items that are not yet `alpha` deviations (scales) above the threshold
-    (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022);
+    (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022), and
+    every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
     "adaptive_gaussian": what lies above the threshold flows back to those who gave it. `scale`: of the noise, over
     the most that a user changes. Weights are whole numbers in units of 2^-bits, and so is the noise; an item without
     weight is not in the domain. Raises ParameterError where a parameter is out of range.
@@ -114,8 +116,10 @@ class SetUnion(UnionMechanism):
             object.__setattr__(self, name, value)
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
-            if _is_gaussian(self.method) or round_up(1 / self.scale) > self.epsilon * (1 + 1e-14):
+            if _is_gaussian(self.method) or round_up(1 / self.scale) > self.epsilon:
                 raise ParameterError("this much noise does not keep that epsilon; use from_epsilon")
+        if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:
+            raise ParameterError("delta is too large for this method; give a smaller one, or a larger alpha")
         if self.target >= 1 << (self.bits + 10) or (
             self.method == "policy_gaussian" and (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
         ):
@@ -263,20 +267,32 @@ def _is_gaussian(method: str) -> bool:
 def _threshold(mechanism: SetUnion) -> int:
     """The least threshold for every number of novel items; those whose threshold is clearly lower are left out."""
     unit, delta = 1 << mechanism.bits, mechanism.delta
+    if mechanism.method == "greedy":
+        return _greedy_threshold(mechanism)
 
     def most(t: int) -> int:
         """The largest weight of each of t novel items of one user."""
-        if _is_gaussian(mechanism.method):
-            return math.isqrt(unit**2 // t)
-        return unit if mechanism.method == "greedy" else -(-unit // t)
+        return math.isqrt(unit**2 // t) if _is_gaussian(mechanism.method) else -(-unit // t)
 
     rule = gopi2020.gaussian_threshold if _is_gaussian(mechanism.method) else gopi2020.laplace_threshold
-    # Of several novel items a greedy user raises one at most.
-    novel = range(1, 2 if mechanism.method == "greedy" else mechanism.l0 + 1)
-    rough = {t: rule(mechanism.scale * mechanism.sensitivity, delta, t) for t in novel}
-    near = max(rough.values()) * (1 - 1e-6) - 1e-6
+    rough = {t: rule(mechanism.scale * mechanism.sensitivity, delta, t) for t in range(1, mechanism.l0 + 1)}
+    worst = max(rough.values())
+    near = worst - abs(worst) * 1e-6 - 1e-6
     return max(
         most(t) - 1 + mechanism.noise.quantile(gopi2020.novel_item_chance(delta, t))
         for t, value in rough.items()
         if value >= near
     )
+
+
+def _greedy_threshold(mechanism: SetUnion) -> int:
+    """The least threshold that a user's novel items pass with a chance of delta at most: one of them may have the
+    user's whole budget, the others the one unit that every item of somebody has."""
+    unit, tail = 1 << mechanism.bits, mechanism.noise.tail
+    kept = math.log1p(-mechanism.delta)
+
+    def holds(threshold: int) -> bool:
+        first, others = tail(threshold - unit + 1), tail(threshold)
+        return first < 1 and math.log1p(-first) + (mechanism.l0 - 1) * math.log1p(-others) >= kept * (1 - 1e-12)
+
+    return least(holds)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Self
 
@@ -16,14 +16,13 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.stream_file import Round, StreamFile
-from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.mechanisms.stream_file import Item, Round, StreamFile, keyed, label_bytes
+from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.privacy import Guarantee, require_whole
 from discreet.release import Release
 
 __all__ = ["Stream"]
 
-Item = str | int | bytes
 _SHORT = 10_000
 
 
@@ -46,6 +45,7 @@ class Stream:
         self.mechanism = mechanism
         self._key: bytes | None = key
         self._process = os.getpid()
+        self._lock = threading.RLock()
         self._round = 0
         self._forget()
 
@@ -63,7 +63,8 @@ class Stream:
         """The stream kept in a file: a new one where there is no file and a mechanism is given.
 
         Every round is durable before its release is returned. A file that is restored from a copy knows, by the
-        journal beside it, which rounds it has forgotten, and takes the same data for them and no other. Raises
+        journal beside it, which rounds it has forgotten, and takes the same lists of items for them and no others (a
+        table's items beyond l0 of an event are chosen anew, so that only one without such events is the same). Raises
         StateError where the file is another mechanism's, corrupt, of a newer version, or open elsewhere.
         """
         file = StreamFile.open(path, mechanism)
@@ -97,6 +98,7 @@ class Stream:
         if horizon is None:
             hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
             return hybrid
+        horizon = require_horizon(horizon)
         kinds = [BinaryMechanism, HonakerMechanism] if horizon <= _SHORT else [BinaryMechanism]
         made: list[StreamMechanism] = [getattr(kind, make)(**promise, horizon=horizon) for kind in kinds]
         return min(made, key=lambda mechanism: mechanism.threshold(mechanism.widest))
@@ -123,14 +125,40 @@ class Stream:
     ) -> Release:
         """Adds a round of events and releases the running counts that exceed the round's threshold.
 
-        `events`: one list of items (text, integers or bytes) for each event; or a table as that of
+        `events`: one list of items (text, integers of 64 bits or bytes) for each event; or a table as that of
         `Histogram.from_table`, in which all rows of one `user` are an event. `round`: the number of this round,
         where rounds before it may be missing and count as empty; without it the next one. With
         `release=False` nothing is published. Raises StateError for a round that is closed already or beyond the
         horizon, ParameterError or SchemaError for events of another form; nothing has changed then.
         """
-        key = self._require_open()
-        number = self._next(round)
+        with self._lock:
+            key = self._require_open()
+            number = self._next(round)
+            added = self._added(events, user, item, key, number, progress)
+            restart = self.mechanism.starts_over(self._round + 1, number)
+            if not restart:
+                self._require_one_type(added)
+            step = Round(number, added, restart)
+            if self._file is not None:
+                self._file.require(step)
+            try:
+                self._advance(step, key)
+            except BaseException:
+                # File and memory may differ now: what is in the file is right, and is read anew.
+                self.detach()
+                raise
+            return self.show() if release else self._empty()
+
+    def _added(
+        self,
+        events: Any,
+        user: str | None,
+        item: str | None,
+        key: bytes,
+        number: int,
+        progress: Callable[[], None] | None,
+    ) -> dict[Item, int]:
+        """How many events of a round have each item."""
         if user is None and item is None:
             added = _bounded(events, self.mechanism.l0, key, number)
         elif user is None or item is None:
@@ -138,43 +166,48 @@ class Stream:
         else:
             table = Histogram.from_table(events, user=user, item=item, l0=self.mechanism.l0, progress=progress)
             added = dict(zip(table._labels.take(np.arange(len(table._counts))), table._counts.tolist(), strict=True))
-        self._require_one_type(added)
-        restart = any(self.mechanism.starts_over(n) for n in range(self._round + 1, number + 1))
+        return {label: count for label, count in added.items() if _can_be_released(label)}
+
+    def _advance(self, step: Round, key: bytes) -> None:
+        """Takes in a round, on disk first."""
         if self._file is not None:
-            self._file.write(Round(number, added, restart))
-        if restart:
+            self._file.write(step)
+        if step.restart:
             self._forget()
-        self._add(list(added), np.array(list(added.values()), np.int64), key)
-        self._round = number
+        self._add(list(step.added), np.array(list(step.added.values()), np.int64), key)
+        self._round = step.number
         self._latest = None
-        return self.show() if release else self._empty()
 
     def show(self) -> Release:
         """The release of the round that was last: the same whenever it is asked for, at no further cost."""
-        self._require_open()
-        if self._round == 0:
-            return self._empty()
-        if self._latest is None:
-            noise = self._sums.advance(self._noise, self._round)
-            noisy = self._counts + noise
-            rows = np.flatnonzero(noisy > self.mechanism.threshold(self._round))
-            self._latest = self._published([self._items[row] for row in rows], noisy[rows])
-        return self._latest
+        with self._lock:
+            self._require_open()
+            if self._round == 0:
+                return self._empty()
+            if self._latest is None:
+                noise = self._sums.advance(self._noise, self._round)
+                noisy = self._counts + noise
+                rows = np.flatnonzero(noisy > self.mechanism.threshold(self._round))
+                self._latest = self._published([self._items[row] for row in rows], noisy[rows])
+            return self._latest
 
     def close(self) -> None:
         """Ends the stream and destroys its key: no noise of it can be drawn or removed again."""
-        self._require_open()
-        if self._file is not None:
-            self._file.destroy()
-        self._key = None
-        self._forget()
+        with self._lock:
+            self._require_open()
+            if self._file is not None:
+                self._file.destroy()
+                self._file = None
+            self.detach()
 
     def detach(self) -> None:
         """Lets go of the file without ending the stream; `open` goes on with it."""
-        if self._file is not None:
-            self._file.close()
-        self._key = None
-        self._forget()
+        with self._lock:
+            if self._file is not None and self._process == os.getpid():
+                self._file.close()
+            self._file = None
+            self._key = None
+            self._forget()
 
     def __enter__(self) -> Self:
         return self
@@ -244,12 +277,14 @@ class Stream:
 def _bounded(events: Any, l0: int, key: bytes, number: int) -> dict[Item, int]:
     """How many events have each item, at most `l0` items of each: those whose keyed hashes are the least."""
     if isinstance(events, str | bytes | dict) or not hasattr(events, "__iter__"):
-        raise ParameterError("events must be a list with one list of items for each event")
+        raise ParameterError(
+            "events must be a list with one list of items for each event; with a table give user and item"
+        )
     priorities: dict[Item, bytes] = {}
 
     def priority(item: Item) -> bytes:
         if item not in priorities:
-            priorities[item] = _keyed(key, b"choice", number.to_bytes(8, "little") + _label(item))
+            priorities[item] = keyed(key, b"choice", number.to_bytes(8, "little") + _priority_bytes(item))
         return priorities[item]
 
     added: dict[Any, int] = {}
@@ -266,7 +301,12 @@ def _bounded(events: Any, l0: int, key: bytes, number: int) -> dict[Item, int]:
         _require_one_kind(kinds)
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
-    return {item if isinstance(item, str | bytes) else int(item): n for item, n in added.items()}
+    return {_plain(item): n for item, n in added.items()}
+
+
+def _plain(item: Any) -> Item:
+    """An item as a value of Python's own types."""
+    return str(item) if isinstance(item, str) else bytes(item) if isinstance(item, bytes) else int(item)
 
 
 def _require_one_kind(kinds: set[type]) -> None:
@@ -278,17 +318,23 @@ def _require_one_kind(kinds: set[type]) -> None:
             raise SchemaError("items must be all text, all integers or all bytes")
 
 
-def _label(item: Item) -> bytes:
-    """A label as bytes, told apart by type."""
-    if isinstance(item, int):
-        return b"i" + str(item).encode()
-    return b"t" + item.encode("utf-8", "surrogatepass") if isinstance(item, str) else b"b" + item
+def _can_be_released(label: Item) -> bool:
+    """Whether a label fits a column: no integer beyond 64 bits, no text that is not UTF-8. Others are left out."""
+    if isinstance(label, int):
+        return -(2**63) <= label < 2**63
+    try:
+        return isinstance(label, bytes) or bool(label.encode("utf-8") or True)
+    except UnicodeEncodeError:
+        return False
 
 
-def _keyed(key: bytes, purpose: bytes, text: bytes) -> bytes:
-    return hashlib.blake2b(text, key=key, digest_size=32, person=purpose).digest()
+def _priority_bytes(label: Item) -> bytes:
+    """What orders an event's items, of whatever kind."""
+    if isinstance(label, int):
+        return b"i" + format(label, "x").encode()
+    return b"t" + label.encode("utf-8", "surrogatepass") if isinstance(label, str) else b"b" + label
 
 
 def _item_key(key: bytes, item: Item) -> bytes:
     """The secret of an item's noise: a keyed hash of its label."""
-    return _keyed(key, b"noise", _label(item))
+    return keyed(key, b"noise", label_bytes(item))

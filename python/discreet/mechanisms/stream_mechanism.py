@@ -82,8 +82,8 @@ class StreamMechanism(ABC):
         """How many numbers of 64 bits a stream keeps for one item at most: its count, key, noises and their blocks."""
         return 2 + 4 + 8 + self.widest.bit_length()
 
-    def starts_over(self, number: int) -> bool:
-        """Whether running counts begin anew with this round."""
+    def starts_over(self, first: int, last: int) -> bool:
+        """Whether running counts begin anew with one of these rounds."""
         return False
 
     def sums(self) -> NodeSums:

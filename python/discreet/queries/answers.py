@@ -108,12 +108,13 @@ class Answering(ABC):
             raise ParameterError(
                 f"this mechanism answers {self.k} queries at a time; make one for as many as there are"
             )
+        bound, expected = self.error_bound, self.expected_error
         stream = opened(rng)
         return Answers(
             values=self._answer(whole, stream),
-            error_bound=self.error_bound,
+            error_bound=bound,
+            expected_error=expected,
             bound_chance=self.bound_chance,
-            expected_error=self.expected_error,
             guarantee=self.guarantee,
             made_by=repr(self),
             private=not stream.is_seeded,
@@ -129,6 +130,9 @@ def require_values(values: Any) -> NDArray[np.int64]:
     """One dimension of whole numbers, cut at 2^40; ParameterError, with a constant text, for other types."""
     error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     try:
+        if isinstance(values, list | tuple) and all(type(value) is int for value in values):
+            # What numpy would make of a number of 65 bits is no whole number any more.
+            values = [max(-_VALUE_LIMIT, min(_VALUE_LIMIT, value)) for value in values]
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
         raise error from None

@@ -7,6 +7,7 @@ says.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -17,7 +18,7 @@ import numpy as np
 from discreet import _core
 from discreet.conversion import cdp_epsilon, cdp_rho, pure_rho, round_down, round_up
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import opened
+from discreet.mechanisms.mechanism import Opening, opened
 from discreet.mechanisms.tails import least
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries, require_values
@@ -26,12 +27,36 @@ from discreet.queries.expected import Survivors, expected_maximum, laplace_survi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AboveThreshold", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
+__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
 
 _CHUNK = 1 << 10
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
 """Runs and bars, in deviations, of every stage, and what share of the stages' rho the second one has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """Which query reached the threshold; safe to publish."""
+
+    index: int | None
+    """Its place, or None where there was none."""
+    guarantee: Guarantee
+    """What was promised before any data was seen."""
+    made_by: str
+    """The mechanism and its parameters."""
+    private: bool = True
+    """False where the randomness was seeded, so that the answer protects nobody."""
+
+    @property
+    def spent(self) -> Guarantee:
+        """What it cost: all that was promised."""
+        return self.guarantee
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the answer, in hexadecimal."""
+        return hashlib.sha256(repr(self.index).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +91,19 @@ class AboveThreshold:
         first, second = self.scales
         return _core.Noise.discrete_laplace(first), _core.Noise.discrete_laplace(second)
 
-    def release(self, values: Any, rng: _core.Rng | None = None) -> int | None:
-        """The index of the first of these whole numbers that reaches the threshold, noise on both, or None.
+    def release(self, values: Any, rng: _core.Rng | Opening | None = None) -> Crossing:
+        """The first of these whole numbers that reaches the threshold, noise on both; its place is `index`.
 
         `rng` is for tests. Raises ParameterError where `values` are not whole numbers.
         """
         whole = require_values(values)
         stream = opened(rng)
-        return self._first(whole, stream, self._order(len(whole), stream))
+        return Crossing(
+            index=self._first(whole, stream, self._order(len(whole), stream)),
+            guarantee=self.guarantee,
+            made_by=repr(self),
+            private=not stream.is_seeded,
+        )
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
         return np.arange(size)
@@ -112,6 +142,11 @@ class Stage:
     runs: int
     epsilon: float
     threshold: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", require_whole("runs", self.runs, 1, 2**24))
+        object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 1e-6, 100))
+        object.__setattr__(self, "threshold", require_whole("threshold", self.threshold, -(2**40), 2**40))
 
     @property
     def rho(self) -> float:

@@ -35,6 +35,10 @@ def weights(
             added = _water(gaps, unit)
         for item, more in zip(items, added, strict=True):
             result[item] += more
+    if weighting == "greedy":
+        for items in lists:
+            for item in items:
+                result[item] = max(result[item], 1)
     return [weight >> (fine - bits) for weight in result]
 
 
