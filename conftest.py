@@ -3,12 +3,14 @@
 import os
 
 from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 
 def enter(namespace):
+    import importlib.util
     import tempfile
 
+    namespace["missing"] = lambda name: importlib.util.find_spec(name) is None
     namespace["_folder"] = tempfile.TemporaryDirectory()
     namespace["_before"] = os.getcwd()
     os.chdir(namespace["_folder"].name)
@@ -20,7 +22,7 @@ def leave(namespace):
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser()],
+    parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["README.md", "docs/*.md"],
     setup=enter,
     teardown=leave,
