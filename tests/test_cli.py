@@ -296,3 +296,22 @@ def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(tm
     assert code == 0, err
     assert json.loads(out)["rows"] == []
     assert "round 30" in err
+
+
+def test_methods_of_selections_are_options(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("u,i\n" + "".join(f"{n},{page}\n" for n in range(900) for page in ("home", "help", f"own-{n}")))
+    columns = (str(log), "--user", "u", "--item", "i", "--epsilon", "2", "--delta", "1e-6")
+    code, out, err = discreet("top-k", *columns, "-k", "2", "--method", "discover+peel", "--l0", "3")
+    assert code == 0, err
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
+    code, out, err = discreet("select", *columns, "--l0", "3", "--method", "greedy")
+    assert code == 0, err
+    assert out.splitlines()[1:] == ["help", "home"]
+    assert discreet("top-k", *columns, "-k", "2", "--method", "discover+peel")[0] == 2
+    code, out, err = discreet("plan", "select", "--l0", "9", "--method", "dp_sips", "--epsilon", "2", "--delta", "1e-6")
+    assert code == 0, err
+    assert "IteratedSetUnion" in out
+    audited = ("--epsilon", "2", "--delta", "1e-6", "--l0", "3", "--pairs", "5")
+    assert discreet("audit", "select", *audited, "--method", "greedy")[0] == 2
+    assert discreet("audit", "top-k", *audited, "-k", "2", "--method", "discover+peel")[0] == 2

@@ -20,6 +20,7 @@ from discreet import cli_budget, cli_stream, export, report
 from discreet import demo as demonstration
 from discreet.engines import local, spark_session
 from discreet.errors import BudgetExceeded, DiscreetError, InputError, ParameterError
+from discreet.mechanisms.set_union import METHODS as UNION_METHODS
 from discreet.plan import choose
 
 __all__ = ["main"]
@@ -113,8 +114,26 @@ _counting = _options(
 _top = _options(
     click.option("-k", type=int, required=True, metavar="N", help="How many items."),
     click.option("--k-bar", type=int, default=1_000, show_default=True, help="How many ranked counts are seen."),
+    click.option(
+        "--method",
+        type=click.Choice(["gumbel", "discover+peel"]),
+        default="gumbel",
+        show_default=True,
+        help="Ranks of the largest counts, or of items that a set union finds first.",
+    ),
+    click.option("--l0", type=int, metavar="N", help="With discover+peel, find items by at most N of each user."),
 )
 _bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
+_selected = _options(
+    _bounded,
+    click.option(
+        "--method",
+        type=click.Choice(["auto", "threshold", "dp_sips", *UNION_METHODS]),
+        default="auto",
+        show_default=True,
+        help="By counts above a threshold, or by weights (see the docs on set union).",
+    ),
+)
 _rows = _options(
     click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
     click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
@@ -171,7 +190,7 @@ def top_k(**options: Any) -> None:
 @cli.command()
 @_table
 @_promise
-@_bounded
+@_selected
 @_rows
 def select(**options: Any) -> None:
     """The items of FILE that can be named, without counts.
@@ -289,7 +308,7 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
 
 _without_data("count", _counting, _bounded)
 _without_data("top-k", _top, _top)
-_without_data("select", _bounded, _bounded)
+_without_data("select", _selected, _selected)
 
 
 @contextmanager
