@@ -88,6 +88,9 @@ class StreamFile:
             journal.close()
             if isinstance(error, sqlite3.Error | OSError):
                 raise _unusable(file, error) from None
+            if isinstance(error, ValueError | TypeError | LookupError | ArithmeticError):
+                # Damaged text, or parameters that no mechanism has.
+                raise StateError(f"{file} is corrupt; bring back a copy of it, with its journal") from None
             raise
         return self
 
