@@ -68,7 +68,7 @@ class Audit:
     pairs: int
     violations: tuple[Finding, ...]
     tightest: Finding
-    """The largest share of any promise."""
+    """The largest share of any (epsilon, delta) that is promised; rho by itself shows where it is violated."""
     quoted: Finding | None
     """The largest share of the (epsilon, delta) pair that the guarantee has a proof of its own for, if any."""
 

@@ -130,6 +130,7 @@ class Stream:
         where rounds before it may be missing and count as empty; without it the next one. With
         `release=False` nothing is published. Raises StateError for a round that is closed already or beyond the
         horizon, ParameterError or SchemaError for events of another form; nothing has changed then.
+        An interrupt or an error of the disk while the round is taken in closes the stream: open its file again.
         """
         with self._lock:
             key = self._require_open()
