@@ -208,6 +208,7 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             let bytes = (0..strings.len()).map(|code| strings.get(code));
             hashes.extend(bytes.map(|bytes| bound.counts(bytes).then(|| keys.string(bytes))));
         }
+        items.reserve(rows.len(), keys);
         for row in rows {
             let (user, item) = (row.user(), row.item());
             let number = items.number(item, keys);

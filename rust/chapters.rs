@@ -7,6 +7,7 @@ use crate::crew::STOPPED;
 use crate::error::Result;
 use crate::hash::PARTITIONS;
 use crate::interner::Interner;
+use crate::label_log::LabelLog;
 use crate::pairs::{Narrow, Pair};
 use crate::spill::{PIECE, Spill};
 use crate::store::Store;
@@ -29,6 +30,8 @@ struct Extent {
 }
 
 const HEAD: usize = 8;
+/// How many rows are handed on at a time.
+const READ: usize = 1 << 10;
 
 impl Chapters {
     /// Whether nothing has been put away.
@@ -49,7 +52,7 @@ impl Chapters {
     /// [`Error::Resource`](crate::error::Error::Resource) where the disk is full.
     pub fn add<P: Pair>(
         &mut self,
-        interners: Option<&[Interner]>,
+        log: Option<&LabelLog>,
         rows: &Store<P>,
         stop: &AtomicBool,
     ) -> Result<()> {
@@ -65,26 +68,19 @@ impl Chapters {
             }
             let at = file.end();
             let (mut labels, mut bytes) = (0, 0);
-            if let Some(interner) = interners.map(|interners| &interners[partition]) {
-                let strings = interner.labels();
-                labels = strings.len();
-                for (code, hash) in interner.hashes().into_iter().enumerate() {
-                    let len = strings.get(code).len();
-                    bytes += len;
-                    file.push(&(u64::from(hash) << 32 | len as u64).to_le_bytes())?;
-                }
-                (0..labels).try_for_each(|code| file.push(strings.get(code)))?;
+            if let Some(log) = log {
+                log.visit(partition, |hash, label| {
+                    labels += 1;
+                    bytes += label.len();
+                    file.push(&(u64::from(hash) << 32 | label.len() as u64).to_le_bytes())
+                })?;
+                log.visit(partition, |_, label| file.push(label))?;
             }
-            let mut written = Ok(());
-            rows.visit(partition, |row| {
-                row.write(&mut row_bytes);
-                if row_bytes.len() >= PIECE {
-                    written = std::mem::replace(&mut written, Ok(())).and(file.push(&row_bytes));
-                    row_bytes.clear();
-                }
-            });
-            written.and(file.push(&row_bytes))?;
-            row_bytes.clear();
+            for piece in rows.pieces(partition) {
+                piece.for_each(|row| row.write(&mut row_bytes));
+                file.push(&row_bytes)?;
+                row_bytes.clear();
+            }
             let rows = rows.partition_len(partition);
             extents.push(Extent { at, labels, bytes, rows, width: size_of::<P>() });
         }
@@ -115,7 +111,7 @@ impl Chapters {
         self.chapters.iter().map(of_chapter).collect()
     }
 
-    /// Calls `visit` with every row of a partition, under the codes that [`Self::absorb`] has returned, or the item's
+    /// Calls `visit` with the rows of a partition, some at a time, under the codes that [`Self::absorb`] has returned, or the item's
     /// own key where there are none.
     ///
     /// # Errors
@@ -124,10 +120,10 @@ impl Chapters {
         &self,
         partition: usize,
         codes: &[Vec<u32>],
-        mut visit: impl FnMut(P),
+        mut visit: impl FnMut(&[P]),
     ) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let mut piece = Vec::new();
+        let (mut piece, mut rows_read) = (Vec::new(), Vec::new());
         for (number, extents) in self.chapters.iter().enumerate() {
             let Extent { labels, bytes, rows, width, .. } = extents[partition];
             let codes = codes.get(number);
@@ -137,17 +133,17 @@ impl Chapters {
                 piece.resize((end - at).min(PIECE as u64) as usize, 0);
                 file.read(at, &mut piece)?;
                 at += piece.len() as u64;
-                for row in piece.chunks_exact(width) {
+                rows_read.clear();
+                rows_read.extend(piece.chunks_exact(width).map(|row| {
                     let row = if width == size_of::<P>() {
                         P::read(row)
                     } else {
                         let narrow = Narrow::read(row);
                         P::new(narrow.item(), narrow.user())
                     };
-                    visit(
-                        codes.map_or(row, |codes| row.with_item(codes[row.item() as usize].into())),
-                    );
-                }
+                    codes.map_or(row, |codes| row.with_item(codes[row.item() as usize].into()))
+                }));
+                rows_read.chunks(READ).for_each(&mut visit);
             }
         }
         Ok(())

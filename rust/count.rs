@@ -21,7 +21,6 @@ use crate::labels::Labels;
 use crate::merge::{Tally, each_partition};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share};
-use crate::shelf::Post;
 use crate::sieve::Items;
 use crate::store::Store;
 use crate::top::top;
@@ -51,12 +50,10 @@ pub struct Terms<'a> {
     pub memory: Option<usize>,
 }
 
-/// The parts of the memory: a half for the rows and labels of all threads, an eighth for the strings on their way
-/// between them and as much for those that wait to be sent, a quarter for the merge, in which nothing is sent.
+/// The parts of the memory: three quarters for the rows and labels of all threads, a quarter for the merge.
 struct Parts {
     threads: usize,
     rows: usize,
-    post: usize,
     merge: usize,
 }
 
@@ -67,11 +64,10 @@ impl Parts {
     fn of(terms: &Terms<'_>) -> Self {
         let threads = terms.threads.clamp(1, 64);
         let Some(memory) = terms.memory else {
-            return Self { threads, rows: usize::MAX, post: usize::MAX, merge: usize::MAX };
+            return Self { threads, rows: usize::MAX, merge: usize::MAX };
         };
         let threads = threads.min((memory / Self::THREAD).max(1));
-        let rows = memory / 2 / threads;
-        Self { threads, rows, post: memory / 8, merge: memory / 4 / threads }
+        Self { threads, rows: memory / 4 * 3 / threads, merge: memory / 4 / threads }
     }
 }
 
@@ -121,9 +117,9 @@ fn count_batches(
     let (ticket, tickets) = channel();
     (0..4 * parts.threads).for_each(|_| ticket.send(()).unwrap_or_default());
     let receiver = Arc::new(Mutex::new(receiver));
-    let jobs = Post::offices(parts.threads, parts.post).into_iter().map(|post| {
+    let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), post, types, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), types, parts.rows);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -168,14 +164,14 @@ fn finish(
 ) -> Result<Counts> {
     let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
-    for Share { interners, rows, chapters } in shares {
+    for Share { labels, rows, chapters } in shares {
         match rows {
             Rows::Narrow(rows) if any_wide => {
-                wide.push(Share { interners, rows: Rows::widen(&rows), chapters });
+                wide.push(Share { labels, rows: Rows::widen(&rows), chapters });
             }
-            Rows::Narrow(rows) => narrow.push(Share { interners, rows, chapters }),
-            Rows::Wide(rows) => wide.push(Share { interners, rows, chapters }),
-            Rows::Hashed(rows) => hashed.push(Share { interners, rows, chapters }),
+            Rows::Narrow(rows) => narrow.push(Share { labels, rows, chapters }),
+            Rows::Wide(rows) => wide.push(Share { labels, rows, chapters }),
+            Rows::Hashed(rows) => hashed.push(Share { labels, rows, chapters }),
         }
     }
     if !hashed.is_empty() {
@@ -199,7 +195,8 @@ fn count_shares<P: Pair>(
     let mut total = if let Some(bound) = terms.bound {
         let rows = shares.iter().map(Share::len).sum();
         let new = || Bounded::new(item_type, bound, rows, parts.merge);
-        let tallies = each_partition(shares, keys, room, &mut tick, new)?;
+        let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
+        drop(shares);
         let counts = Bounded::count(&tallies, parts.threads, tick)?;
         let mut labels = Labels::new(item_type);
         for part in tallies {
@@ -209,7 +206,8 @@ fn count_shares<P: Pair>(
     } else {
         let new =
             || Unbounded { found: Counts::new(item_type), limit: terms.limit, here: Vec::new() };
-        let mut tallies = each_partition(shares, keys, room, tick, new)?.into_iter();
+        let mut tallies = each_partition(&shares, keys, room, tick, new)?.into_iter();
+        drop(shares);
         let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
         for tally in tallies {
             total.labels.append(&tally.found.labels);
@@ -260,6 +258,7 @@ impl<P: Pair> Tally<P> for Unbounded {
             }
             return Ok(());
         }
+        items.reserve(rows.len(), keys);
         for row in rows {
             let number = items.number(row.item(), keys);
             if number == here.len() {

@@ -5,7 +5,7 @@ use ahash::RandomState;
 use crate::error::{Error, Result};
 
 /// The number of partitions is two to this power.
-pub const PARTITION_BITS: u32 = 10;
+const PARTITION_BITS: u32 = 10;
 /// How many partitions there are.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
@@ -51,7 +51,7 @@ impl HashKeys {
     #[inline]
     #[must_use]
     pub fn partition(&self, key: u64) -> usize {
-        (self.integer(key) >> (64 - PARTITION_BITS)) as usize
+        partition_of(self.integer(key))
     }
 
     /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
@@ -76,6 +76,13 @@ impl HashKeys {
     pub fn pair(&self, low: u64, high: u64) -> u64 {
         fold(low ^ self.integers[2], high ^ self.integers[3])
     }
+}
+
+/// The partition of a hash.
+#[inline]
+#[must_use]
+pub fn partition_of(hash: u64) -> usize {
+    (hash >> (64 - PARTITION_BITS)) as usize
 }
 
 /// The two halves of a product together: a fast hash of integers, where a factor is secret.

@@ -12,6 +12,15 @@ pub struct Interner {
 }
 
 impl Interner {
+    /// No labels yet, and room for so many.
+    #[must_use]
+    pub fn with_room(labels: usize) -> Self {
+        Self {
+            slots: vec![0; (2 * labels + 1).next_power_of_two().max(8)],
+            labels: Strings::default(),
+        }
+    }
+
     /// The code of a label, a new one where it is new.
     ///
     /// # Errors
@@ -21,23 +30,6 @@ impl Interner {
             Some(code) => Ok(code),
             None => self.insert(hash, bytes),
         }
-    }
-
-    /// Touches what a search for each hash will read, all loads under way together, so that the searches
-    /// wait for memory once and not once each.
-    pub fn prefetch(&self, hashes: impl Iterator<Item = u32> + Clone) {
-        if self.slots.is_empty() {
-            return;
-        }
-        let mask = self.slots.len() - 1;
-        let slots = hashes.clone().fold(0, |all, hash| all ^ self.slots[hash as usize & mask]);
-        let labels = hashes.fold(0, |all, hash| {
-            let slot = self.slots[hash as usize & mask];
-            let code =
-                if (slot >> 32) as u32 == hash { (slot as u32).saturating_sub(1) } else { 0 };
-            all ^ self.labels.get(code as usize).first().copied().unwrap_or(0)
-        });
-        std::hint::black_box((slots, labels));
     }
 
     /// The code of a label, or nothing where it should be text and is not UTF-8.
@@ -105,30 +97,6 @@ impl Interner {
         self.slots[place] = slot;
     }
 
-    /// Takes over the labels of another; returns this interner's code for each of the other's.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] beyond 2^32 items.
-    pub fn absorb(&mut self, other: &Self) -> Result<Vec<u32>> {
-        let hashes = other.hashes();
-        self.prefetch(hashes.iter().copied());
-        hashes
-            .iter()
-            .enumerate()
-            .map(|(code, &hash)| self.intern(hash, other.labels.get(code)))
-            .collect()
-    }
-
-    /// The hashes by code.
-    #[must_use]
-    pub fn hashes(&self) -> Vec<u32> {
-        let mut hashes = vec![0; self.labels.len()];
-        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
-            hashes[slot as u32 as usize - 1] = (slot >> 32) as u32;
-        }
-        hashes
-    }
-
     /// How many bytes of memory it holds.
     #[must_use]
     pub fn held(&self) -> usize {
@@ -154,17 +122,5 @@ mod tests {
         assert_eq!(codes, (0..100).collect::<Vec<_>>());
         assert_eq!(interner.intern(7, &42_u32.to_le_bytes()), Ok(42));
         assert_eq!(interner.labels().len(), 100);
-    }
-
-    #[test]
-    fn absorbed_labels_keep_one_code_each() {
-        let (mut a, mut b) = (Interner::default(), Interner::default());
-        for label in ["x", "y"] {
-            a.intern(label.len() as u32, label.as_bytes()).unwrap();
-        }
-        for label in ["y", "zz", "x"] {
-            b.intern(label.len() as u32, label.as_bytes()).unwrap();
-        }
-        assert_eq!(a.absorb(&b), Ok(vec![1, 2, 0]));
     }
 }

@@ -10,9 +10,10 @@
 //! coded                        tables of dictionaries as integers
 //! merge                        what all threads have of a partition, deduplicated
 //! share chapters               what one thread has, in memory and put away
-//! column group shelf store pairs sieve  cells -> partitions and keys -> distinct pairs
+//! column group store pairs sieve  cells -> partitions and keys -> distinct pairs
 //! crew spill                   threads at work; an encrypted temporary file
-//! hash interner                keyed hashes; strings by number
+//! interner label_log           strings by number
+//! chains block hash            values by partition; large blocks of memory; keyed hashes
 //! labels top                   the items and their one order
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
@@ -28,7 +29,9 @@
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+pub mod block;
 pub mod bound;
+pub mod chains;
 pub mod chapters;
 mod coded;
 pub mod column;
@@ -41,6 +44,7 @@ pub mod gumbel;
 pub mod hash;
 pub mod interner;
 mod keystream;
+pub mod label_log;
 pub mod labels;
 pub mod lists;
 mod merge;
@@ -55,7 +59,6 @@ pub mod real_gumbel;
 pub mod rng;
 pub mod scores;
 mod share;
-pub mod shelf;
 pub mod sieve;
 pub mod spill;
 pub mod store;

@@ -3,7 +3,6 @@
 //! that what comes of them adds up.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::crew;
 use crate::error::Result;
@@ -35,46 +34,32 @@ pub(crate) trait Tally<P: Pair>: Send {
 /// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
 /// beside it.
 pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
-    mut shares: Vec<Share<Store<P>>>,
+    shares: &[Share<Store<P>>],
     keys: &HashKeys,
     (threads, held): (usize, usize),
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> T + Sync,
 ) -> Result<Vec<T>> {
-    let mut interners: Vec<Vec<Option<Interner>>> = (0..PARTITIONS).map(|_| Vec::new()).collect();
-    for share in &mut shares {
-        let mut labels = share.interners.take().map(Vec::into_iter);
-        for of_partition in &mut interners {
-            of_partition.push(labels.as_mut().and_then(Iterator::next));
-        }
-    }
     let len = |partition: usize| shares.iter().map(|share| share.partition_len(partition)).sum();
-    let mut waiting: Vec<(usize, Mutex<_>, usize)> = interners
-        .into_iter()
-        .enumerate()
-        .map(|(partition, labels)| (partition, Mutex::new(labels), len(partition)))
-        .collect();
+    let mut waiting: Vec<(usize, usize)> = (0..PARTITIONS).map(|p| (p, len(p))).collect();
     // The largest first, so that no thread is left with one at the end.
-    waiting.sort_by_key(|&(_, _, len)| std::cmp::Reverse(len));
+    waiting.sort_by_key(|&(_, len)| std::cmp::Reverse(len));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
     let work = || {
         let (mut items, mut sieve) = (Items::default(), Sieve::default());
         let mut tally = new();
-        while let Some((partition, labels, len)) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            let labels =
-                std::mem::take(&mut *labels.lock().unwrap_or_else(PoisonError::into_inner));
-            let (labels, sources) = merge_labels(labels, &shares, *partition)?;
+        while let Some(&(partition, len)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (labels, sources) = merge_labels(shares, partition)?;
             items.reset(labels.as_ref().map(|labels| labels.labels().len()));
             let passes = len.div_ceil(at_once).max(1) as u64;
             for pass in 0..passes {
                 if stop.load(Ordering::Relaxed) {
                     return Err(crew::STOPPED);
                 }
-                sieve.reset(if passes == 1 { *len } else { at_once + at_once / 4 });
+                sieve.reset(if passes == 1 { len } else { at_once + at_once / 4 });
                 for source in &sources {
-                    source.read(*partition, (pass, passes), keys, &mut sieve)?;
+                    source.read(partition, (pass, passes), keys, &mut sieve)?;
                 }
                 tally.add(sieve.distinct(keys), &mut items, labels.as_ref(), keys)?;
             }
@@ -94,36 +79,31 @@ struct Source<'a, P: Pair> {
     chapters: Vec<Vec<u32>>,
 }
 
-/// Puts a partition's labels of all threads together. Whoever has most of them keeps them; the others' are looked
-/// up there.
+/// Puts a partition's labels of all threads together.
 fn merge_labels<P: Pair>(
-    labels: Vec<Option<Interner>>,
     shares: &[Share<Store<P>>],
     partition: usize,
 ) -> Result<(Option<Interner>, Vec<Source<'_, P>>)> {
-    let mut sources: Vec<_> = labels.into_iter().zip(shares).collect();
-    sources.sort_by_key(|(labels, _)| {
-        std::cmp::Reverse(labels.as_ref().map_or(0, |labels| labels.labels().len()))
-    });
-    let mut known: Option<Interner> = None;
-    let mut merged = Vec::new();
-    for (labels, share) in sources {
-        let codes = match (&mut known, labels) {
-            (Some(known), Some(labels)) => Some(known.absorb(&labels)?),
-            (None, labels) => {
-                known = labels;
-                None
-            }
-            _ => None,
-        };
-        merged.push(Source { share, codes, chapters: Vec::new() });
-    }
-    if let Some(known) = &mut known {
-        for source in &mut merged {
-            source.chapters = source.share.chapters.absorb(partition, known)?;
+    let has_labels = shares.iter().any(|share| share.labels.is_some());
+    let most = shares.iter().map(|share| share.partition_labels(partition)).sum();
+    let mut known = Interner::with_room(most);
+    let mut sources = Vec::new();
+    for share in shares {
+        let mut codes = None;
+        if let Some(labels) = &share.labels {
+            let codes = codes.insert(Vec::with_capacity(labels.partition_len(partition)));
+            labels.visit(partition, |hash, bytes| {
+                codes.push(known.intern(hash, bytes)?);
+                Ok(())
+            })?;
         }
+        let chapters = match codes {
+            Some(_) => share.chapters.absorb(partition, &mut known)?,
+            None => Vec::new(),
+        };
+        sources.push(Source { share, codes, chapters });
     }
-    Ok((known, merged))
+    Ok((has_labels.then_some(known), sources))
 }
 
 impl<P: Pair> Source<'_, P> {
@@ -136,19 +116,31 @@ impl<P: Pair> Source<'_, P> {
         sieve: &mut Sieve<P>,
     ) -> Result<()> {
         let Self { share, codes, chapters } = self;
-        let mut take = |row: P| {
+        let is_now = |row: &P| {
             let user = row.user();
-            let part = || keys.pair(user as u64, (user >> 64) as u64) >> 32;
-            if passes == 1 || part() % passes == pass {
-                sieve.push(row, keys);
-            }
+            (keys.pair(user as u64, (user >> 64) as u64) >> 32) % passes == pass
         };
-        match codes {
-            None => share.rows.visit(partition, &mut take),
-            Some(codes) => share
-                .rows
-                .visit(partition, |row| take(row.with_item(codes[row.item() as usize].into()))),
+        for rows in share.rows.pieces(partition) {
+            let most = rows.len();
+            match codes {
+                None if passes == 1 => sieve.extend(rows, most, keys),
+                None => sieve.extend(rows.filter(is_now), most, keys),
+                Some(codes) => {
+                    let rows = rows.map(|row| row.with_item(codes[row.item() as usize].into()));
+                    if passes == 1 {
+                        sieve.extend(rows, most, keys);
+                    } else {
+                        sieve.extend(rows.filter(is_now), most, keys);
+                    }
+                }
+            }
         }
-        share.chapters.visit(partition, chapters, take)
+        share.chapters.visit(partition, chapters, |rows: &[P]| {
+            sieve.extend(
+                rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
+                rows.len(),
+                keys,
+            );
+        })
     }
 }

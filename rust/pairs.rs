@@ -1,11 +1,13 @@
 //! (item, user) pairs as integers.
 
+use bytemuck::Pod;
+
 use crate::hash::HashKeys;
 
 /// A row as one integer, the item above the user.
 pub trait Pair: Copy + Eq + Send {
     /// The plain integer.
-    type Bits: Copy + Default + Send + Sync;
+    type Bits: Pod + Send + Sync;
     /// The plain integer of a row.
     fn bits(self) -> Self::Bits;
     /// The row of a plain integer.

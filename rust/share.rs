@@ -2,16 +2,14 @@
 //! items, and what it has put away.
 
 use crate::chapters::Chapters;
-use crate::error::Result;
-use crate::group::Sink;
 use crate::hash::PARTITIONS;
-use crate::interner::Interner;
+use crate::label_log::LabelLog;
 use crate::pairs::{Hashed, Narrow, Pair, Wide};
 use crate::store::Store;
 
 /// One thread's part of a table.
 pub(crate) struct Share<R> {
-    pub interners: Option<Vec<Interner>>,
+    pub labels: Option<LabelLog>,
     pub rows: R,
     pub chapters: Chapters,
 }
@@ -25,6 +23,11 @@ impl<P: Pair> Share<Store<P>> {
     /// How many rows of a partition there are.
     pub fn partition_len(&self, partition: usize) -> usize {
         self.rows.partition_len(partition) + self.chapters.partition_len(partition)
+    }
+
+    /// How many labels of a partition there are, of those in memory, with repetitions.
+    pub fn partition_labels(&self, partition: usize) -> usize {
+        self.labels.as_ref().map_or(0, |labels| labels.partition_len(partition))
     }
 }
 
@@ -67,7 +70,9 @@ impl Rows {
     pub fn widen(narrow: &Store<Narrow>) -> Store<Wide> {
         let mut wide = Store::default();
         for partition in 0..PARTITIONS {
-            narrow.visit(partition, |row| wide.push(partition, row.widen()));
+            for row in narrow.pieces(partition).flatten() {
+                wide.push(partition, row.widen());
+            }
         }
         wide
     }
@@ -79,13 +84,5 @@ impl Rows {
         {
             *self = Self::Wide(Self::widen(&std::mem::take(store)));
         }
-    }
-
-    /// Lets `source` push rows of partition, item and user.
-    pub fn fill(&mut self, source: impl FnOnce(Sink<'_>) -> Result<()>) -> Result<()> {
-        fn sink<P: Pair>(store: &mut Store<P>) -> impl FnMut(usize, u64, u128) {
-            |partition, item, user| store.push(partition, P::new(item, user))
-        }
-        with_store!(self, store => source(&mut sink(store)))
     }
 }

@@ -3,132 +3,125 @@
 use crate::hash::HashKeys;
 use crate::pairs::Pair;
 
-/// A table of row numbers plus one in the lower bits and a piece of the hash above them, zero where free,
-/// so that a search rarely looks at a row that is not the one; kept between uses.
-#[derive(Default)]
-pub struct Table {
-    slots: Vec<u32>,
-    mask: usize,
-    /// The bits that hold a row number.
-    numbers: u32,
-}
+/// The largest table that stays in cache; with more rows than half its slots, they are split by their hash.
+const SLOTS: usize = 1 << 18;
 
-impl Table {
-    fn reset(&mut self, rows: usize) {
-        let size = (2 * rows).next_power_of_two().max(16);
-        self.slots.clear();
-        self.slots.resize(size, 0);
-        self.mask = size - 1;
-        self.numbers = (size as u32).wrapping_sub(1);
-    }
-
-    /// The place of the number for which `is_same` holds, or the free place where it belongs.
-    #[inline]
-    fn find(&self, hash: u64, is_same: impl Fn(usize) -> bool) -> usize {
-        let mut place = hash as usize & self.mask;
-        let piece = (hash >> 32) as u32 & !self.numbers;
-        loop {
-            let slot = self.slots[place];
-            if slot == 0 || (slot & !self.numbers == piece && is_same(self.number(place))) {
-                return place;
-            }
-            place = (place + 1) & self.mask;
-        }
-    }
-
-    #[inline]
-    fn is_free(&self, place: usize) -> bool {
-        self.slots[place] == 0
-    }
-
-    #[inline]
-    fn number(&self, place: usize) -> usize {
-        (self.slots[place] & self.numbers) as usize - 1
-    }
-
-    #[inline]
-    fn set(&mut self, place: usize, hash: u64, number: usize) {
-        self.slots[place] = (hash >> 32) as u32 & !self.numbers | (number as u32 + 1);
-    }
-}
-
-/// Beyond this many rows a table would leave the cache, and the rows are split by their hash first.
-const CACHED_ROWS: usize = 1 << 16;
-
-/// Keeps one of each row.
+/// Keeps one of each row, in open addressing: a slot has the place of a row in its lower bits and a piece of the
+/// row's hash above them, so that a search rarely looks at a row that is not the one. It is zero where free.
 pub struct Sieve<P> {
+    slots: Vec<u32>,
+    /// The distinct rows, up to `len`. The first is none of them: it is what a free slot points at.
     rows: Vec<P>,
-    table: Table,
-    /// Whether all rows are gathered first.
-    gathers: bool,
+    len: usize,
+    /// What came when the table was full.
+    waiting: Vec<P>,
 }
 
 impl<P: Pair> Default for Sieve<P> {
     fn default() -> Self {
-        Self { rows: Vec::new(), table: Table::default(), gathers: false }
+        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, waiting: Vec::new() }
     }
 }
 
 impl<P: Pair> Sieve<P> {
     /// Forgets all rows; about so many will come.
     pub fn reset(&mut self, rows: usize) {
-        self.rows.clear();
-        self.gathers = rows > CACHED_ROWS;
-        self.table.reset(if self.gathers { 0 } else { rows });
+        self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
     }
 
-    /// Takes a row.
+    fn reset_to(&mut self, size: usize) {
+        self.slots.clear();
+        self.slots.resize(size.max(1 << 10), 0);
+        self.len = 1;
+        self.waiting.clear();
+    }
+
+    /// Takes rows, at most so many.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "the innermost loop of counting; a tenth of its time")]
-    pub fn push(&mut self, row: P, keys: &HashKeys) {
-        if self.gathers {
-            self.rows.push(row);
+    #[allow(
+        clippy::inline_always,
+        clippy::needless_bitwise_bool,
+        reason = "the innermost loop of counting"
+    )]
+    pub fn extend(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
+        let end = self.len + most;
+        if 2 * end > self.slots.len() {
+            self.waiting.extend(new);
             return;
         }
-        let hash = row.hash(keys);
-        let place = self.table.find(hash, |other| self.rows[other] == row);
-        if self.table.is_free(place) {
-            self.table.set(place, hash, self.rows.len());
-            self.rows.push(row);
-            // More came than was said: these are distinct, and the others are gathered.
-            self.gathers = 2 * self.rows.len() > self.table.slots.len();
+        if self.rows.len() <= end {
+            self.rows.resize(2 * end, P::new(0, 0));
+        }
+        let Self { slots, rows, len, .. } = self;
+        let mask = slots.len() - 1;
+        let numbers = mask as u32;
+        for row in new {
+            let hash = row.hash(keys);
+            let piece = (hash >> 32) as u32 & !numbers;
+            let mut place = hash as usize & mask;
+            let slot = slots[place];
+            let is_free = slot == 0;
+            // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
+            rows[*len] = row;
+            if is_free | (rows[(slot & numbers) as usize] == row) {
+                slots[place] = if is_free { piece | *len as u32 } else { slot };
+                *len += usize::from(is_free);
+                continue;
+            }
+            loop {
+                place = (place + 1) & mask;
+                let slot = slots[place];
+                if slot == 0 {
+                    slots[place] = piece | *len as u32;
+                    *len += 1;
+                    break;
+                }
+                if slot & !numbers == piece && rows[(slot & numbers) as usize] == row {
+                    break;
+                }
+            }
         }
     }
 
     /// One of each row that came.
     pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
-        if self.gathers {
-            // The top bits of the hash, which the places of the table do not use, choose the part.
-            let rows = std::mem::take(&mut self.rows);
-            let bits =
-                (rows.len() / (CACHED_ROWS / 4)).next_power_of_two().trailing_zeros().min(16);
+        if !self.waiting.is_empty() {
+            // The top bits of the hash, which the places of a table do not use, choose the part.
+            let mut waiting = std::mem::take(&mut self.waiting);
+            waiting.extend(&self.rows[1..self.len]);
+            let bits = (waiting.len() / (SLOTS / 16)).next_power_of_two().trailing_zeros().min(16);
             let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
-            for row in rows {
+            for row in waiting {
                 parts[(row.hash(keys) >> 1 >> (63 - bits)) as usize].push(row);
             }
-            let mut kept = Vec::new();
+            let mut kept = vec![P::new(0, 0)];
             for part in parts {
-                self.rows.clear();
-                self.gathers = false;
-                self.table.reset(part.len());
-                for row in part {
-                    self.push(row, keys);
+                let size = (4 * part.len()).next_power_of_two();
+                for size in [size.min(SLOTS), size] {
+                    self.reset_to(size);
+                    for rows in part.chunks(SLOTS / 64) {
+                        self.extend(rows.iter().copied(), rows.len(), keys);
+                    }
+                    if self.waiting.is_empty() {
+                        break;
+                    }
                 }
-                kept.append(&mut self.rows);
+                kept.extend(&self.rows[1..self.len]);
             }
+            self.len = kept.len();
             self.rows = kept;
         }
-        &self.rows
+        &self.rows[1..self.len]
     }
 }
 
-/// The items of one partition by number. Codes are their own numbers; other keys are found by hash, in a table that
-/// starts in the nearest cache and grows, since few items have most of the rows.
+/// The items of one partition by number. Codes are their own numbers; other keys are found by hash.
 #[derive(Default)]
 pub struct Items {
     codes: Option<usize>,
     keys: Vec<u64>,
-    table: Table,
+    /// Open addressing: the number plus one, zero where free.
+    slots: Vec<u32>,
 }
 
 impl Items {
@@ -136,7 +129,20 @@ impl Items {
     pub fn reset(&mut self, codes: Option<usize>) {
         self.codes = codes;
         self.keys.clear();
-        self.table.reset(64);
+        self.slots.clear();
+    }
+
+    /// Makes room for so many more items.
+    pub fn reserve(&mut self, more: usize, keys: &HashKeys) {
+        let size = (2 * (self.keys.len() + more)).next_power_of_two();
+        if self.codes.is_none() && size > self.slots.len() {
+            self.slots.clear();
+            self.slots.resize(size, 0);
+            for number in 0..self.keys.len() {
+                let place = self.find(self.keys[number], keys);
+                self.slots[place] = number as u32 + 1;
+            }
+        }
     }
 
     /// How many items there are, where they are codes.
@@ -151,28 +157,29 @@ impl Items {
         &self.keys
     }
 
-    /// The number of an item, the next one where it is new.
+    /// The number of an item, the next one where it is new, for which there must be room.
     #[inline]
     pub fn number(&mut self, item: u64, keys: &HashKeys) -> usize {
         if self.codes.is_some() {
             return item as usize;
         }
-        let hash = keys.pair(item, 1);
-        let place = self.table.find(hash, |other| self.keys[other] == item);
-        if !self.table.is_free(place) {
-            return self.table.number(place);
+        let place = self.find(item, keys);
+        if self.slots[place] == 0 {
+            self.keys.push(item);
+            self.slots[place] = self.keys.len() as u32;
         }
-        self.table.set(place, hash, self.keys.len());
-        self.keys.push(item);
-        if 2 * self.keys.len() > self.table.slots.len() {
-            self.table.reset(2 * self.keys.len());
-            for (number, &item) in self.keys.iter().enumerate() {
-                let hash = keys.pair(item, 1);
-                let place = self.table.find(hash, |_| false);
-                self.table.set(place, hash, number);
-            }
+        self.slots[place] as usize - 1
+    }
+
+    /// The slot of an item, or the free one where it belongs.
+    #[inline]
+    fn find(&self, item: u64, keys: &HashKeys) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut place = keys.pair(item, 1) as usize & mask;
+        while self.slots[place] != 0 && self.keys[self.slots[place] as usize - 1] != item {
+            place = (place + 1) & mask;
         }
-        self.keys.len() - 1
+        place
     }
 }
 
@@ -184,12 +191,14 @@ mod tests {
     #[test]
     fn one_of_each_row_is_kept_whatever_the_number_of_rows() {
         let keys = HashKeys::from_os().unwrap();
-        for (rows, users) in [(0, 1), (10, 3), (CACHED_ROWS, 500), (3 * CACHED_ROWS, 150_000)] {
+        for (rows, users) in [(0, 1), (10, 3), (SLOTS, 500), (SLOTS, 150_000)] {
             let row = |n: usize| Narrow::new((n % 7) as u64, (n % users) as u128);
             let mut sieve = Sieve::default();
             for _ in 0..2 {
                 sieve.reset(rows / 3);
-                (0..rows).for_each(|n| sieve.push(row(n), &keys));
+                for start in (0..rows).step_by(300) {
+                    sieve.extend((start..rows.min(start + 300)).map(row), 300, &keys);
+                }
                 let made = sieve.distinct(&keys);
                 let expected: std::collections::HashSet<u64> =
                     (0..rows).map(|n| row(n).bits()).collect();
@@ -206,6 +215,8 @@ mod tests {
         let mut items = Items::default();
         for codes in [None, Some(1009), None] {
             items.reset(codes);
+            items.reserve(10, &keys);
+            items.reserve(505, &keys);
             let numbers: Vec<usize> =
                 (0..5000_u64).map(|n| items.number(n * n % 1009, &keys)).collect();
             for (number, n) in numbers.iter().zip(0..5000_u64) {

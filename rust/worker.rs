@@ -4,23 +4,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::chapters::Chapters;
 use crate::column::{Column, LabelType};
 use crate::crew::STOPPED;
 use crate::error::{Error, Result};
-use crate::group::{Group, Grouper, empty};
+use crate::group::{Group, Grouper};
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::interner::Interner;
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
-use crate::shelf::Post;
 use crate::sieve::Sieve;
 use crate::store::Store;
 
 /// How many rows a worker gathers before it looks for duplicates.
 const COMPACT_ROWS: usize = 1 << 22;
+
+/// How many rows pass through the nearest cache at a time.
+const AT_ONCE: usize = 1 << 10;
 
 /// Keys that no user has: those have at most 96 bits.
 const UNKNOWN: u128 = u128::MAX;
@@ -46,7 +46,6 @@ pub(crate) struct Morsel {
 /// One thread's share of the rows.
 pub(crate) struct Worker {
     keys: Arc<HashKeys>,
-    is_text: bool,
     grouper: Grouper,
     rows: Rows,
     /// What has been put away, and how many bytes may be held before more is.
@@ -66,15 +65,13 @@ pub(crate) struct Worker {
 impl Worker {
     pub fn new(
         keys: Arc<HashKeys>,
-        post: Post,
         (user_type, item_type): (LabelType, LabelType),
         held: usize,
     ) -> Self {
         let hashed = !user_type.is_integer();
         Self {
-            grouper: Grouper::new(Arc::clone(&keys), post, item_type, hashed),
+            grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             keys,
-            is_text: item_type == LabelType::Text,
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
@@ -105,69 +102,42 @@ impl Worker {
             }
             let _ = tickets.send(());
             self.take(&morsel)?;
-            self.relieve(stop)?;
-        }
-        let Self { grouper, mut rows, is_text, mut chapters, .. } = self;
-        let (mut interners, last) = grouper.close();
-        rows.make_room(last.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits()));
-        if let Some(interners) = &mut interners {
-            rows.fill(|sink| empty(last, interners, is_text, sink))?;
+            if self.rows_held() + self.grouper.held() > self.held {
+                self.put_away(stop)?;
+            }
         }
         // Whoever has put something away puts all away: merging needs the memory.
-        if !chapters.is_empty() {
-            with_store!(&rows, store => chapters.add(interners.as_deref(), store, stop))?;
-            rows.take();
-            interners.iter_mut().flatten().for_each(|labels| *labels = Interner::default());
+        if !self.chapters.is_empty() {
+            self.put_away(stop)?;
         }
-        Ok(Share { interners, rows, chapters })
+        let Self { mut grouper, rows, chapters, .. } = self;
+        Ok(Share { labels: grouper.take(), rows, chapters })
     }
 
-    /// Puts labels and rows away where they hold more memory than they may, and waits while the post does.
-    fn relieve(&mut self, stop: &AtomicBool) -> Result<()> {
-        if self.held == usize::MAX {
-            return Ok(());
-        }
-        while self.grouper.is_congested() && !stop.load(Ordering::Relaxed) {
-            self.empty_post()?;
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        let held = with_store!(&self.rows, store => store.held()) + self.grouper.held();
-        if held > self.held {
-            let rows = self.rows.take();
-            let interners = self.grouper.take();
-            with_store!(&rows, store => self.chapters.add(interners.as_deref(), store, stop))?;
-            self.compact_at = COMPACT_ROWS;
-        }
-        Ok(())
+    fn rows_held(&self) -> usize {
+        with_store!(&self.rows, store => store.held())
     }
 
-    /// Takes in what other threads have sent.
-    fn empty_post(&mut self) -> Result<()> {
-        let received = self.grouper.received();
-        self.make_room(received.iter().fold(0, |all, (_, shelf)| all | shelf.user_bits()));
-        let Self { grouper, rows, .. } = self;
-        rows.fill(|sink| grouper.empty(received, sink))
+    /// Puts labels and rows away.
+    fn put_away(&mut self, stop: &AtomicBool) -> Result<()> {
+        let (rows, labels) = (self.rows.take(), self.grouper.take());
+        self.compact_at = COMPACT_ROWS;
+        with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))
     }
 
     fn take(&mut self, morsel: &Morsel) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
-        let rows = morsel.start..morsel.end;
-        self.null.clear();
-        self.null.resize(rows.len(), false);
-        if self.grouper.keeps_keys(items) && users.is_keyed() {
-            self.take_keys(users, items, rows)?;
-            self.compact();
-            return Ok(());
-        }
-        let shelved = Grouper::shelves(items);
-        self.read_users(users, morsel, shelved)?;
-        if shelved {
-            self.empty_post()?;
-            let Self { grouper, rows: all, null, users, .. } = self;
-            all.fill(|sink| grouper.shelve(items, rows, null, users, sink))?;
-        } else {
-            self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
-            self.append();
+        for start in (morsel.start..morsel.end).step_by(AT_ONCE) {
+            let rows = start..morsel.end.min(start + AT_ONCE);
+            self.null.clear();
+            self.null.resize(rows.len(), false);
+            if self.grouper.keeps_keys(items) && users.is_keyed() {
+                self.take_keys(users, items, rows)?;
+            } else {
+                self.read_users(users, morsel.number, rows.clone())?;
+                self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
+                self.append();
+            }
         }
         self.compact();
         Ok(())
@@ -199,17 +169,15 @@ impl Worker {
         }
     }
 
-    /// The keys of the users: hashes of strings in `users`, integers in `integers` and, where they are to
-    /// be `keys`, in `users` too. NULL is marked.
-    fn read_users(&mut self, column: &Column, morsel: &Morsel, keys: bool) -> Result<()> {
-        let rows = morsel.start..morsel.end;
+    /// The keys of the users: hashes of strings in `users`, integers in `integers`. NULL is marked.
+    fn read_users(&mut self, column: &Column, batch: u64, rows: Range<usize>) -> Result<()> {
         column.mark_nulls(rows.clone(), &mut self.null);
         self.users.clear();
         if let Some(values) = column.dictionary() {
-            if self.memo_of != morsel.number {
+            if self.memo_of != batch {
                 self.memo.clear();
                 self.memo.resize(values.len(), UNKNOWN);
-                self.memo_of = morsel.number;
+                self.memo_of = batch;
             }
             column.integers(rows, &mut self.integers);
             for (index, null) in self.integers.iter().zip(&mut self.null) {
@@ -229,9 +197,6 @@ impl Worker {
             }
         } else if column.label_type().is_integer() {
             column.integers(rows, &mut self.integers);
-            if keys {
-                self.users.extend(self.integers.iter().map(|&key| u128::from(key)));
-            }
         } else {
             let (users, keys) = (&mut self.users, &self.keys);
             column.bytes(rows, &self.null, |bytes| {
@@ -294,7 +259,7 @@ fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<
 
 /// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
 fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) -> usize {
-    const SAMPLE: usize = PARTITIONS / 16;
+    const SAMPLE: usize = PARTITIONS / 64;
     let before: usize = (0..SAMPLE).map(|partition| store.partition_len(partition)).sum();
     let mut sieve = Sieve::default();
     let mut after = 0;
@@ -303,7 +268,10 @@ fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) -> usize {
             break;
         }
         sieve.reset(store.partition_len(partition));
-        store.visit(partition, |row| sieve.push(row, keys));
+        for rows in store.pieces(partition) {
+            let most = rows.len();
+            sieve.extend(rows, most, keys);
+        }
         store.clear(partition);
         let rows = sieve.distinct(keys);
         after += rows.len();
