@@ -1,5 +1,7 @@
 //! Keyed hashes: which partition an item belongs to, and what stands for a user.
 
+use std::hash::{BuildHasher, Hasher};
+
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
@@ -37,7 +39,7 @@ impl HashKeys {
     /// A hash of a string.
     #[must_use]
     pub fn string(&self, bytes: &[u8]) -> u64 {
-        self.strings.hash_one(bytes)
+        hash_bytes(&self.strings, bytes)
     }
 
     /// A hash of an integer.
@@ -59,8 +61,8 @@ impl HashKeys {
     /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
     #[must_use]
     pub fn user(&self, bytes: &[u8]) -> u128 {
-        let low = self.users[0].hash_one(bytes);
-        let high = self.users[1].hash_one(bytes) as u32;
+        let low = hash_bytes(&self.users[0], bytes);
+        let high = hash_bytes(&self.users[1], bytes) as u32;
         u128::from(high) << 64 | u128::from(low)
     }
 
@@ -76,6 +78,14 @@ impl HashKeys {
     pub fn pair(&self, low: u64, high: u64) -> u64 {
         fold(low ^ self.integers[2], high ^ self.integers[3])
     }
+}
+
+/// The hash of one string, whose length is part of it.
+#[inline]
+fn hash_bytes(state: &RandomState, bytes: &[u8]) -> u64 {
+    let mut hasher = state.build_hasher();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// The partition of a hash.
