@@ -10,76 +10,72 @@ use crate::rng::SecureRng;
 /// How many rows are decided at a time.
 const BATCH: usize = 1024;
 
+/// The first byte of a certain release: larger than any.
+const CERTAIN: u16 = 256;
+
 /// The rows of `counts` that are released. `chances[n]` is `π(n)` in units of `2^-64`; beyond the table it is
-/// one, and for counts of zero and below it zero. Every row takes a word of the stream.
+/// one, and for counts of zero and below it zero. Every row takes a byte of the stream; one that the byte leaves open
+/// takes more of another.
 #[must_use]
 pub fn partition_selection(counts: &[i64], chances: &[u64], rng: &mut SecureRng) -> Vec<usize> {
     let table = Table::new(chances);
     of_parts(counts, rng, |part| table.release_part(part)).concat()
 }
 
-/// The chances by count, the last one for all larger counts: their upper halves, and the whole.
+/// The chances by count, the last one for all larger counts: their first bytes, and the other seven.
 struct Table {
-    highs: Vec<u32>,
-    /// Nothing where a release is certain.
-    chances: Vec<Option<u64>>,
+    firsts: Vec<u16>,
+    others: Vec<u64>,
 }
 
 impl Table {
     fn new(chances: &[u64]) -> Self {
-        let mut chances: Vec<_> = chances.iter().copied().map(Some).collect();
+        let mut chances = chances.to_vec();
         match chances.first_mut() {
-            Some(zero) => *zero = Some(0),
-            None => chances.push(Some(0)),
+            Some(zero) => *zero = 0,
+            None => chances.push(0),
         }
-        chances.push(None);
-        let high = |chance: &Option<u64>| chance.map_or(u32::MAX, |chance| (chance >> 32) as u32);
-        Self { highs: chances.iter().map(high).collect(), chances }
+        let firsts = chances.iter().map(|chance| (chance >> 56) as u16).chain([CERTAIN]).collect();
+        Self { firsts, others: chances.iter().map(|chance| chance << 8 >> 8).collect() }
     }
 
     #[inline]
     fn place(&self, count: i64) -> usize {
-        (count.max(0) as usize).min(self.highs.len() - 1)
+        (count.max(0) as usize).min(self.others.len())
     }
 
     fn release_part(&self, (start, counts, mut rng): Part<'_>) -> Vec<usize> {
-        let (mut rows, mut released) = (Vec::new(), [0; BATCH]);
-        let mut decided = 0;
-        while decided < counts.len() {
-            let words = rng.upcoming().as_chunks().0;
-            let batch = counts[decided..].iter().zip(words).take(BATCH);
-            let (mut kept, mut quick) = (0, 0);
-            for (&count, word) in batch {
-                let (word, high) = (u32::from_le_bytes(*word), self.highs[self.place(count)]);
-                if word == high {
-                    break;
+        let mut more = rng.split();
+        let (mut rows, mut bytes, mut likely) = (Vec::new(), [0; BATCH], [0; BATCH]);
+        for (number, counts) in counts.chunks(BATCH).enumerate() {
+            let bytes = &mut bytes[..counts.len()];
+            rng.fill_bytes(bytes);
+            let first = start + number * BATCH;
+            for &row in self.likely(counts, bytes, &mut likely) {
+                let row = usize::from(row);
+                let place = self.place(counts[row]);
+                if u16::from(bytes[row]) < self.firsts[place] || self.decide(place, &mut more) {
+                    rows.push(first + row);
                 }
-                released[kept] = start + decided + quick;
-                kept += usize::from(word < high);
-                quick += 1;
-            }
-            rows.extend_from_slice(&released[..kept]);
-            rng.skip(4 * quick);
-            decided += quick;
-            if let Some(&count) = counts.get(decided)
-                && quick < BATCH
-            {
-                if self.decide(count, &mut rng) {
-                    rows.push(start + decided);
-                }
-                decided += 1;
             }
         }
         rows
     }
 
-    /// One decision, with a second word where the first leaves it open.
+    /// The rows that their bytes do not rule out.
+    fn likely<'a>(&self, counts: &[i64], bytes: &[u8], rows: &'a mut [u16; BATCH]) -> &'a [u16] {
+        let mut kept = 0;
+        for (row, (&count, &byte)) in (0..).zip(counts.iter().zip(bytes)) {
+            rows[kept % BATCH] = row;
+            kept += usize::from(u16::from(byte) <= self.firsts[self.place(count)]);
+        }
+        &rows[..kept]
+    }
+
+    /// The decision that the first byte left open.
     #[cold]
-    fn decide(&self, count: i64, rng: &mut SecureRng) -> bool {
-        let word = rng.next_u32();
-        let Some(chance) = self.chances[self.place(count)] else { return true };
-        let high = (chance >> 32) as u32;
-        if word == high { rng.next_u32() < chance as u32 } else { word < high }
+    fn decide(&self, place: usize, more: &mut SecureRng) -> bool {
+        more.next_u64() >> 8 < self.others[place]
     }
 }
 
@@ -104,16 +100,21 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_begins_like_the_chance_is_told_by_its_second_word() {
-        let table = Table::new(&[0, 5 << 32 | 7]);
-        for (words, released) in
-            [([5, 6], true), ([5, 7], false), ([4, u32::MAX], true), ([6, 0], false)]
-        {
-            let mut rng = SecureRng::scripted(&words);
-            assert_eq!(table.decide(1, &mut rng), released);
-            let rows = table.release_part((3, &[1], SecureRng::scripted(&words)));
+    fn what_the_first_byte_leaves_open_is_told_by_the_others() {
+        let table = Table::new(&[0, 5 << 56 | 7, u64::MAX]);
+        let decided =
+            |count, words: [u32; 2]| table.decide(count, &mut SecureRng::scripted(&words));
+        assert!(decided(1, [6 << 8 | 255, 0]));
+        assert!(!decided(1, [7 << 8, 0]));
+        assert!(!decided(1, [0, 1]));
+        assert!(!decided(0, [0, 0]));
+        assert!(decided(2, [(1 << 24) - 1, u32::MAX]) && !decided(2, [u32::MAX, u32::MAX]));
+        for (byte, released) in [(4, true), (6, false)] {
+            // The first words of a part key its second stream.
+            let mut script = [0; 9];
+            script[8] = byte;
+            let rows = table.release_part((3, &[1], SecureRng::scripted(&script)));
             assert_eq!(rows, if released { vec![3] } else { vec![] });
         }
-        assert!(table.decide(2, &mut SecureRng::scripted(&[u32::MAX])));
     }
 }

@@ -144,9 +144,18 @@ impl TryRng for SecureRng {
         Ok(low | u64::from(self.word()) << 32)
     }
 
+    /// The bytes of whole words, the lowest first; what is left of the last one is dropped.
     fn try_fill_bytes(&mut self, destination: &mut [u8]) -> std::result::Result<(), Infallible> {
-        for part in destination.chunks_mut(4) {
-            part.copy_from_slice(&self.word().to_le_bytes()[..part.len()]);
+        let mut left = destination;
+        while !left.is_empty() {
+            if self.position == BUFFER {
+                self.refill();
+            }
+            let len = left.len().min(self.upcoming().len());
+            let (now, later) = left.split_at_mut(len);
+            now.copy_from_slice(&self.upcoming()[..len]);
+            self.skip(len.next_multiple_of(4));
+            left = later;
         }
         Ok(())
     }

@@ -23,14 +23,18 @@ class SplitBits(Bits, Protocol):
 
 def partition_selection(counts: NDArray[np.int64], chances: NDArray[np.uint64], rng: SplitBits) -> NDArray[np.int64]:
     """The rows that are released: with chances[n] in units of 2^-64, beyond the table with certainty."""
-    rows = []
-    streams = [rng.split() for _ in range(0, len(counts), ROWS)]
-    for row, count in enumerate(counts.tolist()):
-        stream = streams[row // ROWS]
-        word = stream.bits32()
-        chance = 0 if count <= 0 else 2**64 if count >= len(chances) else int(chances[count])
-        # A second word is drawn where the first leaves it open.
-        below = stream.bits32() < chance % 2**32 if word == chance >> 32 else word < chance >> 32
-        if below:
-            rows.append(row)
+    rows: list[int] = []
+    for start in range(0, len(counts), ROWS):
+        part = counts[start : start + ROWS].tolist()
+        stream = rng.split()
+        more = stream.split()
+        for row, count in enumerate(part):
+            if row % 4 == 0:
+                word = stream.bits32()
+            byte, word = word % 256, word // 256
+            chance = 0 if count <= 0 else 2**64 if count >= len(chances) else int(chances[count])
+            # More is drawn where the first byte leaves it open.
+            below = more.bits64() >> 8 < chance % 2**56 if byte == chance >> 56 else byte < chance >> 56
+            if below:
+                rows.append(start + row)
     return np.array(rows, np.int64)
