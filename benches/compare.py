@@ -18,6 +18,9 @@ import sys
 import time
 
 
+SLOW = ("reference", "pandas_groups", "pyarrow_groups")
+
+
 def child(case, contestant, rows):
     """Makes the table, counts it once and prints wall time, CPU time, peak and result."""
     import resource
@@ -74,8 +77,8 @@ def main():
     for case in options.case or cases.CASES:
         runs = {name: [] for name in names}
         for number in range(options.rounds):
-            # numpy takes so much longer than the others that one round tells enough.
-            for name in [name for name in names if name != "reference" or number == 0]:
+            # Some take so much longer than the others that one round tells enough.
+            for name in [name for name in names if name not in SLOW or number == 0]:
                 command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
                 runs[name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
         if len({run["items"] for all_runs in runs.values() for run in all_runs}) != 1:

@@ -54,5 +54,15 @@ def duckdb_subquery(rows_):
     return len(duckdb.sql(sql).fetchnumpy()["n"])
 
 
-PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery]
+def pyarrow_groups(table):
+    """pyarrow, distinct rows first."""
+    return table.group_by(["u", "i"]).aggregate([]).group_by("i").aggregate([("u", "count")]).num_rows
+
+
+def pandas_groups(table):
+    """pandas, distinct rows first."""
+    return len(table.to_pandas().drop_duplicates().groupby("i", observed=True, sort=False).size())
+
+
+PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery, pyarrow_groups, pandas_groups]
 ALL = [core, reference, *PEERS]

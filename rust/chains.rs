@@ -52,9 +52,9 @@ impl<T: Pod> Chains<T> {
         self.next[partition] = next + 1;
     }
 
-    /// Adds `len` zeros to a partition, at most a piece's, side by side; `rest` fills a piece that has no room for
-    /// them. Returns the place of the first, and all of them.
-    pub fn push_zeros(&mut self, partition: usize, len: usize, rest: T) -> (usize, &mut [T]) {
+    /// Adds `len` values to a partition, at most a piece's, side by side, to be written; `rest` fills a piece that has no
+    /// room for them. Returns the place of the first, and all of them.
+    pub fn push_room(&mut self, partition: usize, len: usize, rest: T) -> (usize, &mut [T]) {
         while !self.next[partition].is_multiple_of(Self::PIECE)
             && Self::PIECE - self.next[partition] % Self::PIECE < len
         {
@@ -66,9 +66,7 @@ impl<T: Pod> Chains<T> {
         }
         self.next[partition] = next + len;
         let start = next % Self::BLOCK;
-        let values = &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + len];
-        values.fill(T::zeroed());
-        (next, values)
+        (next, &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + len])
     }
 
     /// The values from a place to the end of its block.
@@ -151,7 +149,7 @@ mod tests {
         let mut places = Vec::new();
         for n in 0..3000_u64 {
             let len = 1 + n as usize % 61;
-            let (place, values) = chains.push_zeros(5, len, u64::MAX);
+            let (place, values) = chains.push_room(5, len, u64::MAX);
             values.fill(n);
             places.push((place, len));
         }

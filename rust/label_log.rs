@@ -5,9 +5,8 @@
 use crate::chains::Chains;
 use crate::error::{Error, Result};
 use crate::hash::{PARTITIONS, partition_of};
+use crate::recent::{Mark, Recent};
 
-/// How many labels are remembered: at first, and at most.
-const RECENT: (usize, usize) = (1 << 10, 1 << 16);
 /// Labels of more bytes are kept apart from the others.
 const LONG: usize = 480;
 /// What stands for their length.
@@ -23,35 +22,7 @@ pub struct LabelLog {
     long_bytes: usize,
     /// How many labels each partition has.
     lens: Vec<u32>,
-    recent: Vec<Recent>,
-    /// How many labels have been written since `recent` grew.
-    new: usize,
-}
-
-/// A label met lately: the first word of its record, its bytes where they are few, the place of the record and the
-/// code.
-#[derive(Clone, Copy)]
-struct Recent {
-    head: u64,
-    ends: [u64; 2],
-    place: u32,
-    code: u32,
-}
-
-/// No record begins so.
-const NONE: Recent = Recent { head: END, ends: [0; 2], place: 0, code: 0 };
-
-/// The first and the last eight bytes of a label: all of it, if it has no more than twice as many.
-#[inline]
-fn ends(bytes: &[u8]) -> [u64; 2] {
-    match (bytes.first_chunk(), bytes.last_chunk()) {
-        (Some(first), Some(last)) => [u64::from_le_bytes(*first), u64::from_le_bytes(*last)],
-        _ => {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            [u64::from_le_bytes(word), 0]
-        }
-    }
+    recent: Recent,
 }
 
 /// The first word of a record.
@@ -67,8 +38,7 @@ impl Default for LabelLog {
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
-            recent: vec![NONE; RECENT.0],
-            new: 0,
+            recent: Recent::default(),
         }
     }
 }
@@ -81,23 +51,26 @@ impl LabelLog {
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
     pub fn code(&mut self, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
-        let head = head(hash, bytes.len());
-        let recent = &self.recent[hash as usize & (self.recent.len() - 1)];
-        if recent.head == head
-            && recent.ends == ends(bytes)
-            && (bytes.len() <= 16 || self.label(recent.place as usize) == bytes)
+        let mark = Mark::new(head(hash, bytes.len()), bytes);
+        if let Some(met) = self.recent.find(mark)
+            && (bytes.len() <= Mark::WHOLE || self.label(met.place as usize) == bytes)
         {
-            return Ok(Some(recent.code));
+            return Ok(Some(met.code));
         }
-        self.add(hash, bytes, is_text)
+        self.add(partition_of(hash), mark, bytes, is_text)
     }
 
-    fn add(&mut self, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
+    fn add(
+        &mut self,
+        partition: usize,
+        mark: Mark,
+        bytes: &[u8],
+        is_text: bool,
+    ) -> Result<Option<u32>> {
         let is_too_long = u32::try_from(bytes.len()).is_err();
         if is_too_long || is_text && std::str::from_utf8(bytes).is_err() {
             return Ok(None);
         }
-        let partition = partition_of(hash);
         let code = self.lens[partition];
         if code == u32::MAX {
             return Err(Error::Resource("there are more than 2^32 items in one partition"));
@@ -106,35 +79,19 @@ impl LabelLog {
         let place = if bytes.len() > LONG {
             self.long.push(bytes.into());
             self.long_bytes += bytes.len();
-            let (place, words) = self.words.push_zeros(partition, 2, END);
-            words.copy_from_slice(&[head(hash, bytes.len()), self.long.len() as u64 - 1]);
+            let (place, words) = self.words.push_room(partition, 2, END);
+            words.copy_from_slice(&[mark.head, self.long.len() as u64 - 1]);
             place
         } else {
-            let (place, words) = self.words.push_zeros(partition, 1 + bytes.len().div_ceil(8), END);
-            words[0] = head(hash, bytes.len());
+            let (place, words) = self.words.push_room(partition, 1 + bytes.len().div_ceil(8), END);
+            words[0] = mark.head;
             bytemuck::cast_slice_mut(&mut words[1..])[..bytes.len()].copy_from_slice(bytes);
             place
         };
-        self.new += 1;
-        if self.new > self.recent.len() && self.recent.len() < RECENT.1 {
-            self.grow();
-        }
         if let Ok(place) = u32::try_from(place) {
-            let mask = self.recent.len() - 1;
-            let (head, ends) = (head(hash, bytes.len()), ends(bytes));
-            self.recent[hash as usize & mask] = Recent { head, ends, place, code };
+            self.recent.remember(mark, place, code);
         }
         Ok(Some(code))
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        self.new = 0;
-        let mask = 2 * self.recent.len() - 1;
-        let smaller = std::mem::replace(&mut self.recent, vec![NONE; mask + 1]);
-        for recent in smaller.into_iter().filter(|recent| recent.head != END) {
-            self.recent[(recent.head >> 32) as usize & mask] = recent;
-        }
     }
 
     /// The label at a place.

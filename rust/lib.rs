@@ -13,7 +13,7 @@
 //! column group store pairs sieve  cells -> partitions and keys -> distinct pairs
 //! crew spill                   threads at work; an encrypted temporary file
 //! interner label_log           strings by number
-//! chains block hash            values by partition; large blocks of memory; keyed hashes
+//! chains block recent hash     values by partition, large blocks of memory, labels met lately, keyed hashes
 //! labels top                   the items and their one order
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
@@ -56,6 +56,7 @@ mod parts;
 pub mod permute_and_flip;
 pub mod price_list;
 pub mod real_gumbel;
+mod recent;
 pub mod rng;
 pub mod scores;
 mod share;
