@@ -158,7 +158,7 @@ mod tests {
         }
         let all: Vec<u64> =
             chains.pieces(5).flatten().copied().filter(|&v| v != u64::MAX).collect();
-        assert_eq!(all.len(), places.iter().map(|place| place.1).sum());
+        assert_eq!(all.len(), places.iter().map(|place| place.1).sum::<usize>());
         assert!(all.is_sorted());
     }
 }
