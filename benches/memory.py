@@ -57,7 +57,7 @@ def core(path, memory):
     from discreet import _core
     from discreet.engines import local
 
-    labels, counts = local.count(path, user="u", item="i", memory=memory)
+    labels, counts = local.histogram(path, user="u", item="i", memory=memory)
 
     def check():
         rows = _core.top(labels, counts, len(counts))
@@ -75,7 +75,7 @@ def top_only(path, memory):
     """The 10,001 largest counts, as a release needs them."""
     from discreet.engines import local
 
-    local.count(path, user="u", item="i", memory=memory, limit=10_001)
+    local.histogram(path, user="u", item="i", memory=memory, limit=10_001)
     return lambda: None
 
 
