@@ -35,7 +35,7 @@ def write(path, rows, items):
     writer = None
     for start in range(0, rows, CHUNK):
         size = min(CHUNK, rows - start)
-        codes = zipf(random, size, 100_000) if items == "few" else random.integers(0, many, size)
+        codes = zipf(random, size, min(many, 100_000)) if items == "few" else random.integers(0, many, size)
         users = names.take(pa.array(random.integers(0, many, size)))
         table = pa.table({"u": users, "i": names.take(pa.array(codes))})
         writer = writer or pq.ParquetWriter(path, table.schema, compression="none", use_dictionary=False)
