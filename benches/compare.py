@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 
-
 SLOW = ("reference", "pandas_groups", "pyarrow_groups")
 
 

@@ -143,17 +143,19 @@ impl<'a> Bounded<'a> {
         Ok(())
     }
 
-    /// How many users keep each item, where each keeps the first few of theirs; the items of one part follow
-    /// those of the one before.
+    /// How many users keep each item, up to `enough`, where each keeps the first few of theirs; the items of one part
+    /// follow those of the one before.
     pub fn count(
         parts: &[Self],
         threads: usize,
+        enough: Option<i64>,
         tick: impl FnMut() -> Result<()>,
     ) -> Result<Vec<i64>> {
         let Some(one) = parts.first() else { return Ok(Vec::new()) };
         let items = parts.iter().map(|part| part.labels.len()).sum();
         let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let enough = enough.unwrap_or(i64::MAX);
         let work = || {
             let mut pairs: Vec<Choice> = Vec::new();
             loop {
@@ -172,12 +174,15 @@ impl<'a> Bounded<'a> {
                 }
                 keep_first(&mut pairs, one.bound.l0);
                 for &(_, _, item) in &pairs {
-                    counts[item].fetch_add(1, Ordering::Relaxed);
+                    // Threads need not take turns at a count that is large enough.
+                    if counts[item].load(Ordering::Relaxed) < enough {
+                        counts[item].fetch_add(1, Ordering::Relaxed);
+                    }
                 }
             }
         };
         crew::run((0..threads).map(|_| &work), &stop, tick, |_| Ok(()))?;
-        Ok(counts.into_iter().map(AtomicI64::into_inner).collect())
+        Ok(counts.into_iter().map(|count| count.into_inner().min(enough)).collect())
     }
 }
 
@@ -260,7 +265,7 @@ mod tests {
                 Tally::<Narrow>::close(part, &items, None);
             }
             assert_eq!(parts[0].file.is_some(), held < usize::MAX);
-            Bounded::count(&parts, threads, || Ok(())).unwrap()
+            Bounded::count(&parts, threads, None, || Ok(())).unwrap()
         };
         assert_eq!(count(9, 2, usize::MAX), [800, 600, 400, 200]);
         let two_each = count(2, 3, usize::MAX);

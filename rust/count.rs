@@ -44,6 +44,8 @@ pub struct Terms<'a> {
     pub bound: Option<&'a Contribution>,
     /// How many of the largest counts are wanted: all where there is none.
     pub limit: Option<usize>,
+    /// Where counts stop: those of more users are as large.
+    pub enough: Option<i64>,
     /// How many threads there may be.
     pub threads: usize,
     /// How many bytes of memory may be held beside the batches and the counts themselves.
@@ -197,15 +199,14 @@ fn count_shares<P: Pair>(
         let new = || Bounded::new(item_type, bound, rows, parts.merge);
         let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
         drop(shares);
-        let counts = Bounded::count(&tallies, parts.threads, tick)?;
+        let counts = Bounded::count(&tallies, parts.threads, terms.enough, tick)?;
         let mut labels = Labels::new(item_type);
         for part in tallies {
             labels.append(part.labels());
         }
         Counts { labels, counts }
     } else {
-        let new =
-            || Unbounded { found: Counts::new(item_type), limit: terms.limit, here: Vec::new() };
+        let new = || Unbounded { found: Counts::new(item_type), terms, here: Vec::new() };
         let mut tallies = each_partition(&shares, keys, room, tick, new)?.into_iter();
         drop(shares);
         let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
@@ -235,14 +236,14 @@ impl Counts {
 }
 
 /// The counts of some partitions, of all items of each user.
-struct Unbounded {
+struct Unbounded<'a> {
     found: Counts,
-    limit: Option<usize>,
+    terms: &'a Terms<'a>,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
 }
 
-impl<P: Pair> Tally<P> for Unbounded {
+impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
         rows: &[P],
@@ -271,14 +272,20 @@ impl<P: Pair> Tally<P> for Unbounded {
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) {
-        let found = &mut self.found;
+        let Self { found, terms, here } = self;
+        if let Some(enough) = terms.enough {
+            for count in here.iter_mut() {
+                *count = enough.min(*count);
+            }
+        }
         match labels {
             Some(interner) => found.labels.append_strings(interner.labels()),
             None => items.keys().iter().for_each(|&item| found.labels.push_integer(item)),
         }
-        found.counts.append(&mut self.here);
+        found.counts.append(here);
         // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-        if let Some(limit) = self.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16)) {
+        if let Some(limit) = terms.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16))
+        {
             found.keep(limit);
         }
     }
@@ -356,8 +363,13 @@ mod tests {
         for as_text in [false, true] {
             for l0 in [None, Some(1), Some(7)] {
                 let bound = Contribution::new(l0, None);
-                let terms =
-                    |threads, memory| Terms { bound: bound.as_ref(), limit: None, threads, memory };
+                let terms = |threads, memory| Terms {
+                    bound: bound.as_ref(),
+                    limit: None,
+                    enough: None,
+                    threads,
+                    memory,
+                };
                 let expected = counted(&rows, as_text, 30_000, &terms(1, None), &keys);
                 assert!(l0.is_some() || expected.len() == 400);
                 for (threads, size, memory) in
@@ -383,8 +395,13 @@ mod tests {
             let keys = Arc::new(HashKeys::from_os().unwrap());
             let bound = Contribution::new(Some(l0), None);
             let memory = (round % 5 == 0).then_some(0);
-            let terms =
-                Terms { bound: bound.as_ref(), limit: None, threads: 1 + round % 2, memory };
+            let terms = Terms {
+                bound: bound.as_ref(),
+                limit: None,
+                enough: None,
+                threads: 1 + round % 2,
+                memory,
+            };
             let rows = random_rows(&mut rng, 60, 8, 6);
             let all = counted(&rows, as_text, 60, &terms, &keys);
             for user in 0..8 {

@@ -140,6 +140,7 @@ def count_distinct(
     l0: int | None = None,
     only: Labels | None = None,
     limit: int | None = None,
+    enough: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
     progress: Callable[[], None] | None = None,
@@ -151,6 +152,7 @@ def count_pairs(
     l0: int | None = None,
     only: Labels | None = None,
     limit: int | None = None,
+    enough: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...

@@ -142,7 +142,8 @@ def select(
         if isinstance(mechanism, UnionMechanism):
             Memory.of(memory)
             return UserItems.from_table(data, user=user, item=item)
-        return Histogram.from_table(data, user=user, item=item, l0=l0, memory=memory, progress=progress)
+        enough = mechanism.enough
+        return Histogram.from_table(data, user=user, item=item, l0=l0, enough=enough, memory=memory, progress=progress)
 
     guarantee = stated(mechanism, epsilon, delta)
     return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)

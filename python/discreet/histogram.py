@@ -28,11 +28,12 @@ class Histogram:
     depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
     """
 
-    __slots__ = ("_counts", "_labels", "_limit", "_sensitivity")
+    __slots__ = ("_counts", "_enough", "_labels", "_limit", "_sensitivity")
 
     _labels: _core.Labels
     _counts: NDArray[np.int64]
     _limit: int | None
+    _enough: int | None
     _sensitivity: Sensitivity
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class Histogram:
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
+        enough: int | None = None,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> Histogram:
@@ -60,23 +62,28 @@ class Histogram:
         most so many distinct items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar`
         keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
+        `enough`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.enough`).
         `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
         of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
         without a name; the histogram is the same.
         `progress` is called now and then, without a number: how many rows there are is not public.
 
         Raises SchemaError for a column that is missing or of another type, InputError for data that
-        cannot be read, ParameterError for an l0 or k_bar below 1 or a memory below 256 MiB, ResourceError where the
-        folder for temporary files is needed and full, or a Spark session is gone.
+        cannot be read, ParameterError for an l0, k_bar or enough below 1 or a memory below 256 MiB, ResourceError
+        where the folder for temporary files is needed and full, or a Spark session is gone.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
+        if enough is not None:
+            enough = require_whole("enough", enough, 1, COUNT_LIMIT)
+            if k_bar is not None:
+                raise ParameterError("counts that stop at enough have no k_bar largest; leave one of the two out")
         limit = None if k_bar is None else k_bar + 1
         labels, counts = engines.histogram(
-            data, user, item, l0=sensitivity.l0, limit=limit, only=only, memory=memory, progress=progress
+            data, user, item, l0=sensitivity.l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
         )
-        return cls._of(labels, counts, sensitivity, limit)
+        return cls._of(labels, counts, sensitivity, limit, enough)
 
     @classmethod
     def from_pairs(
@@ -139,6 +146,7 @@ class Histogram:
         counts: NDArray[np.int64],
         sensitivity: Sensitivity,
         limit: int | None,
+        enough: int | None = None,
     ) -> Histogram:
         """Sorts by count, then by label, one order for all, so that ties never depend on the input.
 
@@ -149,6 +157,7 @@ class Histogram:
         self._labels = labels.select(rows)
         self._counts = counts[rows]
         self._limit = limit
+        self._enough = enough
         self._sensitivity = sensitivity
         return self
 

@@ -65,7 +65,7 @@ impl Iterator for Source {
 /// The distinct users of each item of a source or of a list of sources: Arrow streams, objects that offer one, and
 /// tuples of two equally long sequences. Columns must be of the same kind in all of them.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, threads=None, memory=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
@@ -75,6 +75,7 @@ fn count_sources<'py>(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
+    enough: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
@@ -91,7 +92,8 @@ fn count_sources<'py>(
         return Err(Error::Schema(text.into()).into());
     }
     let bound = bound(l0, only, types.1)?;
-    let terms = Terms { bound: bound.as_ref(), limit, threads: threads_or_all(threads), memory };
+    let terms =
+        Terms { bound: bound.as_ref(), limit, enough, threads: threads_or_all(threads), memory };
     let batches = sources.iter_mut().flatten();
     watched(py, progress, |tick| count_distinct(batches, types, &terms, tick))
 }
@@ -128,7 +130,7 @@ fn watched(
 
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
-#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, threads=None, memory=None))]
+#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_pairs<'py>(
     py: Python<'py>,
@@ -137,11 +139,12 @@ fn count_pairs<'py>(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
+    enough: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let pair = PyTuple::new(py, [users, items])?;
-    count_sources(py, &pair, "", "", l0, only, limit, threads, memory, None)
+    count_sources(py, &pair, "", "", l0, only, limit, enough, threads, memory, None)
 }
 
 /// What bounds a user's contribution, where the listed items are of the column's kind.

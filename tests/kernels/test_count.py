@@ -41,6 +41,17 @@ def test_pairs_are_counted_as_by_the_twin(pairs, threads):
     assert as_dict(_core.count_pairs(*pairs, threads=threads)) == count_pairs(*pairs)
 
 
+@pytest.mark.parametrize("l0", [None, 3])
+def test_counts_stop_at_enough(l0):
+    users = np.repeat(np.arange(1000), 3)
+    items = np.concatenate([(0, 1 + user % 2, 3 + user % 400) for user in range(1000)])
+    full = as_dict(_core.count_pairs(users, items, l0=l0))
+    assert max(full.values()) == 1000
+    for enough in (1, 2, 3, 700):
+        counted = as_dict(_core.count_pairs(users, items, l0=l0, enough=enough, threads=3))
+        assert counted == {item: min(count, enough) for item, count in full.items()}
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("strings", [False, True])
 @pytest.mark.parametrize("repeats", [1, 6])

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.engines import ibis, local, spark
 from discreet.engines.engine import Counts, Engine, Items, Progress
 from discreet.errors import ParameterError
@@ -24,6 +26,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
+    enough: int | None = None,
     only: Items | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
@@ -36,4 +39,7 @@ def histogram(
         raise ParameterError("user and item must be two different columns")
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     engine = next((_ENGINES[name] for name in _ENGINES if name in libraries), local)
-    return engine.histogram(source, user, item, l0=l0, limit=limit, only=only, memory=memory, progress=progress)
+    labels, counts = engine.histogram(
+        source, user, item, l0=l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
+    )
+    return labels, counts if enough is None else np.minimum(counts, enough)

@@ -32,6 +32,7 @@ class Engine(Protocol):
         *,
         l0: int | None,
         limit: int | None,
+        enough: int | None,
         only: Items | None,
         memory: int | str | None,
         progress: Progress | None,
@@ -41,8 +42,9 @@ class Engine(Protocol):
         Rows with a NULL, or with text that is not UTF-8, are left out. With `l0` only so many items of each
         user count, chosen uniformly and anew in every call; with `only` these items alone, before that
         choice. `limit`: how many of the largest will be looked at, in the order of `_core.top`; an engine may
-        leave the others where they are. `memory`: what counting may take on this machine, "2GB" or a number of
-        bytes; of no meaning to an engine that counts elsewhere.
+        leave the others where they are. `enough`: what a count need not exceed; an engine may stop there.
+        `memory`: what counting may take on this machine, "2GB" or a number of bytes; of no meaning to an engine that
+        counts elsewhere.
 
         Raises SchemaError for columns that cannot be used, InputError where the source cannot be read,
         ResourceError where its session is gone, ParameterError for what the engine cannot do.

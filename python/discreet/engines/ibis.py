@@ -27,6 +27,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
+    enough: int | None = None,
     only: Items | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,

@@ -33,6 +33,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
+    enough: int | None = None,
     only: Items | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
@@ -57,6 +58,7 @@ def histogram(
             l0=l0,
             only=listed,
             limit=limit,
+            enough=enough,
             memory=room.beside_scan if paths else room.total,
             progress=progress,
         )

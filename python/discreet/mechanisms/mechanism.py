@@ -49,6 +49,11 @@ class Mechanism(ABC):
         Where ranks decide, so many users more than the (k_bar+1)-th item has.
         """
 
+    @property
+    def enough(self) -> int | None:
+        """The count beyond which all counts are alike to this mechanism, None where there is none."""
+        return None
+
     def _require(self, histogram: Histogram) -> None:  # noqa: B027 - most need nothing more
         """Refuses a histogram that was cut where this mechanism must see more; SensitivityError."""
 
@@ -99,6 +104,11 @@ class Mechanism(ABC):
             )
         if not histogram.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
+        if histogram._enough is not None and (self.enough is None or self.enough > histogram._enough):
+            raise SensitivityError(
+                f"the counts of this histogram stop at {histogram._enough}, and this mechanism must see larger ones: "
+                "make it without enough, or with the mechanism's own"
+            )
         self._require(histogram)
         return self._run(histogram, opened(rng))
 

@@ -67,6 +67,11 @@ class OptimalSelection(EpsilonPerItem, Mechanism):
         """n1 and n2 of Theorem 1: beyond n2 users the chance of a release is one."""
         return desfontaines2020.crossovers(*self.each)
 
+    @property
+    def enough(self) -> int:
+        """The least number of users with which an item is released with certainty: counting may stop there."""
+        return len(self.chances)
+
     @cached_property
     def chances(self) -> NDArray[np.uint64]:
         """The chance of a release by the number of users, in units of 2^-64; one beyond the table."""
