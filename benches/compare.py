@@ -1,6 +1,6 @@
 """Counts the same tables by every contestant in turn and prints medians, ratios, CPU time and peak memory.
 
-    python benches/compare.py [--rows N] [--rounds N] [--record FILE]
+    python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
 Each run is a process of its own, so that its peak is its own; contestants are interleaved. `extra` is the
 peak above that of a process that only makes the table.
@@ -65,13 +65,14 @@ def main():
     parser.add_argument("--rows", type=int, default=cases.ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--case", action="append", choices=cases.CASES)
+    parser.add_argument("--without", action="append", default=[], choices=[way.__name__ for way in contestants.ALL[1:]])
     parser.add_argument("--record")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child, options.rows)
         return
-    names = [way.__name__ for way in contestants.ALL]
+    names = [way.__name__ for way in contestants.ALL if way.__name__ not in options.without]
     record = {"machine": machine(), "rows": options.rows, "rounds": options.rounds, "cases": {}}
     for case in options.case or cases.CASES:
         runs = {name: [] for name in names}
@@ -86,7 +87,7 @@ def main():
             name: {key: statistics.median(run[key] for run in all_runs) for key in ("wall", "cpu", "extra")}
             for name, all_runs in runs.items()
         }
-        peers = [medians[way.__name__] for way in contestants.PEERS]
+        peers = [medians[way.__name__] for way in contestants.PEERS if way.__name__ in names]
         ours = medians["core"]
         ratios = {key: min(peer[key] for peer in peers) / ours[key] for key in ("wall", "cpu", "extra")}
         record["cases"][case] = {"medians": medians, "best_peer_over_core": ratios}
