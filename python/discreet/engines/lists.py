@@ -1,46 +1,127 @@
-"""The items of every user of a table, for mechanisms that weigh a user's items against each other."""
+"""The items of every user, which give them weights: read to this machine, or left where a cluster weighs them."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from discreet import _core
-from discreet.engines import files, local
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.engines import local
+from discreet.engines.engine import Counts, Engine, Progress, Weighting, labels
+from discreet.errors import ParameterError
 
-__all__ = ["read"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Elsewhere", "Here", "Lists", "Weighing"]
 
 
-def read(data: Any, *, user: str, item: str) -> tuple[_core.Labels, _core.Lists]:
-    """The items' labels and every user's distinct items; `data` and errors are those of `local.count`."""
-    for name, value in (("user", user), ("item", item)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be the name of a column")
-    if user == item:
-        raise ParameterError("user and item must be two different columns")
-    if isinstance(data, dict):
-        files.require_columns(data, [user, item])
-        return _core.Lists.from_pairs(data[user], data[item])
-    try:
-        if isinstance(data, str | os.PathLike):
-            return _core.Lists.from_stream(local.scan([data], [user, item]), user, item)
-        if hasattr(data, "collect") and not hasattr(data, "__arrow_c_stream__"):
-            data = data.collect()
-        if not hasattr(data, "__arrow_c_stream__"):
+class Weighing(Protocol):
+    """One release's look at the items of every user: weights, again and again, of the items not yet named."""
+
+    def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
+        """The weights of all items by row number, zero for an item that nobody has or that was named."""
+
+    def name(self, rows: NDArray[np.int64]) -> None:
+        """Takes these rows of the last weights out of what follows."""
+
+    @property
+    def named(self) -> _core.Labels:
+        """The items that were named, in that order."""
+
+
+class Lists(Protocol):
+    """The items of every user of a table."""
+
+    def weighing(self, first: Weighting) -> Weighing:
+        """A look at them, which will begin with these weights.
+
+        Whatever can be refused, or fails elsewhere, does so here, before a release is paid for. Raises
+        ParameterError for a weighting that cannot be done where the table is, and what counting there raises.
+        """
+
+
+class Here:
+    """Lists in the memory of this machine."""
+
+    def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
+        self._labels, self._lists = labels, lists
+
+    @classmethod
+    def read(
+        cls, source: Any, user: str, item: str, *, l0: int | None, memory: int | str | None, progress: Progress | None
+    ) -> Here:
+        """Reads tables of this machine, as `local.histogram` does, and keeps at most `l0` items of each user."""
+
+        def gather(sources: list[Any], room: int) -> tuple[_core.Labels, _core.Lists]:
+            return _core.Lists.read(sources, user, item, l0=l0, memory=room, progress=progress)
+
+        return cls(*local.read(source, user, item, memory, gather))
+
+    def weighing(self, first: Weighting) -> Weighing:
+        """A look at them; every weighting can be done."""
+        return _HereWeighing(self._labels, self._lists)
+
+
+class _HereWeighing:
+    def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
+        self._labels, self._lists = labels, lists
+        self._named = np.zeros(0, np.int64)
+
+    def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
+        key = rng.words(8).view(np.uint64).tolist()
+        bounded = self._lists.bounded(weighting.l0, self._named, key)
+        return bounded.weights(weighting.method, weighting.bits, target=weighting.target, few=weighting.l0)
+
+    def name(self, rows: NDArray[np.int64]) -> None:
+        self._named = np.concatenate([self._named, rows])
+
+    @property
+    def named(self) -> _core.Labels:
+        return self._labels.select(self._named)
+
+
+class Elsewhere:
+    """Lists that stay in a table of a cluster or a warehouse, which weighs their items anew for every release."""
+
+    def __init__(self, engine: Engine, source: Any, user: str, item: str, progress: Progress | None) -> None:
+        self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
+
+    def weighing(self, first: Weighting) -> Weighing:
+        """A look at them, whose first weights are added up now."""
+        if not first.is_even:
             raise ParameterError(
-                "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
-                f"not {type(data).__name__}"
+                "with this method users take turns, which needs the rows on this machine; a cluster or a warehouse can "
+                'weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
             )
-        if (known := local.names(data)) is not None:
-            files.require_columns(known, [user, item])
-        return _core.Lists.from_stream(data, user, item)
-    except DiscreetError as error:
-        if isinstance(error, InputError) and not str(error).startswith("cannot read"):
-            raise InputError("cannot read the table; check it and its source") from None
-        raise
-    except (MemoryError, ImportError):
-        raise
-    except Exception:
-        # What others say of the data is never passed on: it may quote cells.
-        raise InputError("cannot read the table; check it and its source") from None
+        return _ElsewhereWeighing(self, first)
+
+    def weigh(self, weighting: Weighting, named: Sequence[Any]) -> Counts:
+        """The weights of all items but those that were named."""
+        return self._engine.weights(
+            self._source, *self._columns, weighting=weighting, without=named, progress=self._progress
+        )
+
+
+class _ElsewhereWeighing:
+    def __init__(self, lists: Elsewhere, first: Weighting) -> None:
+        self._lists = lists
+        self._first: Weighting | None = first
+        self._labels, self._weights = lists.weigh(first, [])
+        self._named: list[Any] = []
+
+    def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
+        if weighting != self._first:
+            self._labels, self._weights = self._lists.weigh(weighting, self._named)
+        self._first = None
+        return self._weights
+
+    def name(self, rows: NDArray[np.int64]) -> None:
+        self._named += self._labels.take(rows)
+
+    @property
+    def named(self) -> _core.Labels:
+        return labels(self._named, self._labels.type_name)
