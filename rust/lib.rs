@@ -50,6 +50,8 @@ pub mod label_log;
 pub mod labels;
 pub mod lists;
 mod merge;
+#[cfg(test)]
+mod neighbours;
 pub mod node_noise;
 pub mod noise;
 mod numbers;
