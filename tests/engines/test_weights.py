@@ -165,7 +165,7 @@ def test_items_are_found_and_then_ranked(engine, log):
 
 
 @pytest.mark.parametrize("method", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian"])
-def test_methods_in_which_users_take_turns_are_refused_before_anything_is_paid(engine, log, method):
+def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_paid(engine, log, method):
     _, opened = engine
     budget = dp.Budget(rho=5.0, delta=1e-5)
     before = budget.remaining

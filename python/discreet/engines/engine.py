@@ -34,7 +34,7 @@ class Weighting:
 
     @property
     def is_even(self) -> bool:
-        """Whether what a user gives follows from the number of their items alone, so that users need no turns."""
+        """Whether what a user gives follows from the number of their items alone, whatever others give."""
         return self.method in ("even", "even_squares")
 
     @property

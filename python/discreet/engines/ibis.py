@@ -87,7 +87,31 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
     kinds = {name: _kind(source[name], name) for name in (user, item)}
     if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
         raise ParameterError(f"{backend.name} may take different texts for the same; {_HERE}")
-    return source.select(user=source[user], item=source[item]).drop_null(), kinds[item], backend
+    pairs = source.select(user=source[user], item=source[item]).drop_null()
+    if backend.name == "sqlite":
+        pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
+    return pairs, kinds[item], backend
+
+
+def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
+    """The rows whose cells are what their columns say: SQLite keeps anything in any column, and text of any bytes."""
+    import ibis
+    from ibis.expr import datatypes
+
+    def is_utf8(raw: bytes) -> bool:
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
+    storage = {"int64": "integer", "string": "text", "binary": "blob"}
+    for name, kind in kinds.items():
+        pairs = pairs.filter(pairs[name].typeof() == storage[kind])
+        if kind == "string":
+            pairs = pairs.filter(valid(pairs[name].cast("binary")))
+    return pairs
 
 
 def _collected(counts: Table, kind: str) -> Counts:
