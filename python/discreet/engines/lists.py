@@ -94,8 +94,8 @@ class Elsewhere:
         """A look at them, whose first weights are added up now."""
         if not first.is_even:
             raise ParameterError(
-                "with this method what a user gives depends on the others, which needs the rows on this machine; a cluster "
-                'or a warehouse can weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
+                "with this method what a user gives depends on the others, which needs the rows on this machine; a "
+                'cluster or a warehouse can weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
             )
         return _ElsewhereWeighing(self, first)
 
