@@ -208,7 +208,7 @@ impl Gathering {
         let mut run = USERS;
         loop {
             for users in order.chunks_mut(run) {
-                users.sort();
+                users.sort_by_key(|user| user.0);
                 tick()?;
             }
             if run >= order.len() {

@@ -129,7 +129,7 @@ impl Numbers {
             hashes.push(keys.string(bytes) as u32);
             Ok(())
         })?;
-        strings.prefetch(hashes.iter().copied());
+        strings.prefetch(hashes);
         let mut place = 0;
         column.bytes(rows, null, |bytes| {
             let (hash, is_null) = (hashes[place], null[place]);
