@@ -43,6 +43,26 @@ def test_a_list_of_tables_is_read_as_one(tmp_path):
     assert len(release) > 0
 
 
+def test_dictionaries_are_read_as_their_values():
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def column(indices, values):
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(indices, pyarrow.int8()), pyarrow.array(values))
+
+    def batch(users, items):
+        return pyarrow.record_batch({"user": column(*users), "item": column(*items)})
+
+    parts = [
+        batch(([0, 0, 1, None], ["u", "v", "x"]), ([2, 2, 0, 0], ["a", "no", "b"])),
+        batch(([1, 0, 0], ["v", "u", "u"]), ([0, 1, 2], ["b", None, "c"])),
+    ]
+    texts = pyarrow.Table.from_batches(parts)
+    pairs = {("u", "b"), ("v", "a"), ("v", "c")}
+    assert lists_of(texts) == lists_of({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]})
+    numbers = pyarrow.table({"user": column([0, 1, 1], [7, 9]), "item": column([1, 1, 0], [-5, 2**40])})
+    assert lists_of(numbers) == lists_of({"user": [7, 9, 9], "item": [2**40, 2**40, -5]})
+
+
 def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
     parts = [{"user": [1], "item": [1]}, {"user": [1], "item": ["a"]}]
     with pytest.raises(SchemaError, match="different types"):
