@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 
 import discreet as dp
-from discreet.engines import lists
+from discreet.engines.weighing import Here
 from discreet.reference import union
 
 L0 = 100
@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--record")
     arguments = parser.parse_args()
     before = peak()
-    seconds, here = timed(lambda: lists.Here.read(arguments.file, "user", "item", l0=None, memory=None, progress=None))
+    seconds, here = timed(lambda: Here.read(arguments.file, "user", "item", l0=None, memory=None, progress=None))
     memory = peak() - before
     speed = {method: ours(here._lists, method) for method in METHODS}
     users, size, rows = numbered(arguments.file)

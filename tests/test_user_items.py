@@ -123,11 +123,23 @@ def test_a_user_with_very_many_items_keeps_l0_of_them_in_little_memory():
         _core.Lists.from_pairs(users, items, memory=32 << 20)
 
 
+def slow():
+    """A table whose batches come later than progress waits to be told."""
+    pyarrow = pytest.importorskip("pyarrow")
+    batch = pyarrow.record_batch({"user": [1, 2], "item": [3, 4]})
+
+    def batches():
+        for _ in range(3):
+            time.sleep(0.12)
+            yield batch
+
+    return pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
+
+
 def test_progress_is_told_without_a_number():
     told = []
-    rows = log(2_000_000)
-    dp.UserItems.from_table(rows, **COLUMNS, progress=lambda: told.append(1))
-    dp.select(rows, **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told.append(1))
+    dp.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
+    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told.append(1))
     assert len(told) >= 2
 
 
@@ -136,16 +148,16 @@ def test_what_progress_raises_ends_the_reading():
         raise ValueError("enough")
 
     with pytest.raises((ValueError, InputError)):
-        dp.UserItems.from_table(log(2_000_000), **COLUMNS, progress=enough)
+        dp.UserItems.from_table(slow(), **COLUMNS, progress=enough)
 
 
 @pytest.mark.parametrize("strings", [False, True])
 def test_an_interrupt_is_heard_within_a_second(interrupts, strings):
     polars = pytest.importorskip("polars")
-    table = polars.DataFrame(log(5_000_000))
+    table = polars.DataFrame(log(500_000))
     table = table.cast(polars.String) if strings else table
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        _core.Lists.read([table] * 20, "user", "item")
+        _core.Lists.read([table] * 200, "user", "item")
     assert time.monotonic() - started < 0.5 + 1.5

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet import _core, engines
-from discreet.engines.lists import Here, Lists
 from discreet.engines.memory import Memory
+from discreet.engines.weighing import Here, Lists
 from discreet.privacy import Sensitivity
 
 if TYPE_CHECKING:

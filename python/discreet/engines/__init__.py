@@ -12,8 +12,8 @@ import numpy as np
 
 from discreet.engines import ibis, local, spark
 from discreet.engines.engine import Counts, Engine, Items, Progress
-from discreet.engines.lists import Elsewhere, Here, Lists
 from discreet.engines.memory import Memory
+from discreet.engines.weighing import Elsewhere, Here, Lists
 from discreet.errors import ParameterError
 
 __all__ = ["histogram", "lists"]
