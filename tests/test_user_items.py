@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -134,6 +137,30 @@ def slow():
             yield batch
 
     return pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are seen through /proc")
+@pytest.mark.parametrize(("megabytes", "suffices"), [(24, False), (200, True)])
+def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
+    pytest.importorskip("polars")
+    code = f"""
+        import numpy as np, polars
+        from discreet import ResourceError, _core
+        rng = np.random.default_rng(1)
+        table = polars.DataFrame({{name: rng.integers(0, 200_000, 2_000_000) for name in ("user", "item")}})
+        def kilobytes(name):
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
+        before, held = kilobytes("VmHWM"), kilobytes("VmRSS")
+        try:
+            _core.Lists.read(table, "user", "item", memory={megabytes} << 20)
+            print(True)
+        except ResourceError:
+            print(False)
+        peak = kilobytes("VmHWM")
+        print(peak == before or peak - held <= ({megabytes} + 8) * 1024)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [str(suffices), "True"], done.stderr
 
 
 def test_progress_is_told_without_a_number():
