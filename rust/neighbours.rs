@@ -111,7 +111,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
-            let terms = Terms { bound: bound.as_ref(), limit: None, threads, memory };
+            let terms = Terms { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
             let batches = batches(rows, as_text, size);
             let found = count_distinct(batches, (item_type, item_type), &terms, || Ok(())).unwrap();
             let mut counts = vec![0; worlds * ROOM as usize];
