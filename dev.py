@@ -51,7 +51,8 @@ def demo(rest: list[str]) -> int:
 
 def test(rest: list[str]) -> int:
     build("test", "frames", "ibis", *(["spark"] if "spark" in rest else []))
-    run("cargo test", [cargo(), "test", "--quiet"], cwd=ROOT)
+    full = ["--release", "--", "--include-ignored"] if "statistical" in rest else []
+    run("cargo test", [cargo(), "test", "--quiet", *full], cwd=ROOT)
     return subprocess.call([PYTHON, "-m", "pytest", *rest], cwd=ROOT)
 
 

@@ -11,6 +11,12 @@ const PARTITION_BITS: u32 = 10;
 /// How many partitions there are.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
+#[cfg(test)]
+thread_local! {
+    /// What the keys of a thread's tests are made of, where two runs need the same.
+    pub(crate) static FIXED: std::cell::Cell<Option<[u64; 16]>> = const { std::cell::Cell::new(None) };
+}
+
 /// Hash keys of one run, from the operating system: nobody can choose labels that collide.
 pub struct HashKeys {
     strings: RandomState,
@@ -27,6 +33,10 @@ impl HashKeys {
         let mut seeds = [0_u64; 16];
         for seed in &mut seeds {
             *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
+        }
+        #[cfg(test)]
+        if let Some(fixed) = FIXED.get() {
+            seeds = fixed;
         }
         let state = |s: &[u64]| RandomState::with_seeds(s[0], s[1], s[2], s[3]);
         Ok(Self {

@@ -6,7 +6,8 @@
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
 //! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
-//! union lists                  users' items -> weights of items
+//! union gather                 users' items -> weights of items; rows -> users' items
+//! numbers lists                labels by number, whatever they are; a user's items after another's
 //! coded                        tables of dictionaries as integers
 //! merge                        what all threads have of a partition, deduplicated
 //! share chapters               what one thread has, in memory and put away
@@ -39,6 +40,7 @@ pub mod compose;
 pub mod count;
 mod crew;
 pub mod error;
+pub mod gather;
 pub mod group;
 pub mod gumbel;
 pub mod hash;
@@ -48,8 +50,11 @@ pub mod label_log;
 pub mod labels;
 pub mod lists;
 mod merge;
+#[cfg(test)]
+mod neighbours;
 pub mod node_noise;
 pub mod noise;
+mod numbers;
 pub mod pairs;
 pub mod partition_selection;
 mod parts;

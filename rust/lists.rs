@@ -4,19 +4,7 @@
 //! how many of their rows say so, then in that of labels: nobody else's rows have a say in either, nor has the order in
 //! which rows arrive.
 
-use std::collections::HashMap;
-use std::ops::Range;
-
 use ahash::RandomState;
-
-use crate::column::{Column, LabelType};
-use crate::error::{Error, Result};
-use crate::hash::HashKeys;
-use crate::interner::Interner;
-use crate::labels::Labels;
-use crate::worker::Batch;
-
-const BROKEN: Error = Error::Input("a dictionary index is out of range");
 
 /// The lists of all users: those of user `u` are `items[starts[u]..starts[u + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,72 +18,6 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Reads all rows; `tick` is called between batches and may stop the work with an error.
-    ///
-    /// # Errors
-    /// The first error of the batches or of `tick`; [`Error::Resource`] beyond 2^32 users or items.
-    pub fn read(
-        batches: impl Iterator<Item = Result<Batch>>,
-        item_type: LabelType,
-        mut tick: impl FnMut() -> Result<()>,
-    ) -> Result<(Labels, Self)> {
-        let (mut users, mut items) = (Numbers::new()?, Numbers::new()?);
-        let is_text = item_type == LabelType::Text;
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for batch in batches {
-            let batch = batch?;
-            if batch.users.len() != batch.items.len() {
-                return Err(Error::Input("the columns are not equally long"));
-            }
-            let known = users.of_column(&batch.users, false)?;
-            let named = items.of_column(&batch.items, is_text)?;
-            pairs.extend(known.into_iter().zip(named).filter_map(|(u, i)| u.zip(i)));
-            tick()?;
-        }
-        let mut order: Vec<(u128, u32)> = users.ranks().into_iter().zip(0..).collect();
-        order.sort_unstable();
-        let mut places = vec![0; order.len()];
-        for (place, (_, user)) in (0..).zip(&order) {
-            places[*user as usize] = place;
-        }
-        for (user, _) in &mut pairs {
-            *user = places[*user as usize];
-        }
-        let lists = Self::of_pairs(&pairs, places.len(), &items.ranks());
-        Ok((items.into_labels(item_type), lists))
-    }
-
-    /// The lists of pairs of user and item, repeated or not; `ranks` are those of the items in the order of labels.
-    fn of_pairs(pairs: &[(u32, u32)], users: usize, ranks: &[u128]) -> Self {
-        let mut starts = vec![0_usize; users + 1];
-        for &(user, _) in pairs {
-            starts[user as usize + 1] += 1;
-        }
-        for user in 0..users {
-            starts[user + 1] += starts[user];
-        }
-        let mut rows = vec![0_u32; pairs.len()];
-        let mut next = starts.clone();
-        for &(user, item) in pairs {
-            rows[next[user as usize]] = item;
-            next[user as usize] += 1;
-        }
-        let (mut ends, mut items) = (vec![0], Vec::with_capacity(rows.len()));
-        let mut counted: Vec<(u32, u32)> = Vec::new();
-        for user in 0..users {
-            let of_user = &mut rows[starts[user]..starts[user + 1]];
-            of_user.sort_unstable();
-            counted.clear();
-            counted.extend(of_user.chunk_by(u32::eq).map(|same| (same.len() as u32, same[0])));
-            counted.sort_unstable_by_key(|&(repeats, item)| {
-                (std::cmp::Reverse(repeats), ranks[item as usize])
-            });
-            items.extend(counted.iter().map(|&(_, item)| item));
-            ends.push(items.len());
-        }
-        Self { starts: ends, items, size: ranks.len() }
-    }
-
     /// How many users there are.
     #[must_use]
     pub fn users(&self) -> usize {
@@ -134,137 +56,14 @@ impl Lists {
     }
 }
 
-/// Labels by number, in the order of their arrival: integers by value, strings by their bytes.
-struct Numbers {
-    keys: HashKeys,
-    integers: HashMap<u64, u32, RandomState>,
-    order: Vec<u64>,
-    strings: Interner,
-}
-
-impl Numbers {
-    fn new() -> Result<Self> {
-        let mut seeds = [0; 4];
-        for seed in &mut seeds {
-            *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
-        }
-        let state = RandomState::with_seeds(seeds[0], seeds[1], seeds[2], seeds[3]);
-        Ok(Self {
-            keys: HashKeys::from_os()?,
-            integers: HashMap::with_hasher(state),
-            order: Vec::new(),
-            strings: Interner::default(),
-        })
-    }
-
-    /// The number of each cell, nothing where it is NULL or should be text and is not.
-    fn of_column(&mut self, column: &Column, is_text: bool) -> Result<Vec<Option<u32>>> {
-        let rows = 0..column.len();
-        let mut null = vec![false; rows.len()];
-        column.mark_nulls(rows.clone(), &mut null);
-        let Some(values) = column.dictionary() else {
-            return self.of_cells(column, rows, &null, is_text);
-        };
-        let mut indices = Vec::new();
-        column.integers(rows, &mut indices);
-        let mut missing = vec![false; values.len()];
-        // A value that no row has gets no number: it is not in the data.
-        let mut used = vec![false; values.len()];
-        for (&index, &null) in indices.iter().zip(&null) {
-            if !null {
-                let index = usize::try_from(index).map_err(|_| BROKEN)?;
-                *used.get_mut(index).ok_or(BROKEN)? = true;
-            }
-        }
-        values.mark_nulls(0..values.len(), &mut missing);
-        for (missing, used) in missing.iter_mut().zip(used) {
-            *missing |= !used;
-        }
-        let numbers = self.of_cells(values, 0..values.len(), &missing, is_text)?;
-        let number = |(index, null): (u64, bool)| if null { None } else { numbers[index as usize] };
-        Ok(indices.into_iter().zip(null).map(number).collect())
-    }
-
-    fn of_cells(
-        &mut self,
-        column: &Column,
-        rows: Range<usize>,
-        null: &[bool],
-        is_text: bool,
-    ) -> Result<Vec<Option<u32>>> {
-        let mut numbers = Vec::with_capacity(rows.len());
-        if column.label_type().is_integer() {
-            let mut cells = Vec::new();
-            column.integers(rows, &mut cells);
-            for (cell, &null) in cells.into_iter().zip(null) {
-                numbers.push(if null { None } else { Some(self.integer(cell)?) });
-            }
-            return Ok(numbers);
-        }
-        let Self { keys, strings, .. } = self;
-        let mut place = 0;
-        column.bytes(rows, null, |bytes| {
-            let is_null = null[place];
-            place += 1;
-            let hash = keys.string(bytes) as u32;
-            numbers.push(if is_null {
-                None
-            } else {
-                strings.intern_valid(hash, bytes, is_text)?
-            });
-            Ok(())
-        })?;
-        Ok(numbers)
-    }
-
-    fn integer(&mut self, cell: u64) -> Result<u32> {
-        let next = u32::try_from(self.order.len())
-            .map_err(|_| Error::Resource("there are more than 2^32 users or items"))?;
-        let number = *self.integers.entry(cell).or_insert(next);
-        if number == next {
-            self.order.push(cell);
-        }
-        Ok(number)
-    }
-
-    /// What orders the labels, by nothing but themselves and this run's keys.
-    fn ranks(&self) -> Vec<u128> {
-        let strings = self.strings.labels();
-        let of_strings = (0..strings.len()).map(|row| self.keys.user(strings.get(row)));
-        self.order.iter().map(|&key| key.into()).chain(of_strings).collect()
-    }
-
-    fn into_labels(self, label_type: LabelType) -> Labels {
-        let mut labels = Labels::new(label_type);
-        self.order.iter().for_each(|&key| labels.push_integer(key));
-        if self.order.is_empty() {
-            labels.append_strings(self.strings.labels());
-        }
-        labels
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pairs_become_lists_of_distinct_items_by_how_often_they_come() {
-        let lists = Lists::of_pairs(
-            &[(0, 2), (1, 0), (0, 1), (0, 1), (0, 2), (0, 2), (0, 0)],
-            3,
-            &[9, 8, 7],
-        );
-        assert_eq!(lists, Lists { starts: vec![0, 3, 4, 4], items: vec![2, 1, 0, 0], size: 3 });
-        let ties = Lists::of_pairs(&[(0, 0), (0, 1), (0, 2)], 1, &[5, 1 << 90, 4]);
-        assert_eq!(ties.items, vec![2, 0, 1]);
-    }
-
-    #[test]
     fn at_most_so_many_are_kept_uniformly_and_none_that_were_found() {
-        let pairs: Vec<(u32, u32)> =
-            (0..6000).flat_map(|user| (0..4).map(move |item| (user, item))).collect();
-        let lists = Lists::of_pairs(&pairs, 6000, &[0, 1, 2, 3]);
+        let starts = (0..=6000).map(|user| 4 * user).collect();
+        let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4 };
         let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4]);
         assert_eq!(bounded.items.len(), 12_000);
         for item in [0, 1, 3] {

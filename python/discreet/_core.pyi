@@ -42,9 +42,19 @@ class Lists:
     """The items of every user; not shown, compared, copied or pickled."""
 
     @staticmethod
-    def from_stream(stream: Any, user: str, item: str) -> tuple[Labels, Lists]: ...
+    def read(
+        source: Any,
+        user: str,
+        item: str,
+        *,
+        l0: int | None = None,
+        memory: int | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> tuple[Labels, Lists]: ...
     @staticmethod
-    def from_pairs(users: Any, items: Any) -> tuple[Labels, Lists]: ...
+    def from_pairs(
+        users: Any, items: Any, *, l0: int | None = None, memory: int | None = None
+    ) -> tuple[Labels, Lists]: ...
     def bounded(self, l0: int, found: NDArray[np.int64], key: Sequence[int]) -> Lists: ...
     def weights(self, weighting: str, bits: int, *, target: int = 1, few: int = 1) -> NDArray[np.int64]: ...
 

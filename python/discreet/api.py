@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.budgets.filter import PrivacyFilter
-from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import UnionMechanism
+from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.plan import choose, stated
 from discreet.privacy import Guarantee
 from discreet.release import Release
@@ -131,19 +130,20 @@ def select(
     et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
     "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
     "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first up to three items of a user and the
-    second for more; the release says which and why. The other parameters and the errors are those of `count`;
-    `progress` is told by thresholds alone.
+    second for more; the release says which and why. On a Spark DataFrame or an Ibis table of these "dp_sips",
+    "weighted_gaussian" and "weighted_laplace" can be done. The other parameters and the errors are those of `count`; a
+    set union needs memory for all items of all users, and raises ResourceError where `memory` is not enough.
 
     Returns a Release of items, in their own order.
     """
     mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0, method=method)
 
     def read() -> Histogram | UserItems:
+        columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
         if isinstance(mechanism, UnionMechanism):
-            Memory.of(memory)
-            return UserItems.from_table(data, user=user, item=item)
-        enough = mechanism.enough
-        return Histogram.from_table(data, user=user, item=item, l0=l0, enough=enough, memory=memory, progress=progress)
+            kept = mechanism.l0 if isinstance(mechanism, SetUnion) else None
+            return UserItems.from_table(data, **columns, l0=kept)
+        return Histogram.from_table(data, **columns, l0=l0, enough=mechanism.enough)
 
     guarantee = stated(mechanism, epsilon, delta)
     return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from discreet import _core
-from discreet.engines import lists
+from discreet import _core, engines
+from discreet.engines.memory import Memory
+from discreet.engines.weighing import Here, Lists
+from discreet.privacy import Sensitivity
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,31 +19,55 @@ __all__ = ["UserItems"]
 class UserItems:
     """The distinct items of every user, which a `SetUnion` weighs; as private as the data it was made of."""
 
-    __slots__ = ("_labels", "_lists")
+    __slots__ = ("_lists",)
 
-    _labels: _core.Labels
-    _lists: _core.Lists
+    _lists: Lists
 
     def __init__(self) -> None:
         raise TypeError("use UserItems.from_table or UserItems.from_pairs")
 
     @classmethod
-    def from_table(cls, data: Any, *, user: str, item: str) -> UserItems:
+    def from_table(
+        cls,
+        data: Any,
+        *,
+        user: str,
+        item: str,
+        l0: int | None = None,
+        memory: int | str | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> UserItems:
         """Reads a table of (user, item) rows; `data` and errors are those of `Histogram.from_table`.
 
-        How many rows say that a user has an item orders the user's items for the greedy method.
+        How many rows say that a user has an item orders the user's items for the greedy method. `l0` keeps at most so
+        many items of each user, chosen uniformly while they are read: enough for a `SetUnion` of that l0, which
+        bounds them anyway, and less to hold; `IteratedSetUnion` chooses in every round and wants them all.
+        `memory`: bytes, or text such as "2GB", that reading and what is kept may take; half of what the machine
+        allows where it is not given; ResourceError where it does not suffice. `progress` is called now and then,
+        without a number. The rows of a Spark DataFrame or an Ibis table stay where they are, and are weighed there
+        in every release.
         """
-        return cls._of(*lists.read(data, user=user, item=item))
+        l0 = Sensitivity(l0=l0, linf=1).l0
+        return cls._of(engines.lists(data, user, item, l0=l0, memory=memory, progress=progress))
 
     @classmethod
-    def from_pairs(cls, users: ArrayLike | Sequence[Any], items: ArrayLike | Sequence[Any]) -> UserItems:
-        """Reads two equally long arrays of integers or text, as `Histogram.from_pairs`."""
-        return cls._of(*_core.Lists.from_pairs(users, items))
+    def from_pairs(
+        cls,
+        users: ArrayLike | Sequence[Any],
+        items: ArrayLike | Sequence[Any],
+        *,
+        l0: int | None = None,
+        memory: int | str | None = None,
+    ) -> UserItems:
+        """Reads two equally long arrays of integers or text, as `Histogram.from_pairs`; `l0` and `memory` are those
+        of `from_table`."""
+        l0 = Sensitivity(l0=l0, linf=1).l0
+        return cls._of(Here(*_core.Lists.from_pairs(users, items, l0=l0, memory=Memory.of(memory).total)))
 
     @classmethod
-    def _of(cls, labels: _core.Labels, core: _core.Lists) -> UserItems:
+    def _of(cls, lists: Lists) -> UserItems:
         self = object.__new__(cls)
-        self._labels, self._lists = labels, core
+        self._lists = lists
         return self
 
     def __repr__(self) -> str:

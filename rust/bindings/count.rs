@@ -1,66 +1,19 @@
 //! `count_distinct`, `count_pairs` and `top`: rows in, labels and counts out.
 
-use std::time::{Duration, Instant};
-
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyTuple;
 
-use super::stream::PairStream;
-use super::values::{Cells, PyLabels};
+use super::sources::{Sources, watched};
+use super::values::PyLabels;
 use crate::bound::Contribution;
 use crate::column::LabelType;
 use crate::count::{Counts, Terms, count_distinct};
 use crate::error::{Error, Result};
 use crate::labels::Labels;
 use crate::top::top;
-use crate::worker::Batch;
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
-
-/// How often the work looks for Ctrl-C and tells its progress.
-const INTERVAL: Duration = Duration::from_millis(100);
-
-/// Rows of users and items: an Arrow stream, or two equally long sequences.
-enum Source {
-    Stream(PairStream),
-    Pairs(Option<Box<Batch>>),
-}
-
-impl Source {
-    fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
-        let Ok(pairs) = source.cast::<PyTuple>() else {
-            return PairStream::open(source, user, item).map(Self::Stream);
-        };
-        let (users, items): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pairs.extract()?;
-        let (users, items) =
-            (Cells::read(&users)?.into_column()?, Cells::read(&items)?.into_column()?);
-        if users.len() != items.len() {
-            return Err(Error::Parameter("users and items must be equally long").into());
-        }
-        Ok(Self::Pairs(Some(Box::new(Batch { users, items }))))
-    }
-
-    /// What users and items are, unless there is none of either.
-    fn types(&self) -> Option<(LabelType, LabelType)> {
-        match self {
-            Self::Stream(stream) => Some(stream.types()),
-            Self::Pairs(Some(batch)) => Some((batch.users.label_type(), batch.items.label_type())),
-            Self::Pairs(None) => None,
-        }
-    }
-}
-
-impl Iterator for Source {
-    type Item = Result<Batch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Stream(stream) => stream.next(),
-            Self::Pairs(batch) => batch.take().map(|batch| Ok(*batch)),
-        }
-    }
-}
 
 /// The distinct users of each item of a source or of a list of sources: Arrow streams, objects that offer one, and
 /// tuples of two equally long sequences. Columns must be of the same kind in all of them.
@@ -80,52 +33,15 @@ fn count_sources<'py>(
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
-    let open = |source: &Bound<'_, PyAny>| Source::open(source, user, item);
-    let mut sources: Vec<Source> = match source.cast::<PyList>() {
-        Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
-        Err(_) => vec![open(source)?],
-    };
-    let mut all_types = sources.iter().filter_map(Source::types);
-    let types = all_types.next().ok_or(Error::Parameter("there must be a table to count"))?;
-    if !all_types.all(|others| others == types) {
-        let text = "the tables' columns are of different types; cast them to the same";
-        return Err(Error::Schema(text.into()).into());
-    }
+    let mut sources = Sources::open(source, user, item)?;
+    let types = sources.types();
     let bound = bound(l0, only, types.1)?;
     let terms =
         Terms { bound: bound.as_ref(), limit, enough, threads: threads_or_all(threads), memory };
-    let batches = sources.iter_mut().flatten();
-    watched(py, progress, |tick| count_distinct(batches, types, &terms, tick))
-}
-
-/// Counts without the GIL; now and then looks for Ctrl-C and calls `progress`.
-fn watched(
-    py: Python<'_>,
-    progress: Option<Py<PyAny>>,
-    count: impl FnOnce(&mut (dyn FnMut() -> Result<()> + Send)) -> Result<Counts> + Send,
-) -> PyResult<Counted<'_>> {
-    let mut raised = None;
-    let mut last = Instant::now();
-    let mut tick = || {
-        if last.elapsed() < INTERVAL {
-            return Ok(());
-        }
-        last = Instant::now();
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            progress.as_ref().map_or(Ok(()), |call| call.call0(py).map(drop))
-        });
-        told.map_err(|error| {
-            raised = Some(error);
-            Error::Resource("interrupted")
-        })
+    let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+        count_distinct(sources.batches(), types, &terms, tick)
     };
-    let counted = py.detach(|| count(&mut tick));
-    match (counted, raised) {
-        (_, Some(error)) => Err(error),
-        (Ok(counts), None) => Ok(shown(py, counts)),
-        (Err(error), None) => Err(error.into()),
-    }
+    Ok(shown(py, watched(py, progress, work)?))
 }
 
 /// The distinct users of each item of two equally long sequences.

@@ -2,13 +2,16 @@
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-use super::stream::PairStream;
-use super::values::{Cells, PyLabels};
+use super::sources::{Sources, watched};
+use super::values::PyLabels;
 use crate::error::{Error, Result};
+use crate::gather::{Terms, gather};
 use crate::lists::Lists;
 use crate::union::Weighting;
-use crate::worker::Batch;
+
+const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
 
 /// The items of every user. It is not shown, compared, copied or pickled.
 #[pyclass(name = "Lists", module = "discreet._core", frozen)]
@@ -16,50 +19,42 @@ pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// The items' labels and the lists of an Arrow stream.
+    /// The items' labels and the lists of a source, or of a list of sources, as `count_distinct` takes them.
     #[staticmethod]
-    fn from_stream(
+    #[pyo3(signature = (source, user, item, *, l0=None, memory=None, progress=None))]
+    fn read(
         py: Python<'_>,
-        stream: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
         user: &str,
         item: &str,
+        l0: Option<usize>,
+        memory: Option<usize>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<(PyLabels, Self)> {
-        let mut stream = PairStream::open(stream, user, item)?;
-        let types = stream.types();
-        let mut raised = None;
-        let tick = || {
-            #[allow(clippy::redundant_closure_for_method_calls, reason = "of any lifetime")]
-            Python::attach(|py| py.check_signals()).map_err(|error| {
-                raised = Some(error);
-                Error::Resource("interrupted")
-            })
-        };
-        let read = py.detach(|| Lists::read(&mut stream, types.1, tick));
-        match (read, raised) {
-            (_, Some(error)) => Err(error),
-            (Ok((labels, lists)), None) => Ok((PyLabels(labels), Self(lists))),
-            (Err(error), None) => Err(error.into()),
+        if l0 == Some(0) {
+            return Err(NO_ITEM.into());
         }
+        let mut sources = Sources::open(source, user, item)?;
+        let (terms, types) = (Terms { l0, memory }, sources.types());
+        let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+            gather(sources.batches(), types.1, terms, tick)
+        };
+        let (labels, lists) = watched(py, progress, work)?;
+        Ok((PyLabels(labels), Self(lists)))
     }
 
     /// The same of two equally long sequences.
     #[staticmethod]
+    #[pyo3(signature = (users, items, *, l0=None, memory=None))]
     fn from_pairs(
         py: Python<'_>,
         users: &Bound<'_, PyAny>,
         items: &Bound<'_, PyAny>,
+        l0: Option<usize>,
+        memory: Option<usize>,
     ) -> PyResult<(PyLabels, Self)> {
-        let batch = Batch {
-            users: Cells::read(users)?.into_column()?,
-            items: Cells::read(items)?.into_column()?,
-        };
-        if batch.users.len() != batch.items.len() {
-            return Err(Error::Parameter("users and items must be equally long").into());
-        }
-        let item_type = batch.items.label_type();
-        let read = py.detach(|| Lists::read([Ok(batch)].into_iter(), item_type, || Ok(())));
-        let (labels, lists) = read?;
-        Ok((PyLabels(labels), Self(lists)))
+        let pair = PyTuple::new(py, [users, items])?;
+        Self::read(py, &pair, "", "", l0, memory, None)
     }
 
     /// At most `l0` of each user's items that are not among the rows `found`, chosen uniformly by a key of four words.
@@ -71,7 +66,7 @@ impl PyLists {
         key: [u64; 4],
     ) -> Result<Self> {
         if l0 == 0 {
-            return Err(Error::Parameter("l0 must be at least 1"));
+            return Err(NO_ITEM);
         }
         let mut marks = vec![false; self.0.size];
         for &row in found.as_array() {

@@ -7,6 +7,7 @@ mod lists;
 mod noise;
 mod price_list;
 mod rng;
+mod sources;
 mod stream;
 mod table;
 mod values;

@@ -76,6 +76,27 @@ def test_a_backend_without_sha256_names_the_remedy_for_l0(backend):
     assert sum(counted(log.select("user", "item").distinct().to_pyarrow_batches(), l0=1).values()) <= 2
 
 
+@pytest.mark.parametrize(
+    ("declared", "good", "bad"),
+    [
+        ("integer", [1, -(2**63)], ["'x'", "2.5", "x'01'", "NULL"]),
+        ("text", ["a", "", "é", "a\0b"], ["x'61'", "CAST(x'ff41' AS TEXT)", "NULL"]),
+        ("blob", [b"a", b"\xff"], ["'a'", "1", "1.5", "NULL"]),
+    ],
+)
+def test_cells_of_sqlite_that_are_not_what_their_column_says_are_left_out(declared, good, bad):
+    pytest.importorskip("ibis.backends.sqlite")
+    connection = ibis.sqlite.connect()
+    connection.con.execute(f"CREATE TABLE log (user {declared}, item {declared}, fine integer)")
+    connection.con.executemany("INSERT INTO log VALUES (?, ?, ?)", [(cell, cell, 7) for cell in good])
+    for cell in bad:
+        connection.con.execute(f"INSERT INTO log VALUES ({cell}, {cell}, 8)")
+    log = connection.table("log")
+    assert counted(log, item="fine") == {7: len(good)}
+    assert counted(log, user="fine") == dict.fromkeys(good, 1)
+    assert counted(log, user="fine", limit=2) == dict.fromkeys(sorted(good)[:2], 1)
+
+
 def test_bytes_are_counted_but_not_bounded():
     log = table(item="binary", rows=[(1, b"\x00\xff"), (2, b"\x00\xff")])
     assert counted(log) == {b"\x00\xff": 2}

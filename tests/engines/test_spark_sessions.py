@@ -74,6 +74,17 @@ def test_commands_count_with_spark(log):
     assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
 
 
+def test_commands_select_with_spark(log):
+    require("local[2]")
+    union = ["--l0", "2", "--method", "dp_sips", "--engine", "spark", "--master", "local[2]", "--quiet"]
+    done = command("select", log, *PROMISE, *union)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[1:] == ['"i,0"', '"i,1"']
+    turns = command("select", log, *PROMISE, *[{"dp_sips": "greedy"}.get(word, word) for word in union])
+    assert turns.returncode == 2
+    assert "dp_sips" in turns.stderr
+
+
 def test_commands_count_with_spark_connect(log):
     with spark_session("sail") as session:
         address = session.client._builder.url.netloc

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms.set_union import METHODS
 from discreet.testing import seeded_rng
@@ -101,10 +102,10 @@ def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
     supports = []
     for rows in (pairs, more):
         users, names = zip(*rows, strict=True)
-        items = dp.UserItems.from_pairs(list(users), list(names))
-        bounded = items._lists.bounded(t + 1, np.array([], np.int64), [1, 2, 3, 4])
+        labels, lists = _core.Lists.from_pairs(list(users), list(names))
+        bounded = lists.bounded(t + 1, np.array([], np.int64), [1, 2, 3, 4])
         weight = bounded.weights("greedy", mechanism.bits, target=mechanism.target, few=t + 1)
-        labels = items._labels.take(np.arange(len(weight)))
+        labels = labels.take(np.arange(len(weight)))
         supports.append({name for name, w in zip(labels, weight.tolist(), strict=True) if w > 0})
     assert supports[0] == supports[1] == {name for _, name in pairs}
 

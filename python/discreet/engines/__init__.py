@@ -1,6 +1,7 @@
 """Where rows come from: the only folder that meets other engines.
 
-An engine turns a table of (user, item) rows into the distinct users of each item. It knows no noise.
+An engine turns a table of (user, item) rows into the distinct users of each item, or into weights of items. It knows no
+noise.
 """
 
 from __future__ import annotations
@@ -11,12 +12,25 @@ import numpy as np
 
 from discreet.engines import ibis, local, spark
 from discreet.engines.engine import Counts, Engine, Items, Progress
+from discreet.engines.memory import Memory
+from discreet.engines.weighing import Elsewhere, Here, Lists
 from discreet.errors import ParameterError
 
-__all__ = ["histogram"]
+__all__ = ["histogram", "lists"]
 
 _ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
 """By the library that a table comes from; all others are tables of this machine."""
+
+
+def _elsewhere(source: Any, user: str, item: str) -> Engine | None:
+    """The engine that has the rows of `source`, where they are not on this machine."""
+    for name, value in (("user", user), ("item", item)):
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} must be the name of a column")
+    if user == item:
+        raise ParameterError("user and item must be two different columns")
+    libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
+    return next((_ENGINES[name] for name in _ENGINES if name in libraries), None)
 
 
 def histogram(
@@ -32,14 +46,29 @@ def histogram(
     progress: Progress | None = None,
 ) -> Counts:
     """The distinct users of each item of `source`, by the engine that has its rows; see `Engine`."""
-    for name, value in (("user", user), ("item", item)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} must be the name of a column")
-    if user == item:
-        raise ParameterError("user and item must be two different columns")
-    libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
-    engine = next((_ENGINES[name] for name in _ENGINES if name in libraries), local)
-    labels, counts = engine.histogram(
+    count = (_elsewhere(source, user, item) or local).histogram
+    labels, counts = count(
         source, user, item, l0=l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
     )
     return labels, counts if enough is None else np.minimum(counts, enough)
+
+
+def lists(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    l0: int | None = None,
+    memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> Lists:
+    """The items of every user of `source`, at most `l0` of each where that is given.
+
+    Tables of this machine are read, for which `memory` is what reading and the lists may take; ResourceError where
+    that is not enough. Those of a cluster or a warehouse stay there. Other errors are those of `histogram`.
+    """
+    engine = _elsewhere(source, user, item)
+    if engine is None:
+        return Here.read(source, user, item, l0=l0, memory=memory, progress=progress)
+    Memory.of(memory)
+    return Elsewhere(engine, source, user, item, progress)

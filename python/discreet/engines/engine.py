@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,15 +16,38 @@ from discreet.errors import EntropyError, SchemaError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Counts", "Engine", "Items", "Progress", "fresh_key", "labels", "listed"]
+__all__ = ["Counts", "Engine", "Items", "Progress", "Weighting", "fresh_key", "labels", "listed"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"
 Progress = Callable[[], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Weighting:
+    """How users give weights to at most `l0` items each; `_core.Lists.weights` says what the methods are."""
+
+    method: str
+    bits: int
+    l0: int
+    target: int = 1
+
+    @property
+    def is_even(self) -> bool:
+        """Whether what a user gives follows from the number of their items alone, whatever others give."""
+        return self.method in ("even", "even_squares")
+
+    @property
+    def shares(self) -> list[int]:
+        """What a user with 1, 2 and up to l0 items gives to each, where that is even, in units of 2^-bits."""
+        unit = 1 << self.bits
+        if self.method == "even":
+            return [unit // d for d in range(1, self.l0 + 1)]
+        return [math.isqrt(unit**2 // d) for d in range(1, self.l0 + 1)]
+
+
 class Engine(Protocol):
-    """A module that counts the tables of one kind."""
+    """A module that counts the tables of one kind where they are, and weighs their items."""
 
     def histogram(
         self,
@@ -48,6 +73,23 @@ class Engine(Protocol):
 
         Raises SchemaError for columns that cannot be used, InputError where the source cannot be read,
         ResourceError where its session is gone, ParameterError for what the engine cannot do.
+        """
+
+    def weights(
+        self,
+        source: Any,
+        user: str,
+        item: str,
+        *,
+        weighting: Weighting,
+        without: Sequence[Any],
+        progress: Progress | None,
+    ) -> Counts:
+        """The weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
+
+        Of each user's distinct items but those `without`, at most `weighting.l0` are chosen as for counting, and
+        each gets an even share. Every item that has a weight comes here, however little: one user's own items may
+        pass a threshold, so that leaving any behind would be an answer about the data. Errors are those of `histogram`.
         """
 
 

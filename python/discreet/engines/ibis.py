@@ -1,19 +1,21 @@
-"""Ibis: a warehouse counts in its own SQL, and only the counts that are asked for come here."""
+"""Ibis: a warehouse counts, or weighs, in its own SQL, and only what is asked for comes here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.engine import Counts, Items, Progress, fresh_key, labels, listed
+from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from ibis.expr.types import StringValue, Table, Value
 
-__all__ = ["histogram"]
+__all__ = ["histogram", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
 """Backends that compare text by its bytes, unless a column was declared otherwise."""
@@ -38,26 +40,90 @@ def histogram(
     """
     import ibis
 
-    if not isinstance(source, ibis.Table):
-        raise ParameterError("of Ibis only a table is counted")
-    try:
-        backend = ibis.get_backend(source)
-        files.require_columns(source.columns, [user, item])
-        kinds = {name: _kind(source[name], name) for name in (user, item)}
-        if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
-            raise ParameterError(f"{backend.name} may take different texts for the same; {_HERE}")
-        pairs = source.select(user=source[user], item=source[item]).drop_null()
+    with _told():
+        pairs, kind, backend = _pairs(source, user, item)
         if only is not None:
-            pairs = pairs.filter(pairs.item.isin(listed(only, kinds[item])))
+            pairs = pairs.filter(pairs.item.isin(listed(only, kind)))
         pairs = pairs.distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
         if limit is not None:
             counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
-        table = counts.to_pyarrow()
-        found = table["item"].to_pylist()
-        return labels(found, kinds[item]), np.asarray(table["n"].to_pylist(), np.int64)
+        return _collected(counts, kind)
+
+
+def weights(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    weighting: Weighting,
+    without: Sequence[Any],
+    progress: Progress | None,
+) -> Counts:
+    """The weight of each item of an Ibis table; see `Engine`. It needs what `l0` needs."""
+    import ibis
+
+    with _told():
+        pairs, kind, backend = _pairs(source, user, item)
+        if without:
+            pairs = pairs.filter(~pairs.item.isin(list(without)))
+        pairs = _bounded(pairs.distinct(), weighting.l0, backend)
+        counted = pairs.mutate(items=pairs.count().over(ibis.window(group_by=pairs.user)))
+        shares = ibis.memtable({"items": range(1, weighting.l0 + 1), "share": weighting.shares})
+        sums = counted.join(shares, "items").group_by("item").agg(n=lambda rows: rows.share.sum())
+        return _collected(sums, kind)
+
+
+def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
+    """The two columns without NULL, what items are, and the backend that has them."""
+    import ibis
+
+    if not isinstance(source, ibis.Table):
+        raise ParameterError("of Ibis only a table is counted")
+    backend = ibis.get_backend(source)
+    files.require_columns(source.columns, [user, item])
+    kinds = {name: _kind(source[name], name) for name in (user, item)}
+    if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
+        raise ParameterError(f"{backend.name} may take different texts for the same; {_HERE}")
+    pairs = source.select(user=source[user], item=source[item]).drop_null()
+    if backend.name == "sqlite":
+        pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
+    return pairs, kinds[item], backend
+
+
+def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
+    """The rows whose cells are what their columns say: SQLite keeps anything in any column, and text of any bytes."""
+    import ibis
+    from ibis.expr import datatypes
+
+    def is_utf8(raw: bytes) -> bool:
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    valid = ibis.udf.scalar.python(is_utf8, signature=((datatypes.binary,), datatypes.boolean))
+    storage = {"int64": "integer", "string": "text", "binary": "blob"}
+    for name, kind in kinds.items():
+        pairs = pairs.filter(pairs[name].typeof() == storage[kind])
+        if kind == "string":
+            pairs = pairs.filter(valid(pairs[name].cast("binary")))
+    return pairs
+
+
+def _collected(counts: Table, kind: str) -> Counts:
+    table = counts.to_pyarrow()
+    return labels(table["item"].to_pylist(), kind), np.asarray(table["n"].to_pylist(), np.int64)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A backend's failures as ours, without its texts."""
+    try:
+        yield
     except (DiscreetError, MemoryError, ImportError):
         raise
     except Exception:  # a backend's text may quote cells

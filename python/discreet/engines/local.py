@@ -6,8 +6,8 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "connect", "histogram", "names", "narrowed", "query", "quoted", "scan", "write_parquet"]
+__all__ = ["Columns", "connect", "histogram", "names", "narrowed", "query", "quoted", "read", "scan", "write_parquet"]
+
+_Result = TypeVar("_Result")
 
 
 def histogram(
@@ -43,25 +45,28 @@ def histogram(
     `source`: a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, whose rows are
     counted as those of one table. Rows that do not fit into `memory` wait in encrypted temporary files without a name.
     """
+    listed = None if only is None else _core.Labels.from_sequence(only)
+
+    def count(sources: list[Any], room: int) -> Counts:
+        return _core.count_distinct(
+            sources, user, item, l0=l0, only=listed, limit=limit, enough=enough, memory=room, progress=progress
+        )
+
+    return read(source, user, item, memory, count)
+
+
+def read(
+    source: Any, user: str, item: str, memory: int | str | None, work: Callable[[list[Any], int], _Result]
+) -> _Result:
+    """What `work` makes of the tables of `source`, as `_core` takes them, in so many bytes of memory."""
     room = Memory.of(memory)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
-    listed = None if only is None else _core.Labels.from_sequence(only)
     try:
         sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
         sources += [_frame(table, user, item) for table in frames]
-        return _core.count_distinct(
-            sources,
-            user,
-            item,
-            l0=l0,
-            only=listed,
-            limit=limit,
-            enough=enough,
-            memory=room.beside_scan if paths else room.total,
-            progress=progress,
-        )
+        return work(sources, room.beside_scan if paths else room.total)
     except (MemoryError, ParameterError, SchemaError, ResourceError, ImportError):
         raise
     except Exception as error:

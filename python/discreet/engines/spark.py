@@ -1,4 +1,4 @@
-"""Spark: the user's own cluster counts in its own SQL, and only the counts that are asked for come here.
+"""Spark: the user's own cluster counts, or weighs, in its own SQL, and only what is asked for comes here.
 
 Nothing of ours runs on the executors and no noise is drawn there: a cluster runs its tasks again when it
 likes, and what is run again must come out the same. Spark's error texts are never passed on, since they quote cells.
@@ -9,20 +9,20 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.engine import Counts, Items, Progress, fresh_key, labels, listed
+from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["histogram"]
+__all__ = ["histogram", "weights"]
 
 _INT_LIMIT = 2**31 - 1
 _PATIENCE = 10.0
@@ -47,15 +47,9 @@ def histogram(
 
     Without a `limit` the counts of all items come to the driver.
     """
-    from pyspark.sql import DataFrame, functions
+    from pyspark.sql import functions
 
-    if not hasattr(functions, "is_valid_utf8"):
-        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
-    if not isinstance(source, DataFrame):
-        raise ParameterError(
-            "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
-        )
-    session = source.sparkSession
+    session = _session(source)
     with _told(session):
         pairs, kind = _pairs(source, user, item)
         if only is not None:
@@ -65,11 +59,49 @@ def histogram(
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = pairs.distinct()
         if l0 is not None:
-            pairs = _bounded(pairs, min(l0, _INT_LIMIT))
+            pairs = _bounded(pairs, l0)
         counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
         return _awaited(session, lambda: _collected(counts, kind), progress)
+
+
+def weights(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    weighting: Weighting,
+    without: Sequence[Any],
+    progress: Progress | None,
+) -> Counts:
+    """The weight of each item of a DataFrame; see `Engine`. All items that have one come to the driver."""
+    from pyspark.sql import Window, functions
+
+    session = _session(source)
+    with _told(session):
+        pairs, kind = _pairs(source, user, item)
+        if without:
+            pairs = pairs.join(_table_of(session, without, kind), "item", "left_anti")
+        pairs = _bounded(pairs.distinct(), weighting.l0)
+        items = functions.count("*").over(Window.partitionBy("user"))
+        shares = functions.split(functions.lit(",".join(map(str, weighting.shares))), ",").cast("array<bigint>")
+        shared = pairs.select("item", functions.element_at(shares, items.cast("int")).alias("share"))
+        sums = shared.groupBy("item").agg(functions.sum("share").alias("n"))
+        return _awaited(session, lambda: _collected(sums, kind), progress)
+
+
+def _session(source: Any) -> SparkSession:
+    """The session of what must be a DataFrame."""
+    from pyspark.sql import DataFrame, functions
+
+    if not hasattr(functions, "is_valid_utf8"):
+        raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
+    if not isinstance(source, DataFrame):
+        raise ParameterError(
+            "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
+        )
+    return source.sparkSession
 
 
 def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
@@ -110,7 +142,7 @@ def _cell(name: str, kind: str) -> Column:
     return column
 
 
-def _table_of(session: SparkSession, values: list[Any], kind: str) -> DataFrame:
+def _table_of(session: SparkSession, values: Sequence[Any], kind: str) -> DataFrame:
     """Values as a table that needs no worker's Python: one text, taken apart by Spark."""
     from pyspark.sql import functions
 
@@ -139,7 +171,7 @@ def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
 
     place = functions.sha2(functions.concat(text(fresh_key()), *framed("user"), *framed("item")), 256)
     rank = functions.row_number().over(Window.partitionBy("user").orderBy(place))
-    return pairs.withColumn("rank", rank).filter(functions.col("rank") <= l0)
+    return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
 
 
 def _collected(counts: DataFrame, kind: str) -> Counts:
@@ -160,6 +192,7 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
     tag = f"discreet-{secrets.token_hex(8)}"
     results: list[_Result] = []
     errors: list[BaseException] = []
+    ended = threading.Event()
 
     def run() -> None:
         try:
@@ -167,20 +200,21 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
             results.append(work())
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    # An event, since a thread whose join is interrupted is taken for ended by Python 3.11.
+    threading.Thread(target=run, daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(0.1)
+        while not ended.wait(0.1):
             if progress is not None:
                 progress()
     except BaseException:
         last = time.monotonic() + _PATIENCE
-        while thread.is_alive() and time.monotonic() < last:  # between two jobs there is nothing to interrupt
+        while not ended.is_set() and time.monotonic() < last:  # between two jobs there is nothing to interrupt
             with suppress(Exception):
                 session.interruptTag(tag)
-            thread.join(0.2)
+            ended.wait(0.2)
         raise
     if errors:
         raise errors[0]

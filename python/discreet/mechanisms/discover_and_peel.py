@@ -103,7 +103,7 @@ class DiscoverAndPeel:
         those of that."""
         if type(data).__name__ == "RecordBatchReader":
             raise ParameterError("the table is read twice, and a reader gives its rows once: read it all first")
-        items = UserItems.from_table(data, user=user, item=item)
+        items = UserItems.from_table(data, user=user, item=item, l0=self.l0, memory=memory, progress=progress)
         stream = opened(rng)
         found = self.discovery.release(items, stream)
         again = (

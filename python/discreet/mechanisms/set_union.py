@@ -7,12 +7,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from discreet import _core
 from discreet.conversion import cdp_rho, pure_rho, round_down, round_up
+from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, opened
 from discreet.mechanisms.tails import least
@@ -21,9 +22,6 @@ from discreet.privacy import Guarantee, require_number, require_whole, resolve_r
 from discreet.release import Release
 from discreet.theorems import gopi2020
 from discreet.user_items import UserItems
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["METHODS", "IteratedSetUnion", "SetUnion", "UnionMechanism"]
 
@@ -56,29 +54,37 @@ class UnionMechanism(ABC):
     def release_chance(self, users: int) -> float:
         """The chance that an item is named that so many users have among l0 or more each, where no other matters."""
 
+    @property
     @abstractmethod
-    def _found(self, items: UserItems, rng: _core.Rng) -> NDArray[np.int64]:
-        """The numbers of the items that are named."""
+    def _rounds(self) -> tuple[SetUnion, ...]:
+        """The set unions that are made of it, one after the other."""
 
     def release(self, items: UserItems, rng: _core.Rng | Opening | None = None) -> Release:
         """Names what can be named.
 
-        `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError for anything but UserItems,
-        EntropyError where the system gives no randomness.
+        `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError for anything but UserItems, and for
+        a method that cannot be done where their rows are; EntropyError where the system gives no randomness; and
+        what counting raises where the rows are elsewhere.
         """
         if not isinstance(items, UserItems):
             raise ParameterError("release takes UserItems: make them by UserItems.from_table or from_pairs")
+        weighing = items._lists.weighing(self._rounds[0].weighting)
         stream = opened(rng)
-        rows = self._found(items, stream)
-        labels = items._labels.select(rows)
-        order = _core.top(labels, np.zeros(len(rows), np.int64), len(rows))
+        found = 0
+        for union in self._rounds:
+            weights = weighing.weights(union.weighting, stream)
+            rows = union.threshold.release(weights, stream)[0]
+            weighing.name(rows)
+            found += len(rows)
+        named = weighing.named
+        order = _core.top(named, np.zeros(found, np.int64), found)
         return Release(
-            items=labels.take(order),
+            items=named.take(order),
             guarantee=self.guarantee,
             spent=self.guarantee,
             made_by=repr(self),
             private=not stream.is_seeded,
-            item_type=labels.type_name,
+            item_type=named.type_name,
         )
 
 
@@ -203,14 +209,14 @@ class SetUnion(UnionMechanism):
         share = math.isqrt(unit**2 // self.l0) if _is_gaussian(self.method) else unit // self.l0
         return self.threshold.chance(min(users * share, 2**59))
 
-    def _found(self, items: UserItems, rng: _core.Rng) -> NDArray[np.int64]:
-        return self._rows(items, np.array([], np.int64), rng)
+    @property
+    def weighting(self) -> Weighting:
+        """How users weigh their items."""
+        return Weighting(method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target)
 
-    def _rows(self, items: UserItems, found: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        """The numbers of the items that are named, of those not yet found."""
-        bounded = items._lists.bounded(self.l0, found, rng.words(8).view(np.uint64).tolist())
-        weights = bounded.weights(METHODS[self.method], self.bits, target=self.target, few=self.l0)
-        return self.threshold.release(weights, rng)[0]
+    @property
+    def _rounds(self) -> tuple[SetUnion, ...]:
+        return (self,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,11 +259,9 @@ class IteratedSetUnion(UnionMechanism):
         """The chance that one of the rounds names it."""
         return 1 - math.prod(1 - mechanism.release_chance(users) for mechanism in self.rounds)
 
-    def _found(self, items: UserItems, rng: _core.Rng) -> NDArray[np.int64]:
-        found = np.array([], np.int64)
-        for mechanism in self.rounds:
-            found = np.concatenate([found, mechanism._rows(items, found, rng)])
-        return found
+    @property
+    def _rounds(self) -> tuple[SetUnion, ...]:
+        return self.rounds
 
 
 def _is_gaussian(method: str) -> bool:

@@ -1,0 +1,120 @@
+//! Where rows come from in Python, and work on them without the GIL that can be watched and interrupted.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::stream::PairStream;
+use super::values::Cells;
+use crate::column::LabelType;
+use crate::error::{Error, Result};
+use crate::worker::Batch;
+
+/// How often the work looks for Ctrl-C and tells its progress.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Rows of users and items: an Arrow stream, or two equally long sequences.
+enum Source {
+    Stream(PairStream),
+    Pairs(Option<Box<Batch>>),
+}
+
+impl Source {
+    fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
+        let Ok(pairs) = source.cast::<PyTuple>() else {
+            return PairStream::open(source, user, item).map(Self::Stream);
+        };
+        let (users, items): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pairs.extract()?;
+        let (users, items) =
+            (Cells::read(&users)?.into_column()?, Cells::read(&items)?.into_column()?);
+        if users.len() != items.len() {
+            return Err(Error::Parameter("users and items must be equally long").into());
+        }
+        Ok(Self::Pairs(Some(Box::new(Batch { users, items }))))
+    }
+
+    /// What users and items are, unless there is none of either.
+    fn types(&self) -> Option<(LabelType, LabelType)> {
+        match self {
+            Self::Stream(stream) => Some(stream.types()),
+            Self::Pairs(Some(batch)) => Some((batch.users.label_type(), batch.items.label_type())),
+            Self::Pairs(None) => None,
+        }
+    }
+}
+
+impl Iterator for Source {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Stream(stream) => stream.next(),
+            Self::Pairs(batch) => batch.take().map(|batch| Ok(*batch)),
+        }
+    }
+}
+
+/// The rows of a source or of a list of sources: Arrow streams, objects that offer one, and tuples of two equally long
+/// sequences. Columns must be of the same kind in all of them.
+pub struct Sources {
+    all: Vec<Source>,
+    types: (LabelType, LabelType),
+}
+
+impl Sources {
+    /// Looks at the schemas; nothing is read.
+    pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
+        let open = |source: &Bound<'_, PyAny>| Source::open(source, user, item);
+        let all: Vec<Source> = match source.cast::<PyList>() {
+            Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
+            Err(_) => vec![open(source)?],
+        };
+        let mut types = all.iter().filter_map(Source::types);
+        let first = types.next().ok_or(Error::Parameter("there must be a table to count"))?;
+        if !types.all(|others| others == first) {
+            let text = "the tables' columns are of different types; cast them to the same";
+            return Err(Error::Schema(text.into()).into());
+        }
+        Ok(Self { types: first, all })
+    }
+
+    /// What users and items are.
+    pub fn types(&self) -> (LabelType, LabelType) {
+        self.types
+    }
+
+    /// All rows, batch by batch.
+    pub fn batches(&mut self) -> impl Iterator<Item = Result<Batch>> + Send {
+        self.all.iter_mut().flatten()
+    }
+}
+
+/// Works without the GIL; now and then looks for Ctrl-C and calls `progress`.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut (dyn FnMut() -> Result<()> + Send)) -> Result<T> + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let mut last = Instant::now();
+    let mut tick = || {
+        if last.elapsed() < INTERVAL {
+            return Ok(());
+        }
+        last = Instant::now();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            progress.as_ref().map_or(Ok(()), |call| call.call0(py).map(drop))
+        });
+        told.map_err(|error| {
+            raised = Some(error);
+            Error::Resource("interrupted")
+        })
+    };
+    let done = py.detach(|| work(&mut tick));
+    match (done, raised) {
+        (_, Some(error)) => Err(error),
+        (done, None) => Ok(done?),
+    }
+}

@@ -1,0 +1,55 @@
+"""Work that a cluster does in a thread of its own: interrupts are passed on, results and errors come back."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from discreet.engines.spark import _awaited
+
+
+class Cluster:
+    """A session whose only job ends when it is interrupted."""
+
+    def __init__(self):
+        self.tags = []
+        self.interrupted = threading.Event()
+
+    def addTag(self, tag):  # noqa: N802 - Spark's name
+        self.tags.append(tag)
+
+    def interruptTag(self, tag):  # noqa: N802 - Spark's name
+        assert self.tags == [tag]
+        self.interrupted.set()
+
+    def job(self):
+        assert self.interrupted.wait(20)
+        raise RuntimeError("cancelled")
+
+
+def test_an_interrupt_ends_the_job_and_is_raised(interrupts):
+    cluster = Cluster()
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        _awaited(cluster, cluster.job, None)
+    assert cluster.interrupted.is_set()
+
+
+def test_an_error_of_progress_ends_the_job_too():
+    cluster = Cluster()
+
+    def progress():
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        _awaited(cluster, cluster.job, progress)
+    assert cluster.interrupted.is_set()
+
+
+def test_results_and_errors_come_back():
+    cluster = Cluster()
+    assert _awaited(cluster, lambda: 7, None) == 7
+    cluster.interrupted.set()
+    with pytest.raises(RuntimeError, match="cancelled"):
+        _awaited(cluster, cluster.job, None)

@@ -1,0 +1,196 @@
+"""Weights that a cluster or a warehouse adds up: to the unit those of this machine, bounded by a keyed hash."""
+
+import hashlib
+import math
+
+import duckdb
+import numpy as np
+import pytest
+from test_conformance import generated, ibis_table, table
+
+import discreet as dp
+from conftest import SPARKS, spark_session
+from discreet import ParameterError, SchemaError, _core, engines
+from discreet.engines import ibis as ibis_engine
+from discreet.engines import spark as spark_engine
+from discreet.engines.engine import Weighting
+
+KEY = "0123456789abcdef" * 4
+COLUMNS = ("us`er", "it.em")
+METHODS = ["even", "even_squares"]
+
+
+@pytest.fixture(scope="module", params=["ibis", *(pytest.param(form, marks=pytest.mark.spark) for form in SPARKS)])
+def engine(request, tmp_path_factory):
+    """The engine's module, and a function from a table of pyarrow to the engine's own."""
+    if request.param == "ibis":
+        yield ibis_engine, lambda rows: ibis_table("duckdb", rows)
+        return
+    path = str(tmp_path_factory.mktemp("tables") / "log.parquet")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    with spark_session(request.param) as session:
+
+        def opened(rows):
+            parquet.write_table(rows, path)
+            return session.read.parquet(path)
+
+        yield spark_engine, opened
+
+
+@pytest.fixture
+def key(monkeypatch):
+    """The same key in every call."""
+    for module in (spark_engine, ibis_engine):
+        monkeypatch.setattr(module, "fresh_key", lambda: KEY)
+
+
+def pairs(kind):
+    """The distinct pairs of the generated table, without NULL."""
+    users, items = generated(kind)
+    return {(u, i) for u, i in zip(users, items, strict=True) if u is not None and i is not None}
+
+
+def place(module, user, item):
+    """Where an item is among those of a user, under the key."""
+
+    def framed(cell):
+        if module is spark_engine:
+            raw = cell if isinstance(cell, bytes) else str(cell).encode()
+            kind = b"bigint:" if isinstance(cell, int) else b"binary:"
+            return kind + str(len(raw)).encode() + b":" + raw
+        kind = "int64" if isinstance(cell, int) else "string"
+        return f"{kind}:{len(str(cell))}:{cell}".encode()
+
+    return hashlib.sha256(KEY.encode() + framed(user) + framed(item)).hexdigest()
+
+
+def bounded(module, rows, l0):
+    """The first l0 items of each user."""
+    of_user = {}
+    for user, item in rows:
+        of_user.setdefault(user, []).append(item)
+    for user, items in of_user.items():
+        for item in sorted(items, key=lambda item: place(module, user, item))[:l0]:
+            yield user, item
+
+
+def local(rows, weighting):
+    """The weights of this machine."""
+    users, items = zip(*rows, strict=True)
+    labels, lists = _core.Lists.from_pairs(list(users), list(items))
+    weights = lists.weights(weighting.method, weighting.bits)
+    return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
+
+
+def remote(module, source, weighting, without=(), columns=COLUMNS):
+    labels, weights = module.weights(source, *columns, weighting=weighting, without=list(without), progress=None)
+    assert weights.dtype == np.int64
+    return dict(zip(labels.take(np.arange(len(weights))), weights.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["integers", "texts", "bytes"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("l0", [1, 7, 4000])
+def test_weights_are_those_of_this_machine_to_the_unit(engine, key, kind, method, l0):
+    module, opened = engine
+    if module is ibis_engine and kind == "bytes":
+        pytest.skip("SHA-256 of bytes is not had by Ibis")
+    weighting = Weighting(method=method, bits=28, l0=l0)
+    found = remote(module, opened(table(kind)), weighting)
+    assert found == local(bounded(module, pairs(kind), l0), weighting)
+    if l0 == 4000:
+        assert found == local(pairs(kind), weighting)
+        assert set(found) == {item for _, item in pairs(kind)}
+
+
+@pytest.mark.parametrize("kind", ["integers", "texts"])
+def test_what_was_named_is_left_out_before_the_choice(engine, key, kind):
+    module, opened = engine
+    weighting = Weighting(method="even_squares", bits=20, l0=3)
+    named = sorted({item for _, item in pairs(kind)})[::2]
+    left = {(user, item) for user, item in pairs(kind) if item not in set(named)}
+    found = remote(module, opened(table(kind)), weighting, named)
+    assert found == local(bounded(module, left, 3), weighting)
+
+
+def test_every_call_has_a_key_of_its_own(engine):
+    module, opened = engine
+    source = opened(table("integers"))
+    weighting = Weighting(method="even", bits=20, l0=2)
+    assert remote(module, source, weighting) != remote(module, source, weighting)
+
+
+@pytest.fixture(scope="module")
+def log():
+    """3000 users with the same five items and one of their own."""
+    pytest.importorskip("pyarrow")
+    item = "'i' || CASE i WHEN 5 THEN 100 + u ELSE i END"
+    rows = duckdb.connect().sql(f'SELECT u AS "user", {item} AS item FROM range(3000) t(u), range(6) s(i)')
+    return rows.to_arrow_table()
+
+
+@pytest.mark.parametrize("method", ["weighted_gaussian", "weighted_laplace", "dp_sips", "auto"])
+def test_what_everyone_has_is_named(engine, log, method):
+    _, opened = engine
+    told = []
+    release = dp.select(
+        opened(log),
+        user="user",
+        item="item",
+        epsilon=2.0,
+        delta=1e-6,
+        l0=6,
+        method=method,
+        progress=lambda: told.append(1),
+    )
+    assert release.items == [f"i{n}" for n in range(5)]
+    assert release.private
+    assert release.guarantee.epsilon(1e-6) <= 2.0
+
+
+def test_a_table_that_stays_elsewhere_is_released_again_and_again(engine, log):
+    _, opened = engine
+    items = dp.UserItems.from_table(opened(log), user="user", item="item")
+    union = dp.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-6, l0=6)
+    assert [union.release(items).items for _ in range(2)] == [[f"i{n}" for n in range(5)]] * 2
+
+
+def test_items_are_found_and_then_ranked(engine, log):
+    _, opened = engine
+    release = dp.top_k(
+        opened(log), user="user", item="item", k=3, epsilon=2.0, delta=1e-6, method="discover+peel", l0=6
+    )
+    assert set(release.items) <= {f"i{n}" for n in range(5)}
+    assert len(release) == 3
+
+
+@pytest.mark.parametrize("method", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian"])
+def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_paid(engine, log, method):
+    _, opened = engine
+    budget = dp.Budget(rho=5.0, delta=1e-5)
+    before = budget.remaining
+    with pytest.raises(ParameterError, match="dp_sips"):
+        dp.select(opened(log), user="user", item="item", rho=0.5, delta=1e-6, l0=6, method=method, budget=budget)
+    assert budget.remaining == before
+
+
+def test_bad_columns_cost_nothing(engine, log):
+    _, opened = engine
+    budget = dp.Budget(rho=5.0, delta=1e-5)
+    before = budget.remaining
+    with pytest.raises(SchemaError, match="did you mean"):
+        dp.select(opened(log), user="User", item="item", rho=0.5, delta=1e-6, l0=6, method="dp_sips", budget=budget)
+    assert budget.remaining == before
+    dp.select(opened(log), user="user", item="item", rho=0.5, delta=1e-6, l0=6, method="dp_sips", budget=budget)
+    assert budget.remaining != before
+
+
+@pytest.mark.parametrize("bits", [0, 1, 28, 40])
+def test_shares_are_rounded_down(bits):
+    for method, power in (("even", 1), ("even_squares", 2)):
+        shares = Weighting(method=method, bits=bits, l0=5000).shares
+        unit = 2**bits
+        assert all(d * s**power <= unit**power < d * (s + 1) ** power for d, s in enumerate(shares, 1))
+    _, lists = _core.Lists.from_pairs([1] * 7, list(range(7)))
+    assert lists.weights("even_squares", bits).tolist() == [math.isqrt(4**bits // 7)] * 7
+    assert engines.lists({"u": [1], "i": [2]}, "u", "i") is not None

@@ -1,0 +1,190 @@
+"""The items of every user: what is read, in how much memory, and how reading is watched and interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import discreet as dp
+from discreet import InputError, ParameterError, ResourceError, SchemaError, _core, engines
+
+COLUMNS = {"user": "user", "item": "item"}
+
+
+def lists_of(source, **options):
+    """Every user's items by label, users in no order: an item weighs more the fewer there are."""
+    here = engines.lists(source, "user", "item", **options)
+    return weights(here._labels, here._lists)
+
+
+def weights(labels, lists):
+    found = lists.weights("even_squares", 30)
+    named = labels.take(np.arange(len(found)))
+    return {item: weight for item, weight in zip(named, found.tolist(), strict=True) if weight}
+
+
+def log(rows, seed=1):
+    rng = np.random.default_rng(seed)
+    return {"user": rng.integers(0, 500, rows), "item": rng.zipf(1.3, rows) % 5000}
+
+
+def test_a_list_of_tables_is_read_as_one(tmp_path):
+    polars = pytest.importorskip("polars")
+    parts = [log(3000, seed) for seed in range(3)]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in ("user", "item")}
+    polars.DataFrame(parts[0]).write_parquet(tmp_path / "first.parquet")
+    mixed = [tmp_path / "first.parquet", parts[1], polars.DataFrame(parts[2])]
+    assert lists_of(mixed) == lists_of(whole) == lists_of(parts)
+    release = dp.select(mixed, **COLUMNS, epsilon=3.0, delta=1e-6, l0=50, method="weighted_gaussian")
+    assert len(release) > 0
+
+
+def test_dictionaries_are_read_as_their_values():
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def column(indices, values):
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(indices, pyarrow.int8()), pyarrow.array(values))
+
+    def batch(users, items):
+        return pyarrow.record_batch({"user": column(*users), "item": column(*items)})
+
+    parts = [
+        batch(([0, 0, 1, None], ["u", "v", "x"]), ([2, 2, 0, 0], ["a", "no", "b"])),
+        batch(([1, 0, 0], ["v", "u", "u"]), ([0, 1, 2], ["b", None, "c"])),
+    ]
+    texts = pyarrow.Table.from_batches(parts)
+    pairs = {("u", "b"), ("v", "a"), ("v", "c")}
+    assert lists_of(texts) == lists_of({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]})
+    numbers = pyarrow.table({"user": column([0, 1, 1], [7, 9]), "item": column([1, 1, 0], [-5, 2**40])})
+    assert lists_of(numbers) == lists_of({"user": [7, 9, 9], "item": [2**40, 2**40, -5]})
+
+
+def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
+    parts = [{"user": [1], "item": [1]}, {"user": [1], "item": ["a"]}]
+    with pytest.raises(SchemaError, match="different types"):
+        dp.UserItems.from_table(parts, **COLUMNS)
+    with pytest.raises(ParameterError):
+        dp.UserItems.from_table([], **COLUMNS)
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing")
+    with pytest.raises(InputError, match="broken"):
+        dp.UserItems.from_table([tmp_path / "broken.parquet", parts[0]], **COLUMNS)
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_little_memory_changes_nothing_or_is_a_resource_error(strings):
+    rows = log(200_000)
+    users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
+    expected = weights(*_core.Lists.from_pairs(users, items))
+    assert weights(*_core.Lists.from_pairs(users, items, memory=8 << 20)) == expected
+    with pytest.raises(ResourceError, match="l0"):
+        _core.Lists.from_pairs(users, items, memory=1 << 19)
+
+
+def test_repeated_rows_take_no_memory():
+    users, items = np.tile(np.arange(1000), 3000), np.tile(np.arange(1000) % 10, 3000)
+    assert weights(*_core.Lists.from_pairs(users, items, memory=2 << 20)) == dict.fromkeys(range(10), 100 << 30)
+
+
+def test_memory_and_l0_are_checked_before_anything_is_read():
+    for options, named in [({"memory": "1MB"}, "memory"), ({"memory": "much"}, "memory"), ({"l0": 0}, "l0")]:
+        with pytest.raises(ParameterError, match=named):
+            dp.UserItems.from_table("nowhere.parquet", **COLUMNS, **options)
+        with pytest.raises(ParameterError, match=named):
+            dp.UserItems.from_pairs([1], [1], **options)
+
+
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("memory", [None, 2 << 20])
+def test_at_most_l0_items_of_each_user_are_kept_each_with_the_same_chance(strings, memory):
+    people, own, l0 = 4000, 8, 3
+    users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
+    if strings:
+        users, items = users.astype("U8"), items.astype("U4")
+    found = weights(*_core.Lists.from_pairs(users, items, l0=l0, memory=memory))
+    share = int(2**30 / 3**0.5)
+    counts = np.array(list(found.values())) // share
+    assert counts.sum() == people * l0
+    # Without replacement the counts of a user's items are negatively correlated, by a factor of m / (m - 1).
+    variance = people * l0 / own * (1 - l0 / own) * own / (own - 1)
+    assert chi2.sf(((counts - people * l0 / own) ** 2).sum() / variance, own - 1) > 1e-7
+    assert weights(*_core.Lists.from_pairs(users, items, l0=l0)) != found
+
+
+def test_a_user_with_very_many_items_keeps_l0_of_them_in_little_memory():
+    users = np.concatenate([np.zeros(1_000_000, np.int64), np.arange(1000)])
+    items = np.concatenate([np.arange(1_000_000), np.arange(1000)])
+    found = weights(*_core.Lists.from_pairs(users, items, l0=5, memory=32 << 20))
+    assert 1000 <= len(found) <= 1004
+    with pytest.raises(ResourceError):
+        _core.Lists.from_pairs(users, items, memory=32 << 20)
+
+
+def slow():
+    """A table whose batches come later than progress waits to be told."""
+    pyarrow = pytest.importorskip("pyarrow")
+    batch = pyarrow.record_batch({"user": [1, 2], "item": [3, 4]})
+
+    def batches():
+        for _ in range(3):
+            time.sleep(0.12)
+            yield batch
+
+    return pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are seen through /proc")
+@pytest.mark.parametrize(("megabytes", "suffices"), [(24, False), (200, True)])
+def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
+    pytest.importorskip("polars")
+    code = f"""
+        import numpy as np, polars
+        from discreet import ResourceError, _core
+        rng = np.random.default_rng(1)
+        table = polars.DataFrame({{name: rng.integers(0, 200_000, 2_000_000) for name in ("user", "item")}})
+        def kilobytes(name):
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
+        before, held = kilobytes("VmHWM"), kilobytes("VmRSS")
+        try:
+            _core.Lists.read(table, "user", "item", memory={megabytes} << 20)
+            print(True)
+        except ResourceError:
+            print(False)
+        peak = kilobytes("VmHWM")
+        print(peak == before or peak - held <= ({megabytes} + 8) * 1024)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [str(suffices), "True"], done.stderr
+
+
+def test_progress_is_told_without_a_number():
+    told = []
+    dp.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
+    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told.append(1))
+    assert len(told) >= 2
+
+
+def test_what_progress_raises_ends_the_reading():
+    def enough():
+        raise ValueError("enough")
+
+    with pytest.raises((ValueError, InputError)):
+        dp.UserItems.from_table(slow(), **COLUMNS, progress=enough)
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_an_interrupt_is_heard_within_a_second(interrupts, strings):
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame(log(500_000))
+    table = table.cast(polars.String) if strings else table
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _core.Lists.read([table] * 200, "user", "item")
+    assert time.monotonic() - started < 0.5 + 1.5
