@@ -8,10 +8,16 @@ import time
 import numpy as np
 import pytest
 
-from discreet import BinaryMechanism, __version__
+from discreet import BinaryMechanism, SquareRootMechanism, __version__
 from discreet.reference.binary_mechanism import BinaryTable
+from discreet.reference.square_root import SquareRootTable
+from discreet.theorems.fichtenberger2023 import factor
 
-CASES = {"a million rounds, 10,000 items": (10**6, 10_000), "a thousand rounds, a million items": (1000, 1_000_000)}
+CASES = {
+    "a million rounds, 10,000 items": (BinaryMechanism, 10**6, 10_000),
+    "a thousand rounds, a million items": (BinaryMechanism, 1000, 1_000_000),
+    "a thousand rounds, 10,000 items, by square roots": (SquareRootMechanism, 1000, 10_000),
+}
 EVENTS = 100
 
 
@@ -21,15 +27,16 @@ def batch(random, items):
 
 def prepared(case, who):
     """A stream in which all items have been seen, and what makes a further round of it."""
-    horizon, items = CASES[case]
-    mechanism = BinaryMechanism.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
+    kind, horizon, items = CASES[case]
+    mechanism = kind.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
     random = np.random.default_rng(1)
     everything = [[item] for item in range(items)]
     if who == "core":
         stream = mechanism.start()
         stream.step(everything)
         return lambda number: stream.step(batch(random, items), round=number)
-    table = BinaryTable(mechanism.sigma, 1)
+    tree = kind is BinaryMechanism
+    table = BinaryTable(mechanism.sigma, 1) if tree else SquareRootTable(factor(horizon), mechanism.sigma, 1)
     table.step(1, everything, mechanism.threshold(1))
     return lambda number: table.step(number, batch(random, items), mechanism.threshold(number))
 
@@ -59,7 +66,7 @@ def test_memory_stays_within_the_plan(case):
 def main() -> None:
     """Both in turn, in the middle of the stream, by CPU time; prints the record of a row."""
     found = {}
-    for case, (horizon, _) in CASES.items():
+    for case, (_, horizon, _) in CASES.items():
         ours, theirs = prepared(case, "core"), prepared(case, "reference")
         times = {"core": [], "reference": []}
         start = horizon * 6 // 10

@@ -18,6 +18,7 @@
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
 //! parts                        rows in parts, each with a stream of its own
+//! weighted_noise               weighted sums of an item's noises over all rounds, rounded exactly
 //! node_noise                   one noise for an item at a node, whenever it is asked for
 //! scores                       counts, a rate and the stop element
 //! compose                      sums of laws on a grid, with their rounding bounded
@@ -66,6 +67,7 @@ pub mod store;
 pub mod threshold;
 pub mod top;
 pub mod union;
+pub mod weighted_noise;
 pub mod worker;
 
 #[cfg(feature = "python")]

@@ -21,7 +21,7 @@ pub type ItemKey = [u8; 32];
 type Words = [u32; 2];
 
 /// How many nodes share a block of keystream.
-const SHARING: u64 = 8;
+pub(crate) const SHARING: u64 = 8;
 /// Sets the streams of shared blocks apart from those of single nodes.
 const SHARED: u64 = 1 << 63;
 
@@ -43,6 +43,11 @@ impl NodeNoise {
     #[must_use]
     pub fn items(&self) -> usize {
         self.keys.len()
+    }
+
+    /// The keys of all items.
+    pub(crate) fn keys(&self) -> &[ItemKey] {
+        &self.keys
     }
 
     /// The noise of every item at a node, below `2^62`. Nodes that follow each other come quickest.
@@ -84,6 +89,23 @@ impl Drop for NodeNoise {
         self.keys.as_flattened_mut().zeroize();
         self.words.as_flattened_mut().as_flattened_mut().zeroize();
     }
+}
+
+/// The noises of up to eight items at the nodes that share a block.
+pub(crate) fn block_of_draws(
+    keys: &[ItemKey],
+    block: u64,
+    noise: &Sampler,
+) -> [[i64; LANES]; SHARING as usize] {
+    let words = Arch::new().dispatch(|| all_words(keys, block));
+    let mut drawn = [[0; LANES]; SHARING as usize];
+    for (place, row) in drawn.iter_mut().enumerate() {
+        let node = block * SHARING + place as u64;
+        for ((z, key), words) in row.iter_mut().zip(keys).zip(&words) {
+            *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+        }
+    }
+    drawn
 }
 
 /// For each item its first block of the stream that eight nodes share.

@@ -30,6 +30,17 @@ pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + 
     on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
 }
 
+/// Does `work` on parts of rows and on those of others that go with them, so many of each at a time.
+pub(crate) fn in_paired_parts<R: Send, S: Sync>(
+    rows: &mut [R],
+    others: &[S],
+    (size, other_size): (usize, usize),
+    work: impl Fn(&mut [R], &[S]) + Sync,
+) {
+    let parts = rows.chunks_mut(size).zip(others.chunks(other_size)).collect();
+    on_all_cores(parts, |(rows, others)| work(rows, others));
+}
+
 fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -> Vec<T> {
     let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
     let parts = Mutex::new(parts.into_iter().enumerate());

@@ -14,6 +14,7 @@ __all__ = [
     "RealGumbel",
     "Rng",
     "Threshold",
+    "WeightedNoise",
     "__version__",
     "arrow_stream",
     "compose",
@@ -107,6 +108,16 @@ class NodeNoise:
     def draw(self, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def draw_from(self, first: int, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def __len__(self) -> int: ...
+
+@final
+class WeightedNoise:
+    """Sums of the noises of all rounds so far, each weighted by how long ago it was, rounded to whole numbers."""
+
+    def __new__(cls, column: NDArray[np.int64]) -> WeightedNoise: ...
+    @property
+    def weights(self) -> NDArray[np.int64]: ...
+    def advance(self, noise: NodeNoise, number: int, law: Noise) -> tuple[NDArray[np.int64], list[int]]: ...
+    def history(self, item: int) -> list[int]: ...
 
 @final
 class Threshold:

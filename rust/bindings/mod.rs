@@ -4,6 +4,7 @@
 mod compose;
 mod count;
 mod lists;
+mod node_noise;
 mod noise;
 mod price_list;
 mod rng;
@@ -23,7 +24,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
     module.add_class::<noise::PyRealGumbel>()?;
-    module.add_class::<noise::PyNodeNoise>()?;
+    module.add_class::<node_noise::PyNodeNoise>()?;
+    module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
     module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
     module.add_class::<lists::PyLists>()?;

@@ -12,7 +12,15 @@ import time
 
 import pytest
 
-from discreet import BinaryMechanism, HonakerMechanism, HybridMechanism, ParameterError, StateError, Stream
+from discreet import (
+    BinaryMechanism,
+    HonakerMechanism,
+    HybridMechanism,
+    ParameterError,
+    SquareRootMechanism,
+    StateError,
+    Stream,
+)
 from discreet.mechanisms import stream_file
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
@@ -35,6 +43,7 @@ def stream_at(path, rounds, mechanism=MECHANISM):
         MECHANISM,
         HonakerMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         HybridMechanism.from_rho(rho=5.0, delta=1e-6, l0=2),
+        SquareRootMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=4, restarts=True),
     ],
     ids=lambda mechanism: type(mechanism).__name__,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.binary_mechanism import TreeMechanism
+from discreet.mechanisms.horizon_mechanism import HorizonMechanism
 from discreet.mechanisms.stream_mechanism import NodeSums, gaussian
 from discreet.privacy import require_whole
 from discreet.theorems import honaker2015
@@ -27,7 +27,7 @@ _HORIZON_LIMIT = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class HonakerMechanism(TreeMechanism):
+class HonakerMechanism(HorizonMechanism):
     """Running counts with the noise of the binary mechanism, and about half of its variance.
 
     Honaker (2015): every complete node's count is estimated from its own noisy count and those of the nodes in

@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
+from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream_file import Item, Round, StreamFile, keyed, label_bytes
 from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.privacy import Guarantee, require_whole
@@ -23,7 +25,8 @@ from discreet.release import Release
 
 __all__ = ["Stream"]
 
-_SHORT = 10_000
+_SHORT = {SquareRootMechanism: 1024, HonakerMechanism: 10_000}
+"""Up to how many rounds what a mechanism keeps of an item, or does for one that comes late, is little enough."""
 
 
 class Stream:
@@ -87,8 +90,8 @@ class Stream:
         """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
         widest, from public parameters alone.
 
-        Without a `horizon` the hybrid mechanism. With one the binary mechanism, or up to 10,000 rounds, where late
-        items cost little, that with Honaker's estimates if its threshold is lower.
+        Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
+        10,000 rounds, where late items cost little; the square root mechanism up to 1,024, where an item takes 4 KiB.
         """
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon")
@@ -99,8 +102,10 @@ class Stream:
             hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
             return hybrid
         horizon = require_horizon(horizon)
-        kinds = [BinaryMechanism, HonakerMechanism] if horizon <= _SHORT else [BinaryMechanism]
-        made: list[StreamMechanism] = [getattr(kind, make)(**promise, horizon=horizon) for kind in kinds]
+        made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
+        for kind in (kind for kind, longest in _SHORT.items() if horizon <= longest):
+            with suppress(ParameterError):  # a narrower range leaves the others
+                made.append(getattr(kind, make)(**promise, horizon=horizon))
         return min(made, key=lambda mechanism: mechanism.threshold(mechanism.widest))
 
     @property

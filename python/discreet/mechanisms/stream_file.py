@@ -17,6 +17,7 @@ from discreet.errors import ParameterError, StateError
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
+from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream_journal import Journal, failure_point
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 
@@ -25,7 +26,9 @@ __all__ = ["Item", "Round", "StreamFile", "keyed", "label_bytes"]
 Item = str | int | bytes
 
 VERSION = 1
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism)}
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
+}
 _FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 _MODULUS = 2**256
 _NOTHING = "0" * 32
