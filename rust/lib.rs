@@ -14,7 +14,7 @@
 //! crew spill                   threads at work; an encrypted temporary file
 //! interner label_log           strings by number
 //! chains block recent hash     values by partition, large blocks of memory, labels met lately, keyed hashes
-//! labels top                   the items and their one order
+//! labels top item_table        the items, their one order, and where they are
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
 //! parts                        rows in parts, each with a stream of its own
@@ -44,6 +44,7 @@ pub mod group;
 pub mod gumbel;
 pub mod hash;
 pub mod interner;
+pub mod item_table;
 mod keystream;
 pub mod label_log;
 pub mod labels;

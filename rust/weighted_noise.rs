@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::keystream::LANES;
 use crate::node_noise::{ItemKey, NodeNoise, SHARING, block_of_draws};
 use crate::noise::Sampler;
-use crate::parts::in_paired_parts;
+use crate::parts::over_parts;
 
 /// Rounds that are worked on together: those that share a block of keystream.
 const AHEAD: usize = SHARING as usize;
@@ -106,7 +106,8 @@ impl WeightedNoise {
         let (bits, quick, precise, blocks) =
             (self.bits, &self.quick[..], &self.precise[..], self.blocks);
         let keys = noise.keys().get(known * LANES..).unwrap_or_default();
-        in_paired_parts(&mut self.groups[known..], keys, (size, size * LANES), |groups, keys| {
+        let parts = self.groups[known..].chunks_mut(size).zip(keys.chunks(size * LANES));
+        over_parts(parts, |(groups, keys)| {
             for (group, keys) in groups.iter_mut().zip(keys.chunks(LANES)) {
                 group.draw(keys, blocks, law);
                 group.sum(quick, bits);
@@ -193,6 +194,7 @@ impl WithSimd for Sums<'_> {
     type Output = [Row<i64>; AHEAD];
 
     #[inline(always)]
+    #[allow(clippy::inline_always)] // as in `keystream`
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let mut sums = [[0_i64; LANES]; AHEAD];
         // The first row meets the last weights, the last row the first weight and the zeros before it.

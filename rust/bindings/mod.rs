@@ -3,6 +3,7 @@
 
 mod compose;
 mod count;
+mod item_table;
 mod lists;
 mod node_noise;
 mod noise;
@@ -23,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rng::PyRng>()?;
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
+    module.add_class::<item_table::PyItemTable>()?;
     module.add_class::<noise::PyRealGumbel>()?;
     module.add_class::<node_noise::PyNodeNoise>()?;
     module.add_class::<node_noise::PyWeightedNoise>()?;

@@ -60,6 +60,18 @@ def test_a_stream_goes_on_where_it_was(tmp_path, mechanism):
     assert Stream.open(tmp_path / "s", mechanism).round == 10
 
 
+def test_a_file_keeps_the_type_of_its_items(tmp_path):
+    Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
+    with Stream.open(tmp_path / "s") as stream:
+        assert dict(stream.step([["a", 7]] * 500)).keys() == {"a"}
+    Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
+    with pytest.raises(StateError, match="items='text'"):
+        Stream.open(tmp_path / "s", items="integer")
+    with pytest.raises(ParameterError, match="items must be"):
+        Stream.open(tmp_path / "new", MECHANISM, items="words")
+    assert not (tmp_path / "new").exists()
+
+
 def test_only_the_owner_may_read_the_files(tmp_path):
     stream_at(tmp_path / "s", 1)
     for path in tmp_path.iterdir():

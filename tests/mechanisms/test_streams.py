@@ -522,6 +522,60 @@ def test_items_keep_one_type():
     assert stream.round == 1
 
 
+def test_a_declared_type_leaves_out_what_is_of_another():
+    """What one user's odd item does to the releases of all others: nothing."""
+    for kind, plain, odd in [
+        ("text", "a", [1, b"a", 1.5, True, None]),
+        ("integer", 7, ["7", b"7", 7.5, True, None]),
+        ("bytes", b"a", ["a", 1, None, True]),
+    ]:
+        stream = made(BinaryMechanism, rho=50.0, l0=9).start(items=kind)
+        assert stream.step([odd, [[1]], odd]).items == []
+        release = stream.step([[plain, *odd]] * 300)
+        assert release.items == [plain]
+        assert stream.step([]).items == [plain]
+    with pytest.raises(ParameterError, match="items must be"):
+        made(BinaryMechanism).start(items="str")
+
+
+def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
+    empty = {"u": np.array([], np.int64), "i": np.array([], np.int64)}
+    texts = {"u": [1, 2], "i": ["a", "b"]}
+    for before in (empty, {"u": [1], "i": [1]}):
+        stream = made(BinaryMechanism).start()
+        stream.step(before, user="u", item="i")
+        for after in ({"events": texts, "user": "u", "item": "i"}, {"events": [["a"]]}):
+            with pytest.raises(SchemaError, match="integer, not text"):
+                stream.step(**after)
+        stream.step({"u": [], "i": []}, user="u", item="i")
+        assert stream.round == 2
+    declared = made(BinaryMechanism).start(items="text")
+    with pytest.raises(SchemaError, match="text, not integer"):
+        declared.step(empty, user="u", item="i")
+    declared.step(texts, user="u", item="i")
+
+
+def test_very_many_items_are_each_found_again():
+    stream = made(BinaryMechanism, rho=1e-3).start()
+    names = [f"item-{n}" for n in range(3000)]
+    for part in (names[:10], names[5:2000], names, names):
+        stream.step([[name] for name in part], release=False)
+    counts = dict(zip(names, stream._counts[stream._items.find(names)].tolist(), strict=True))
+    assert counts == {name: 2 + (n < 2000 and n >= 5) + (n < 10) for n, name in enumerate(names)}
+    assert len(stream._items) == 3000
+
+
+@pytest.mark.parametrize("sigma", [3.0, 1e7])
+def test_sums_are_kept_in_as_many_bits_as_they_need(sigma):
+    mechanism = BinaryMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=100)
+    noise, sums = _core.NodeNoise(), mechanism.sums()
+    noise.extend(np.random.default_rng(1).bytes(32 * 500))
+    law = gaussian(sigma)
+    for number in (3, 63):
+        expected = sum(noise.draw(node, law) for node, _ in mechanism.nodes(number))
+        assert sums.advance(noise, number).tolist() == expected.tolist()
+
+
 def test_a_stream_is_neither_copied_nor_shown():
     import copy
     import pickle

@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
-from discreet.mechanisms.stream_mechanism import NodeSums, gaussian
+from discreet.mechanisms.stream_mechanism import ITEM_BYTES, NodeSums, gaussian
 from discreet.theorems import fichtenberger2023
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class SquareRootMechanism(HorizonMechanism):
         return self.horizon
 
     @property
-    def words(self) -> int:
-        """How many numbers of 64 bits a stream keeps for one item at most: half a one for every round."""
-        return 2 + 4 + 9 + 4 * (self.horizon // 8 + 1)
+    def item_bytes(self) -> int:
+        """How many bytes a stream keeps for one item at most, beside its label: four for every round, and sums."""
+        return ITEM_BYTES + 32 * (self.horizon // 8 + 1) + 64 + 8
 
     def deviation(self, number: int) -> float:
         """The standard deviation of the estimates of a round."""
