@@ -200,6 +200,9 @@ def test_streams_are_planned_at_their_widest():
     assert "bytes" in str(made)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.HybridMechanism)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.HonakerMechanism)
+    longer = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000, item_bytes=10_000)
+    assert isinstance(longer, dp.SquareRootMechanism)
+    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=9, item_bytes=1), dp.BinaryMechanism)
     assert isinstance(dp.Stream.recommended(epsilon=1.0, delta=1e-6, l0=1, horizon=10**6), dp.BinaryMechanism)
     with pytest.raises(dp.ParameterError, match="exactly one"):
         dp.Stream.recommended(delta=1e-6, l0=1)

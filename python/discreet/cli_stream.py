@@ -40,6 +40,7 @@ def stream() -> None:
 @click.option("--delta", type=float, required=True, help="The chance that the promise may fail.")
 @click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
 @click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
+@click.option("--item-bytes", type=int, default=4400, show_default=True, help="How much memory an item may take.")
 @click.option("--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True, help="What items are.")
 @click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset, of unit event, for all rounds at once.")
 @click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`.")

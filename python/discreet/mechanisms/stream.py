@@ -39,8 +39,8 @@ __all__ = ["Stream"]
 
 _MANY = 100_000
 """How many items of a file are taken in at a time."""
-_SHORT = {SquareRootMechanism: 1024, HonakerMechanism: 10_000}
-"""Up to how many rounds what a mechanism keeps of an item, or does for one that comes late, is little enough."""
+_SHORT = 10_000
+"""Up to how many rounds an item that comes late costs little by mechanisms that draw noise for all before it."""
 
 
 class Stream:
@@ -104,13 +104,20 @@ class Stream:
 
     @staticmethod
     def recommended(
-        *, rho: float | None = None, epsilon: float | None = None, delta: float, l0: int, horizon: int | None = None
+        *,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        delta: float,
+        l0: int,
+        horizon: int | None = None,
+        item_bytes: int = 4400,
     ) -> StreamMechanism:
         """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
         widest, from public parameters alone.
 
         Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
-        10,000 rounds, where late items cost little; the square root mechanism up to 1,024, where an item takes 4 KiB.
+        10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
+        `item_bytes` of memory beside its label, which by default it does up to 1,050 rounds.
         """
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon")
@@ -121,11 +128,13 @@ class Stream:
             hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
             return hybrid
         horizon = require_horizon(horizon)
+        item_bytes = require_whole("item_bytes", item_bytes, 1)
         made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
-        for kind in (kind for kind, longest in _SHORT.items() if horizon <= longest):
+        for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
             with suppress(ParameterError):  # a narrower range leaves the others
                 made.append(getattr(kind, make)(**promise, horizon=horizon))
-        return min(made, key=lambda mechanism: mechanism.threshold(mechanism.widest))
+        small = [mechanism for mechanism in made if mechanism.item_bytes <= item_bytes]
+        return min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))
 
     @property
     def guarantee(self) -> Guarantee:
