@@ -18,6 +18,9 @@ ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int,
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
 
 
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
 def require_item_type(items: object) -> ItemType | None:
     """A type of items, or None where it is left to what comes first."""
     if items is not None and items not in ITEM_TYPES:
@@ -60,18 +63,18 @@ def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | Non
     kinds: set[type] = set()
     for event in events:
         distinct = _distinct(event, items)
-        if items is None:
+        if items is None and not kinds.issuperset(map(type, distinct)):
             kinds.update(map(type, distinct))
             _require_one_kind(kinds)
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
-    return {_plain(item): n for item, n in added.items()}
+    return added if kinds <= {str, int, bytes} and items is None else {_plain(item): n for item, n in added.items()}
 
 
 def can_be_released(label: Item) -> bool:
     """Whether a label fits a column: no integer beyond 64 bits, no text that is not UTF-8. Others are left out."""
     if isinstance(label, int):
-        return -(2**63) <= label < 2**63
+        return _LEAST <= label <= _MOST
     try:
         return isinstance(label, bytes) or bool(label.encode("utf-8") or True)
     except UnicodeEncodeError:
