@@ -80,6 +80,15 @@ impl Labels {
         }
     }
 
+    /// What `work` makes of a label's bytes; see [`Self::push_bytes`].
+    pub fn with_bytes<T>(&self, row: usize, work: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Self::Signed(values) => work(&values[row].to_le_bytes()),
+            Self::Unsigned(values) => work(&values[row].to_le_bytes()),
+            Self::Text(strings) | Self::Binary(strings) => work(strings.get(row)),
+        }
+    }
+
     /// The order of two rows: integers by value, strings by their bytes.
     #[must_use]
     pub fn compare(&self, a: usize, b: usize) -> Ordering {

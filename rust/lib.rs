@@ -15,10 +15,11 @@
 //! crew spill                   threads at work; an encrypted temporary file
 //! interner label_log           strings by number
 //! chains block recent hash     values by partition, large blocks of memory, labels met lately, keyed hashes
-//! labels top                   the items and their one order
+//! labels top item_table        the items, their one order, and where they are
 //! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
 //! threshold partition_selection price_list  counts and prices -> a whole release
 //! parts                        rows in parts, each with a stream of its own
+//! weighted_noise               weighted sums of an item's noises over all rounds, rounded exactly
 //! node_noise                   one noise for an item at a node, whenever it is asked for
 //! scores                       counts, a rate and the stop element
 //! compose                      sums of laws on a grid, with their rounding bounded
@@ -45,6 +46,7 @@ pub mod group;
 pub mod gumbel;
 pub mod hash;
 pub mod interner;
+pub mod item_table;
 mod keystream;
 pub mod label_log;
 pub mod labels;
@@ -71,6 +73,7 @@ pub mod store;
 pub mod threshold;
 pub mod top;
 pub mod union;
+pub mod weighted_noise;
 pub mod worker;
 
 #[cfg(feature = "python")]

@@ -6,22 +6,25 @@ use std::convert::Infallible;
 
 use chacha20::ChaCha20Legacy;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rand::rand_core::TryRng;
 use rand_distr::Distribution;
 use zeroize::Zeroize;
 
 use crate::keystream::{LANES, first_blocks};
 use crate::noise::Sampler;
-use crate::parts::in_parts;
+use crate::parts::{FEW_ROWS, over_parts};
 
 /// The secret of one item of one stream: a keyed hash of its label.
 pub type ItemKey = [u8; 32];
 /// What one block of keystream gives to each of the nodes that share it.
 type Words = [u32; 2];
 
+/// A block of keystream, by nodes.
+type Shared = [Words; SHARING as usize];
+
 /// How many nodes share a block of keystream.
-const SHARING: u64 = 8;
+pub(crate) const SHARING: u64 = 8;
 /// Sets the streams of shared blocks apart from those of single nodes.
 const SHARED: u64 = 1 << 63;
 
@@ -30,7 +33,7 @@ const SHARED: u64 = 1 << 63;
 pub struct NodeNoise {
     keys: Vec<ItemKey>,
     block: u64,
-    words: Vec<[Words; SHARING as usize]>,
+    words: Vec<Shared>,
 }
 
 impl NodeNoise {
@@ -45,37 +48,48 @@ impl NodeNoise {
         self.keys.len()
     }
 
+    /// The keys of all items.
+    pub(crate) fn keys(&self) -> &[ItemKey] {
+        &self.keys
+    }
+
     /// The noise of every item at a node, below `2^62`. Nodes that follow each other come quickest.
     pub fn draw(&mut self, node: u64, noise: &Sampler) -> Vec<i64> {
         let (block, place) = (node / SHARING, (node % SHARING) as usize);
         if self.block != block || self.words.len() < self.keys.len() {
             let made = if self.block == block { self.words.len() } else { 0 };
-            self.words.truncate(made);
             self.block = block;
-            let shared = |keys: &[ItemKey]| Arch::new().dispatch(|| all_words(keys, block));
-            for part in in_parts(&self.keys[made..], shared) {
-                self.words.extend(part);
-            }
+            self.words.resize(self.keys.len(), Shared::default());
+            let (keys, words) = (&self.keys[made..], &mut self.words[made..]);
+            let parts = words.chunks_mut(FEW_ROWS).zip(keys.chunks(FEW_ROWS));
+            over_parts(parts, |(words, keys)| Arch::new().dispatch(Fill { words, keys, block }));
         }
-        let rows: Vec<_> = self.keys.iter().zip(&self.words).collect();
-        let draw = |&(key, words): &(&ItemKey, &[Words; SHARING as usize])| {
-            noise.sample(&mut NodeStream::new(key, node, words[place]))
-        };
-        in_parts(&rows, |part| part.iter().map(draw).collect::<Vec<_>>()).concat()
+        let mut drawn = vec![0; self.keys.len()];
+        let rows = self.keys.chunks(FEW_ROWS).zip(self.words.chunks(FEW_ROWS));
+        over_parts(drawn.chunks_mut(FEW_ROWS).zip(rows), |(drawn, (keys, words))| {
+            for ((z, key), words) in drawn.iter_mut().zip(keys).zip(words) {
+                *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+            }
+        });
+        drawn
     }
 
     /// The noise at a node of the items from the `first` on.
     #[must_use]
     pub fn draw_from(&self, first: usize, node: u64, noise: &Sampler) -> Vec<i64> {
-        let draws = |keys: &[ItemKey]| {
-            let words = Arch::new().dispatch(|| all_words(keys, node / SHARING));
-            let of = |(key, words): (&ItemKey, &[Words; SHARING as usize])| {
-                let shared = words[(node % SHARING) as usize];
-                noise.sample(&mut NodeStream::new(key, node, shared))
-            };
-            keys.iter().zip(&words).map(of).collect::<Vec<_>>()
-        };
-        in_parts(self.keys.get(first..).unwrap_or_default(), draws).concat()
+        let keys = self.keys.get(first..).unwrap_or_default();
+        let (block, place) = (node / SHARING, (node % SHARING) as usize);
+        let mut drawn = vec![0; keys.len()];
+        let parts = drawn.chunks_mut(FEW_ROWS).zip(keys.chunks(FEW_ROWS));
+        over_parts(parts, |(drawn, keys)| {
+            for (drawn, keys) in drawn.chunks_mut(LANES).zip(keys.chunks(LANES)) {
+                let words = words_of(keys, block);
+                for ((z, key), words) in drawn.iter_mut().zip(keys).zip(&words) {
+                    *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+                }
+            }
+        });
+        drawn
     }
 }
 
@@ -86,20 +100,52 @@ impl Drop for NodeNoise {
     }
 }
 
-/// For each item its first block of the stream that eight nodes share.
-#[inline(always)]
-#[allow(clippy::inline_always)] // as in `keystream`
-fn all_words(keys: &[ItemKey], block: u64) -> Vec<[Words; SHARING as usize]> {
-    let mut words = Vec::with_capacity(keys.len());
-    for group in keys.chunks(LANES) {
-        let mut lanes = [[0; 32]; LANES];
-        lanes[..group.len()].copy_from_slice(group);
-        let rows = first_blocks(&lanes, block | SHARED);
-        let of =
-            |lane| std::array::from_fn(|node| [rows[2 * node][lane], rows[2 * node + 1][lane]]);
-        words.extend((0..group.len()).map(of));
+/// The noises of up to eight items at the nodes that share a block.
+pub(crate) fn block_of_draws(
+    keys: &[ItemKey],
+    block: u64,
+    noise: &Sampler,
+) -> [[i64; LANES]; SHARING as usize] {
+    let words = words_of(keys, block);
+    let mut drawn = [[0; LANES]; SHARING as usize];
+    for (place, row) in drawn.iter_mut().enumerate() {
+        let node = block * SHARING + place as u64;
+        for ((z, key), words) in row.iter_mut().zip(keys).zip(&words) {
+            *z = noise.sample(&mut NodeStream::new(key, node, words[place]));
+        }
     }
+    drawn
+}
+
+/// For each of up to eight items its first block of the stream that eight nodes share.
+fn words_of(keys: &[ItemKey], block: u64) -> [Shared; LANES] {
+    let mut words = [Shared::default(); LANES];
+    Arch::new().dispatch(Fill { words: &mut words[..keys.len()], keys, block });
     words
+}
+
+/// Finds for each item its first block of the stream that eight nodes share.
+struct Fill<'a> {
+    words: &'a mut [Shared],
+    keys: &'a [ItemKey],
+    block: u64,
+}
+
+impl WithSimd for Fill<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as in `keystream`
+    fn with_simd<S: Simd>(self, _: S) {
+        for (words, group) in self.words.chunks_mut(LANES).zip(self.keys.chunks(LANES)) {
+            let mut lanes = [[0; 32]; LANES];
+            lanes[..group.len()].copy_from_slice(group);
+            let rows = first_blocks(&lanes, self.block | SHARED);
+            for (lane, words) in words.iter_mut().enumerate() {
+                *words = std::array::from_fn(|n| [rows[2 * n][lane], rows[2 * n + 1][lane]]);
+            }
+        }
+    }
 }
 
 fn cipher(key: &ItemKey, nonce: u64) -> ChaCha20Legacy {

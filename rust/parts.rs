@@ -10,7 +10,7 @@ use crate::rng::SecureRng;
 /// Rows that share a stream.
 const ROWS: usize = 1 << 16;
 /// Rows that a thread takes at a time where each has a stream of its own.
-const FEW_ROWS: usize = 1 << 14;
+pub(crate) const FEW_ROWS: usize = 1 << 14;
 
 /// Where a part begins, its counts, and the stream of its noise.
 pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);
@@ -25,9 +25,9 @@ pub(crate) fn of_parts<T: Send>(
     on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
 }
 
-/// What `work` makes of every part of rows that have streams of their own, in their order.
-pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
-    on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
+/// Does `work` on every part.
+pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
+    on_all_cores(parts.collect(), work);
 }
 
 fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -> Vec<T> {

@@ -286,6 +286,17 @@ def test_a_stream_is_fed_by_files(tmp_path):
     assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
 
 
+def test_a_stream_says_what_its_items_are(tmp_path):
+    log, promise = str(tmp_path / "log.parquet"), ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
+    local.connect().execute(f"COPY (SELECT n AS visit, n % 2 AS page FROM range(900) t(n)) TO '{log}' (FORMAT parquet)")
+    for items, expected in (("text", 1), ("integer", 0)):
+        path = str(tmp_path / items)
+        assert discreet("stream", "init", path, *promise, "--items", items)[0] == 0
+        code, out, err = discreet("stream", "step", path, log, "--user", "visit", "--item", "page")
+        assert (code, "text, not integer" in err) == (expected, expected == 1)
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"0", "1"}
+
+
 def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(tmp_path):
     path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
     assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0

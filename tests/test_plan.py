@@ -184,14 +184,25 @@ def analytic_gaussian(epsilon, delta, l0):
 
 
 def test_streams_are_planned_at_their_widest():
-    mechanism = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=1000)
+    shortest = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=1000)
+    assert isinstance(shortest, dp.SquareRootMechanism)
+    made = dp.plan(shortest)
+    assert made.deviation == shortest.deviation(1000) < 3.3
+    assert made.half == shortest.threshold(1000) + 1
+    assert 4 * 1000 < made.memory < 4 * 1000 + 200
+    mechanism = dp.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
     made = dp.plan(mechanism)
-    assert type(mechanism).__name__ == "HonakerMechanism"
     assert made.deviation == mechanism.deviation(511)
     assert made.half == mechanism.threshold(511) + 1
-    assert made.memory == 8 * (14 + 9)
+    # The theory's bound: twice the floor(log2 L) + 1 nodes of an event and one, in numbers of 64 bits.
+    assert made.memory <= 8 * (2 * 10 + 1)
+    assert dp.plan(dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)).memory <= 8 * (2 * 10 + 1)
     assert "bytes" in str(made)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.HybridMechanism)
+    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.HonakerMechanism)
+    longer = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000, item_bytes=10_000)
+    assert isinstance(longer, dp.SquareRootMechanism)
+    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=9, item_bytes=1), dp.BinaryMechanism)
     assert isinstance(dp.Stream.recommended(epsilon=1.0, delta=1e-6, l0=1, horizon=10**6), dp.BinaryMechanism)
     with pytest.raises(dp.ParameterError, match="exactly one"):
         dp.Stream.recommended(delta=1e-6, l0=1)

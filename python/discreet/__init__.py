@@ -37,6 +37,7 @@ from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.set_union import IteratedSetUnion, SetUnion
+from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
@@ -94,6 +95,7 @@ __all__ = [
     "Sensitivity",
     "SensitivityError",
     "SetUnion",
+    "SquareRootMechanism",
     "StateError",
     "Stream",
     "TruncatedGeometric",

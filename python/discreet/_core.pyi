@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "ItemTable",
     "Labels",
     "Lists",
     "NodeNoise",
@@ -14,6 +15,7 @@ __all__ = [
     "RealGumbel",
     "Rng",
     "Threshold",
+    "WeightedNoise",
     "__version__",
     "arrow_stream",
     "compose",
@@ -109,6 +111,16 @@ class Noise:
     def quantile(self, p: float) -> int: ...
 
 @final
+class ItemTable:
+    """Distinct labels of one type by row number; not shown, compared, copied or pickled."""
+
+    def __new__(cls) -> ItemTable: ...
+    def extend(self, labels: Sequence[str | int | bytes]) -> None: ...
+    def find(self, labels: Sequence[str | int | bytes]) -> NDArray[np.int64]: ...
+    def select(self, rows: NDArray[np.int64]) -> Labels: ...
+    def __len__(self) -> int: ...
+
+@final
 class NodeNoise:
     """Noise that is the same whenever it is asked for, of the items of a stream at its nodes."""
 
@@ -117,6 +129,16 @@ class NodeNoise:
     def draw(self, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def draw_from(self, first: int, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def __len__(self) -> int: ...
+
+@final
+class WeightedNoise:
+    """Sums of the noises of all rounds so far, each weighted by how long ago it was, rounded to whole numbers."""
+
+    def __new__(cls, column: NDArray[np.int64]) -> WeightedNoise: ...
+    @property
+    def weights(self) -> NDArray[np.int64]: ...
+    def advance(self, noise: NodeNoise, number: int, law: Noise) -> tuple[NDArray[np.int64], list[int]]: ...
+    def history(self, item: int) -> list[int]: ...
 
 @final
 class Threshold:

@@ -17,6 +17,7 @@ from discreet.engines.local import connect, quoted, scan
 from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, ParameterError
 from discreet.mechanisms.stream import Stream
+from discreet.mechanisms.stream_events import ITEM_TYPES
 
 __all__ = ["stream"]
 
@@ -39,15 +40,17 @@ def stream() -> None:
 @click.option("--delta", type=float, required=True, help="The chance that the promise may fail.")
 @click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
 @click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
+@click.option("--item-bytes", type=int, default=4400, show_default=True, help="How much memory an item may take.")
+@click.option("--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True, help="What items are.")
 @click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset, of unit event, for all rounds at once.")
 @click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`.")
-def init(file: str, ledger: str | None, dataset: str | None, **parameters: Any) -> None:
+def init(file: str, items: Any, ledger: str | None, dataset: str | None, **parameters: Any) -> None:
     """Starts a stream in FILE, which must not exist."""
     mechanism = Stream.recommended(**parameters)
     budget = cli_budget.paying(ledger, dataset)
     if Path(file).exists():
         raise ParameterError(f"{file} is there already; go on with `discreet stream step`")
-    with Stream.open(file, mechanism) as made:
+    with Stream.open(file, mechanism, items=items) as made:
         try:
             if budget is not None:
                 budget.charge(mechanism)

@@ -127,7 +127,7 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         mechanism=repr(mechanism),
         guarantee=guarantee,
         deviation=_deviation(mechanism),
-        memory=8 * mechanism.words if isinstance(mechanism, StreamMechanism) else None,
+        memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
         half=half,
         nearly=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),

@@ -3,7 +3,9 @@
 
 mod compose;
 mod count;
+mod item_table;
 mod lists;
+mod node_noise;
 mod noise;
 mod price_list;
 mod rng;
@@ -23,8 +25,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rng::PyRng>()?;
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
+    module.add_class::<item_table::PyItemTable>()?;
     module.add_class::<noise::PyRealGumbel>()?;
-    module.add_class::<noise::PyNodeNoise>()?;
+    module.add_class::<node_noise::PyNodeNoise>()?;
+    module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
     module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
     module.add_class::<lists::PyLists>()?;

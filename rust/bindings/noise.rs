@@ -7,8 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
-use crate::error::{Error, Result};
-use crate::node_noise::NodeNoise;
+use crate::error::Result;
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
 use crate::real_gumbel::RealGumbel;
 use crate::threshold::Threshold;
@@ -154,54 +153,6 @@ pub fn partition_selection<'py>(
     let rows =
         py.detach(|| crate::partition_selection::partition_selection(&counts, &chances, stream));
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
-}
-
-/// Noise that is the same whenever it is asked for, of the items of a stream at its nodes.
-#[pyclass(name = "NodeNoise", module = "discreet._core")]
-#[derive(Default)]
-pub struct PyNodeNoise(NodeNoise);
-
-#[pymethods]
-impl PyNodeNoise {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds items by their keys of 32 bytes each.
-    fn extend(&mut self, keys: &[u8]) -> Result<()> {
-        let (items, rest) = keys.as_chunks();
-        if !rest.is_empty() {
-            return Err(Error::Parameter("a key has 32 bytes"));
-        }
-        self.0.extend(items);
-        Ok(())
-    }
-
-    /// The noise of every item at a node.
-    fn draw<'py>(
-        &mut self,
-        py: Python<'py>,
-        node: u64,
-        noise: &PyNoise,
-    ) -> Bound<'py, PyArray1<i64>> {
-        py.detach(|| self.0.draw(node, noise.sampler())).into_pyarray(py)
-    }
-
-    /// The noise at a node of the items from the `first` on.
-    fn draw_from<'py>(
-        &self,
-        py: Python<'py>,
-        first: usize,
-        node: u64,
-        noise: &PyNoise,
-    ) -> Bound<'py, PyArray1<i64>> {
-        py.detach(|| self.0.draw_from(first, node, noise.sampler())).into_pyarray(py)
-    }
-
-    fn __len__(&self) -> usize {
-        self.0.items()
-    }
 }
 
 /// The selection of the largest of real scores, and what its rounding costs.

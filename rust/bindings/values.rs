@@ -110,6 +110,26 @@ impl Cells {
         })
     }
 
+    /// What the cells are.
+    pub fn label_type(&self) -> LabelType {
+        match self {
+            Self::Signed(_) => LabelType::Signed,
+            Self::Unsigned(_) => LabelType::Unsigned,
+            Self::Text(_) => LabelType::Text,
+            Self::Binary(_) => LabelType::Binary,
+        }
+    }
+
+    /// Does `work` on the bytes of every cell that is not NULL, as `Labels::push_bytes` takes them.
+    pub fn for_each(&self, mut work: impl FnMut(&[u8])) {
+        match self {
+            Self::Signed(cells) => cells.iter().flatten().for_each(|v| work(&v.to_le_bytes())),
+            Self::Unsigned(cells) => cells.iter().flatten().for_each(|v| work(&v.to_le_bytes())),
+            Self::Text(cells) => cells.iter().flatten().for_each(|v| work(v.as_bytes())),
+            Self::Binary(cells) => cells.iter().flatten().for_each(|v| work(v)),
+        }
+    }
+
     pub fn into_column(self) -> Result<Column> {
         Column::new(match self {
             Self::Signed(cells) => Int64Array::from(cells).into_data(),
@@ -130,37 +150,17 @@ impl PyLabels {
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
         let cells = Cells::read(values)?;
-        let (legal, mut labels) = match &cells {
-            Cells::Signed(cells) => (distinct(cells), Labels::new(LabelType::Signed)),
-            Cells::Unsigned(cells) => (distinct(cells), Labels::new(LabelType::Unsigned)),
-            Cells::Text(cells) => (distinct(cells), Labels::new(LabelType::Text)),
-            Cells::Binary(cells) => (distinct(cells), Labels::new(LabelType::Binary)),
+        let legal = match &cells {
+            Cells::Signed(cells) => distinct(cells),
+            Cells::Unsigned(cells) => distinct(cells),
+            Cells::Text(cells) => distinct(cells),
+            Cells::Binary(cells) => distinct(cells),
         };
         if !legal {
             return Err(Error::Parameter("items must be distinct, and none may be missing").into());
         }
-        match cells {
-            Cells::Signed(cells) => {
-                for value in cells.into_iter().flatten() {
-                    labels.push_integer(value.cast_unsigned());
-                }
-            }
-            Cells::Unsigned(cells) => {
-                for value in cells.into_iter().flatten() {
-                    labels.push_integer(value);
-                }
-            }
-            Cells::Text(cells) => {
-                for value in cells.iter().flatten() {
-                    labels.push_bytes(value.as_bytes());
-                }
-            }
-            Cells::Binary(cells) => {
-                for value in cells.iter().flatten() {
-                    labels.push_bytes(value);
-                }
-            }
-        }
+        let mut labels = Labels::new(cells.label_type());
+        cells.for_each(|label| labels.push_bytes(label));
         Ok(Self(labels))
     }
 
@@ -170,7 +170,7 @@ impl PyLabels {
         py: Python<'py>,
         rows: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let selected = self.0.select(&self.checked(&rows)?);
+        let selected = self.0.select(&checked(&self.0, &rows)?);
         match &selected {
             Labels::Signed(values) => PyList::new(py, values),
             Labels::Unsigned(values) => PyList::new(py, values),
@@ -187,7 +187,7 @@ impl PyLabels {
 
     /// The labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
-        Ok(Self(self.0.select(&self.checked(&rows)?)))
+        Ok(Self(self.0.select(&checked(&self.0, &rows)?)))
     }
 
     /// The Arrow type: int64, uint64, string or binary.
@@ -208,10 +208,9 @@ fn distinct<T: std::hash::Hash + Eq>(cells: &[Option<T>]) -> bool {
     cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell)))
 }
 
-impl PyLabels {
-    fn checked(&self, rows: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
-        let legal = |&row: &i64| usize::try_from(row).ok().filter(|&row| row < self.0.len());
-        let rows: Option<Vec<usize>> = rows.as_array().iter().map(legal).collect();
-        rows.ok_or(Error::Parameter("a row number is out of range"))
-    }
+/// Row numbers of labels that are there.
+pub fn checked(labels: &Labels, rows: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
+    let legal = |&row: &i64| usize::try_from(row).ok().filter(|&row| row < labels.len());
+    let rows: Option<Vec<usize>> = rows.as_array().iter().map(legal).collect();
+    rows.ok_or(Error::Parameter("a row number is out of range"))
 }

@@ -12,7 +12,15 @@ import time
 
 import pytest
 
-from discreet import BinaryMechanism, HonakerMechanism, HybridMechanism, ParameterError, StateError, Stream
+from discreet import (
+    BinaryMechanism,
+    HonakerMechanism,
+    HybridMechanism,
+    ParameterError,
+    SquareRootMechanism,
+    StateError,
+    Stream,
+)
 from discreet.mechanisms import stream_file
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
@@ -35,6 +43,7 @@ def stream_at(path, rounds, mechanism=MECHANISM):
         MECHANISM,
         HonakerMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         HybridMechanism.from_rho(rho=5.0, delta=1e-6, l0=2),
+        SquareRootMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500),
         BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=4, restarts=True),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
@@ -49,6 +58,18 @@ def test_a_stream_goes_on_where_it_was(tmp_path, mechanism):
         assert list(again.show()) == shown
         again.step(batch(10))
     assert Stream.open(tmp_path / "s", mechanism).round == 10
+
+
+def test_a_file_keeps_the_type_of_its_items(tmp_path):
+    Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
+    with Stream.open(tmp_path / "s") as stream:
+        assert dict(stream.step([["a", 7]] * 500)).keys() == {"a"}
+    Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
+    with pytest.raises(StateError, match="items='text'"):
+        Stream.open(tmp_path / "s", items="integer")
+    with pytest.raises(ParameterError, match="items must be"):
+        Stream.open(tmp_path / "new", MECHANISM, items="words")
+    assert not (tmp_path / "new").exists()
 
 
 def test_only_the_owner_may_read_the_files(tmp_path):

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -12,17 +14,20 @@ from discreet import (
     HybridMechanism,
     ParameterError,
     SchemaError,
+    SquareRootMechanism,
     StateError,
     Stream,
     _core,
 )
 from discreet.audit.findings import hockey_stick, promises
 from discreet.laws.outcomes import NoiseLaw
+from discreet.mechanisms.square_root_mechanism import rounded
 from discreet.mechanisms.stream_mechanism import gaussian
 from discreet.reference.node_noise import node_noise
-from discreet.theorems import chan_shi_song2011, honaker2015, rogers2023
+from discreet.reference.square_root import square_root_noise
+from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015, rogers2023
 
-KINDS = [BinaryMechanism, HonakerMechanism, HybridMechanism]
+KINDS = [BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism]
 
 
 def made(kind, rho=0.5, delta=1e-6, l0=1, horizon=1000):
@@ -76,6 +81,8 @@ class Asked:
 
 def estimates(mechanism, rounds, arrival):
     """The noise of an item in each round from its arrival, over all combinations, and their chances."""
+    if isinstance(mechanism, SquareRootMechanism):
+        return weighted_estimates(mechanism, rounds)
     asked = Asked()
     sums = mechanism.sums()
     for number in range(1, rounds + 1):
@@ -91,6 +98,31 @@ def estimates(mechanism, rounds, arrival):
         noise = sums.advance(grid, number)
         found[number] = noise.copy()
     return found, grid.chance
+
+
+@lru_cache(maxsize=8)
+def weighted_estimates(mechanism, rounds):
+    """The same of weighted sums, which do not depend on the arrival, in whole numbers: 6 Q^rounds is one."""
+    column, scale = mechanism.column, mechanism.nodes(1)[0][1]
+    reach = math.ceil(5.2 * scale)
+    grid = Grid(list(range(rounds)), reach)
+    chances = NoiseLaw(gaussian(scale)).of(grid.values)
+    found = {}
+    for number in range(1, rounds + 1):
+        total = np.full(grid.size, 3 * column[0] ** rounds + 2 * column[0] ** (rounds - 1))
+        weights = [Fraction(1)]
+        for n in range(1, number):
+            weights.append(1 - sum(weights[k] * Fraction(column[n - k], column[0]) for k in range(n)))
+        for node, weight in zip(range(number), reversed(weights), strict=True):
+            total += int(6 * column[0] ** (rounds - 1) * weight) * grid.all_of(node)
+        found[number] = total // (6 * column[0] ** rounds)
+    for place in range(0, grid.size, grid.size // 7):
+        noises = [int(grid.all_of(node)[place]) for node in range(rounds)]
+        assert [rounded(column, noises[:n]) for n in found] == [found[n][place] for n in found]
+    for node in range(rounds):
+        grid.chance *= chances[grid.all_of(node) + reach]
+    rows, where = np.unique(np.stack(list(found.values())), axis=1, return_inverse=True)
+    return dict(zip(found, rows, strict=True)), np.bincount(where.ravel(), grid.chance)
 
 
 def law(mechanism, counts):
@@ -117,12 +149,15 @@ SMALL = [
     HonakerMechanism(sigma=0.45, delta=0.02, l0=1, horizon=4),
     HybridMechanism(rho=3.0, delta=0.1, l0=1),
     HybridMechanism(rho=5.0, delta=0.4, l0=1),
+    SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
+    SquareRootMechanism(sigma=0.5, delta=0.1, l0=1, horizon=3),
+    SquareRootMechanism(sigma=0.4, delta=0.02, l0=1, horizon=4),
 ]
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
 def test_no_event_shows_more_than_is_promised(mechanism):
-    rounds = 4 if len(mechanism.nodes(4)) < 9 and mechanism.last_round in (None, 4) else 3
+    rounds = 4 if mechanism.last_round in (None, 4) else min(3, mechanism.last_round)
     used = 0.0
     for event in range(rounds):
         # Honaker's four rounds have seven nodes.
@@ -150,12 +185,13 @@ def running(mechanism, rows):
     return counts
 
 
-def test_a_threshold_that_is_one_lower_breaks_the_promise():
-    class Lower(BinaryMechanism):
+@pytest.mark.parametrize(("kind", "sigma"), [(BinaryMechanism, 0.6), (SquareRootMechanism, 0.5)])
+def test_a_threshold_that_is_lower_breaks_the_promise(kind, sigma):
+    class Lower(kind):
         def threshold(self, number):
             return super().threshold(number) - 2
 
-    mechanism = Lower(sigma=0.6, delta=0.02, l0=1, horizon=3)
+    mechanism = Lower(sigma=sigma, delta=0.02, l0=1, horizon=3)
     p, q = law(mechanism, [0, 0, 0]), law(mechanism, [1, 1, 1])
     unseen = (-999,) * 3
     assert p[unseen] > 1 - 1e-6
@@ -172,6 +208,21 @@ def test_noise_is_that_of_the_twin(sigma):
     ours.extend(b"".join(keys))
     for node in (0, 1, 7, 8, 123_456_789):
         assert ours.draw(node, gaussian(sigma)).tolist() == [node_noise(key, node, sigma) for key in keys]
+
+
+@pytest.mark.parametrize(("horizon", "sigma"), [(1, 1.0), (3, 2.0), (26, 3.0), (26, 500_000.0)])
+def test_weighted_noise_is_that_of_the_twin_without_any_rounding_before_the_last(horizon, sigma):
+    mechanism = SquareRootMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=horizon)
+    keys = [bytes([n]) * 32 for n in range(11)]
+    noise, scale = _core.NodeNoise(), mechanism.nodes(1)[0][1]
+    noise.extend(b"".join(keys))
+    drawn = [[node_noise(key, node, scale) for node in range(1, horizon + 1)] for key in keys]
+    sums = mechanism.sums()
+    for number in range(1, horizon + 1):
+        expected = [square_root_noise(mechanism.column, noises[:number]) for noises in drawn]
+        assert sums.advance(noise, number).tolist() == expected
+        # However few bits it begins with.
+        assert [rounded(mechanism.column, noises[:number], 1) for noises in drawn] == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -252,6 +303,56 @@ def test_hybrid_variances_and_thresholds_are_those_of_the_theory(number, varianc
     assert found == pytest.approx(variance, rel=1e-12)
     p = chan_shi_song2011.round_chance(1e-6, epoch)
     assert rogers2023.gaussian_threshold(math.sqrt(found), p) == pytest.approx(threshold, rel=1e-12)
+
+
+def test_square_roots_are_those_of_the_theory():
+    assert fichtenberger2023.factor(6) == [1, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375]
+    for rounds, square in [(4, 1.48828125), (16, 1.9438788471568), (1000, 3.2650030806724)]:
+        assert fichtenberger2023.factor_square(rounds) == pytest.approx(square, rel=1e-13)
+    for horizon, variance in [(8, 2.9528), (100, 6.4077), (1000, 10.6602), (16384, 17.2654)]:
+        assert fichtenberger2023.factor_square(horizon) ** 2 == pytest.approx(variance, abs=5e-5)
+    sigma = fichtenberger2023.square_root_sigma(0.5, 1000, 1)
+    for number, deviation, threshold in [
+        (1, 1.8069319524189, 11.83762913986),
+        (10, 2.4184175586161, 15.505201798285),
+        (1000, 3.2650030806724, 20.582858381279),
+    ]:
+        assert fichtenberger2023.square_root_deviation(sigma, number) == pytest.approx(deviation, rel=1e-12)
+        found = fichtenberger2023.square_root_threshold(sigma, number, 1e-6 / 1000)
+        assert found == pytest.approx(threshold, rel=1e-12)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1000, 8192])
+def test_whole_columns_lose_next_to_nothing_of_the_least_noise(horizon):
+    mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
+    least = fichtenberger2023.factor_square(horizon) ** 2
+    assert least * (1 - 1e-3) < mechanism.deviation(horizon) ** 2 - 1 / 12 < least * 1.006
+    weights = _core.WeightedNoise(np.array(mechanism.column)).weights / 2.0**62
+    assert np.all(weights > 0)
+    undone = np.convolve(weights, np.array(mechanism.column) / mechanism.column[0])[:horizon]
+    assert np.abs(undone - 1).max() < 1e-12
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 4.0, 50.0])
+def test_integer_noise_is_less_than_continuous_noise_and_two(scale):
+    """The order of tails by which thresholds of weighted sums are found."""
+    law = gaussian(scale)
+    for n in range(-int(12 * scale) - 3, int(12 * scale) + 3):
+        assert law.tail(n) <= 0.5 * math.erfc((n - 2) / scale / math.sqrt(2)) * (1 + 1e-9) + 1e-30
+
+
+def test_tails_of_weighted_sums_keep_to_their_chance():
+    """Held against the exact law of a sum of three."""
+    scale, weights = 1.5, [Fraction(1), Fraction(1, 2), Fraction(3, 8)]
+    values = np.arange(-14, 15)
+    chances = NoiseLaw(gaussian(scale)).of(values)
+    totals = 8 * values[:, None, None] + 4 * values[None, :, None] + 3 * values[None, None, :]
+    mass = chances[:, None, None] * chances[None, :, None] * chances[None, None, :]
+    for p in (0.3, 1e-2, 1e-5, 1e-9):
+        total, square = float(sum(weights)), float(sum(w * w for w in weights))
+        reach = fichtenberger2023.weighted_tail_reach(scale, total, square, p)
+        assert mass[totals >= 8 * reach].sum() <= p
+        assert reach < 2.3 * scale * math.sqrt(square) * math.sqrt(-math.log(p))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -421,6 +522,60 @@ def test_items_keep_one_type():
     assert stream.round == 1
 
 
+def test_a_declared_type_leaves_out_what_is_of_another():
+    """What one user's odd item does to the releases of all others: nothing."""
+    for kind, plain, odd in [
+        ("text", "a", [1, b"a", 1.5, True, None]),
+        ("integer", 7, ["7", b"7", 7.5, True, None]),
+        ("bytes", b"a", ["a", 1, None, True]),
+    ]:
+        stream = made(BinaryMechanism, rho=50.0, l0=9).start(items=kind)
+        assert stream.step([odd, [[1]], odd]).items == []
+        release = stream.step([[plain, *odd]] * 300)
+        assert release.items == [plain]
+        assert stream.step([]).items == [plain]
+    with pytest.raises(ParameterError, match="items must be"):
+        made(BinaryMechanism).start(items="str")
+
+
+def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
+    empty = {"u": np.array([], np.int64), "i": np.array([], np.int64)}
+    texts = {"u": [1, 2], "i": ["a", "b"]}
+    for before in (empty, {"u": [1], "i": [1]}):
+        stream = made(BinaryMechanism).start()
+        stream.step(before, user="u", item="i")
+        for after in ({"events": texts, "user": "u", "item": "i"}, {"events": [["a"]]}):
+            with pytest.raises(SchemaError, match="integer, not text"):
+                stream.step(**after)
+        stream.step({"u": [], "i": []}, user="u", item="i")
+        assert stream.round == 2
+    declared = made(BinaryMechanism).start(items="text")
+    with pytest.raises(SchemaError, match="text, not integer"):
+        declared.step(empty, user="u", item="i")
+    declared.step(texts, user="u", item="i")
+
+
+def test_very_many_items_are_each_found_again():
+    stream = made(BinaryMechanism, rho=1e-3).start()
+    names = [f"item-{n}" for n in range(3000)]
+    for part in (names[:10], names[5:2000], names, names):
+        stream.step([[name] for name in part], release=False)
+    counts = dict(zip(names, stream._counts[stream._items.find(names)].tolist(), strict=True))
+    assert counts == {name: 2 + (n < 2000 and n >= 5) + (n < 10) for n, name in enumerate(names)}
+    assert len(stream._items) == 3000
+
+
+@pytest.mark.parametrize("sigma", [3.0, 1e7])
+def test_sums_are_kept_in_as_many_bits_as_they_need(sigma):
+    mechanism = BinaryMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=100)
+    noise, sums = _core.NodeNoise(), mechanism.sums()
+    noise.extend(np.random.default_rng(1).bytes(32 * 500))
+    law = gaussian(sigma)
+    for number in (3, 63):
+        expected = sum(noise.draw(node, law) for node, _ in mechanism.nodes(number))
+        assert sums.advance(noise, number).tolist() == expected.tolist()
+
+
 def test_a_stream_is_neither_copied_nor_shown():
     import copy
     import pickle
@@ -450,6 +605,14 @@ def test_a_stream_is_neither_copied_nor_shown():
 def test_parameters_out_of_range_are_refused(bad):
     with pytest.raises(ParameterError):
         BinaryMechanism.from_rho(**{"rho": 1.0, "delta": 1e-6, "l0": 1, "horizon": 10, **bad})
+
+
+def test_what_the_square_root_mechanism_does_not_reach_is_left_to_others():
+    with pytest.raises(ParameterError, match=r"at most 8,192 rounds.*HonakerMechanism"):
+        made(SquareRootMechanism, horizon=8193)
+    with pytest.raises(ParameterError, match=r"sigma of at most.*HonakerMechanism"):
+        made(SquareRootMechanism, l0=2**30)
+    assert isinstance(Stream.recommended(rho=0.5, delta=1e-6, l0=2**30, horizon=1000), HonakerMechanism)
 
 
 def test_a_stream_needs_a_continual_mechanism():

@@ -5,89 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Literal
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
+from discreet.mechanisms.horizon_mechanism import HorizonMechanism
 from discreet.mechanisms.tails import gaussian_sum_bound, least
-from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.mechanisms.top_k import unconditioned_rho
-from discreet.privacy import Guarantee, require_number, resolve_rho
-from discreet.theorems import rogers2023
 
-__all__ = ["BinaryMechanism", "TreeMechanism"]
-
-
-class TreeMechanism(StreamMechanism):
-    """What mechanisms share whose nodes are those of one binary tree, with noise of one scale."""
-
-    __slots__ = ()
-
-    sigma: float
-    horizon: int
-
-    @classmethod
-    def from_rho(
-        cls,
-        *,
-        rho: float,
-        delta: float,
-        l0: int,
-        horizon: int,
-        linf: int = 1,
-        unit: Literal["event", "user"] = "event",
-        **parameters: bool,
-    ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
-        l0, linf = require_bounds(l0, linf)
-        own = unconditioned_rho(require_rho(rho), require_delta(delta))
-        levels = rogers2023.tree_levels(require_horizon(horizon))
-        sigma = rogers2023.gaussian_sigma(own, l0 * levels, linf)
-        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)  # type: ignore[call-arg]
-
-    @classmethod
-    def from_epsilon(
-        cls,
-        *,
-        epsilon: float,
-        delta: float,
-        l0: int,
-        horizon: int,
-        linf: int = 1,
-        unit: Literal["event", "user"] = "event",
-        **parameters: bool,
-    ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
-        rho, own = resolve_rho(None, epsilon, delta)
-        return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """delta-approximate zCDP of l0 (floor(log2 horizon) + 1) noises (Rogers 2023, Theorem 11), on a lattice."""
-        levels = rogers2023.tree_levels(self.horizon)
-        rho = rogers2023.gaussian_rho(self.sigma, self.l0 * levels, self.linf)
-        return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, self.unit)
-
-    @property
-    def last_round(self) -> int | None:
-        """The horizon."""
-        return self.horizon
-
-    @property
-    def novel_chance(self) -> float:
-        """The most that a new item's chance to be seen in one round may be: a share of delta for every round."""
-        return rogers2023.novel_chance(self.delta / self.horizon, self.l0)
-
-    def _check(self) -> None:
-        StreamMechanism._check(self)
-        object.__setattr__(self, "horizon", require_horizon(self.horizon))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
-        if self.delta / self.horizon / self.l0 < 1e-280:
-            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
+__all__ = ["BinaryMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinaryMechanism(TreeMechanism):
+class BinaryMechanism(HorizonMechanism):
     """Running counts after every round, of the items whose estimates exceed the round's threshold.
 
     Rogers (2023), Section 4.3 and Theorem 11, after Dwork et al. (2010) and Chan, Shi and Song (2011), with

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.binary_mechanism import TreeMechanism
-from discreet.mechanisms.stream_mechanism import NodeSums, gaussian
+from discreet.mechanisms.horizon_mechanism import HorizonMechanism
+from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, sum_type
 from discreet.privacy import require_whole
 from discreet.theorems import honaker2015
 
@@ -27,7 +27,7 @@ _HORIZON_LIMIT = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
-class HonakerMechanism(TreeMechanism):
+class HonakerMechanism(HorizonMechanism):
     """Running counts with the noise of the binary mechanism, and about half of its variance.
 
     Honaker (2015): every complete node's count is estimated from its own noisy count and those of the nodes in
@@ -66,6 +66,11 @@ class HonakerMechanism(TreeMechanism):
         ends = (number >> j << j for j in reversed(range(number.bit_length())) if number >> j & 1)
         return [(end, self.sigma) for end in ends]
 
+    @property
+    def _sum_bytes(self) -> int:
+        """One estimate for each node of a prefix."""
+        return sum_type(self.sigma * (1 << _BITS)).itemsize * self.widest.bit_length()
+
     def sums(self) -> NodeSums:
         """The noise of all items, from round to round."""
         return _Estimates(self)
@@ -91,17 +96,18 @@ class _Estimates(NodeSums):
 
     def __init__(self, mechanism: HonakerMechanism) -> None:
         self._noise = gaussian(mechanism.sigma)
-        self._levels: dict[int, NDArray[np.int64]] = {}
+        self._levels: dict[int, NDArray[Any]] = {}
+        self._type = sum_type(mechanism.sigma * (1 << _BITS))
         self._round = 0
         self._items = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """The noise of every item in a round."""
         if len(noise) > self._items:
-            late: dict[int, NDArray[np.int64]] = {}
+            late: dict[int, NDArray[Any]] = {}
             for before in range(1, self._round + 1):
                 self._close(late, before, lambda node: noise.draw_from(self._items, node, self._noise))
-            empty = np.zeros(self._items, np.int64)
+            empty = np.zeros(self._items, self._type)
             self._levels = {j: np.concatenate([self._levels.get(j, empty), late[j]]) for j in late}
             self._items = len(noise)
         while self._round < number:
@@ -110,8 +116,7 @@ class _Estimates(NodeSums):
         total = sum(self._levels.values(), np.full(self._items, 1 << (_BITS - 1)))
         return total >> _BITS
 
-    @staticmethod
-    def _close(levels: dict[int, NDArray[np.int64]], number: int, draw: Callable[[int], NDArray[np.int64]]) -> None:
+    def _close(self, levels: dict[int, NDArray[Any]], number: int, draw: Callable[[int], NDArray[np.int64]]) -> None:
         """Closes the nodes that a round completes, each made of two that were complete."""
         estimate = draw(64 * number) << _BITS
         level = 0
@@ -121,4 +126,4 @@ class _Estimates(NodeSums):
             weight = _weight(level)
             own = draw(64 * number + level) << _BITS
             estimate = (weight * own + ((1 << _BITS) - weight) * halves) >> _BITS
-        levels[level] = estimate
+        levels[level] = estimate.astype(self._type)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Self
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -16,14 +18,29 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
+from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
+from discreet.mechanisms.stream_events import (
+    ItemType,
+    bounded,
+    can_be_released,
+    column_type,
+    require_item_type,
+    type_of,
+)
 from discreet.mechanisms.stream_file import Item, Round, StreamFile, keyed, label_bytes
 from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.privacy import Guarantee, require_whole
 from discreet.release import Release
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["Stream"]
 
+_MANY = 100_000
+"""How many items of a file are taken in at a time."""
 _SHORT = 10_000
+"""Up to how many rounds an item that comes late costs little by mechanisms that draw noise for all before it."""
 
 
 class Stream:
@@ -35,14 +52,15 @@ class Stream:
     promise `guarantee`, however many rounds are released.
     """
 
-    def __init__(self, mechanism: StreamMechanism) -> None:
+    def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
         if not isinstance(mechanism, StreamMechanism):
             raise ParameterError("a stream needs a continual mechanism, such as BinaryMechanism.from_rho(...)")
-        self._begin(mechanism, secrets.token_bytes(32))
+        self._begin(mechanism, secrets.token_bytes(32), require_item_type(items))
         self._file: StreamFile | None = None
 
-    def _begin(self, mechanism: StreamMechanism, key: bytes) -> None:
+    def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:
         self.mechanism = mechanism
+        self._declared = items
         self._key: bytes | None = key
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -51,44 +69,55 @@ class Stream:
 
     def _forget(self) -> None:
         """No items, and none of their noise."""
-        self._items: list[Item] = []
-        self._rows: dict[Item, int] = {}
+        self._items = _core.ItemTable()
+        self._type = self._declared
         self._counts = np.zeros(0, np.int64)
         self._noise = _core.NodeNoise()
         self._sums = self.mechanism.sums()
         self._latest: Release | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None = None) -> Self:
-        """The stream kept in a file: a new one where there is no file and a mechanism is given.
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        mechanism: StreamMechanism | None = None,
+        *,
+        items: ItemType | None = None,
+    ) -> Self:
+        """The stream kept in a file: a new one where there is no file and a mechanism is given, of `items` of a type.
 
         Every round is durable before its release is returned. A file that is restored from a copy knows, by the
         journal beside it, which rounds it has forgotten, and takes the same lists of items for them and no others (a
         table's items beyond l0 of an event are chosen anew, so that only one without such events is the same). Raises
         StateError where the file is another mechanism's, corrupt, of a newer version, or open elsewhere.
         """
-        file = StreamFile.open(path, mechanism)
+        file = StreamFile.open(path, mechanism, require_item_type(items))
         self = object.__new__(cls)
-        self._begin(file.mechanism, file.key)
+        self._begin(file.mechanism, file.key, file.item_type)
         self._file = file
-        counts: list[int] = []
-        items: list[Item] = []
-        for item, count in file.items():
-            items.append(item)
-            counts.append(count)
-        self._add(items, np.array(counts, np.int64), file.key)
+        rows = file.items()
+        while some := dict(islice(rows, _MANY)):
+            self._type = type_of(next(iter(some)))
+            self._add(some, file.key)
         self._round = file.round
         return self
 
     @staticmethod
     def recommended(
-        *, rho: float | None = None, epsilon: float | None = None, delta: float, l0: int, horizon: int | None = None
+        *,
+        rho: float | None = None,
+        epsilon: float | None = None,
+        delta: float,
+        l0: int,
+        horizon: int | None = None,
+        item_bytes: int = 4400,
     ) -> StreamMechanism:
         """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
         widest, from public parameters alone.
 
-        Without a `horizon` the hybrid mechanism. With one the binary mechanism, or up to 10,000 rounds, where late
-        items cost little, that with Honaker's estimates if its threshold is lower.
+        Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
+        10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
+        `item_bytes` of memory beside its label, which by default it does up to 1,050 rounds.
         """
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon")
@@ -99,9 +128,13 @@ class Stream:
             hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
             return hybrid
         horizon = require_horizon(horizon)
-        kinds = [BinaryMechanism, HonakerMechanism] if horizon <= _SHORT else [BinaryMechanism]
-        made: list[StreamMechanism] = [getattr(kind, make)(**promise, horizon=horizon) for kind in kinds]
-        return min(made, key=lambda mechanism: mechanism.threshold(mechanism.widest))
+        item_bytes = require_whole("item_bytes", item_bytes, 1)
+        made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
+        for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
+            with suppress(ParameterError):  # a narrower range leaves the others
+                made.append(getattr(kind, make)(**promise, horizon=horizon))
+        small = [mechanism for mechanism in made if mechanism.item_bytes <= item_bytes]
+        return min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -135,15 +168,17 @@ class Stream:
         with self._lock:
             key = self._require_open()
             number = self._next(round)
-            added = self._added(events, user, item, key, number, progress)
             restart = self.mechanism.starts_over(self._round + 1, number)
-            if not restart:
-                self._require_one_type(added)
+            kind, added = self._added(events, user, item, key, number, progress)
+            known = self._declared if restart else self._type
+            if None not in (kind, known) and kind != known:
+                raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
             step = Round(number, added, restart)
             if self._file is not None:
                 self._file.require(step)
             try:
                 self._advance(step, key)
+                self._type = self._type or kind
             except BaseException:
                 # File and memory may differ now: what is in the file is right, and is read anew.
                 self.detach()
@@ -158,16 +193,18 @@ class Stream:
         key: bytes,
         number: int,
         progress: Callable[[], None] | None,
-    ) -> dict[Item, int]:
-        """How many events of a round have each item."""
+    ) -> tuple[ItemType | None, dict[Item, int]]:
+        """The type of the items of a round, and how many events have each. A table says the type, rows or no rows."""
         if user is None and item is None:
-            added = _bounded(events, self.mechanism.l0, key, number)
+            added = bounded(events, self.mechanism.l0, key, number, self._declared)
+            kind = self._declared or next(map(type_of, added), None)
         elif user is None or item is None:
             raise ParameterError("give both user and item with a table, or neither with lists of items")
         else:
             table = Histogram.from_table(events, user=user, item=item, l0=self.mechanism.l0, progress=progress)
             added = dict(zip(table._labels.take(np.arange(len(table._counts))), table._counts.tolist(), strict=True))
-        return {label: count for label, count in added.items() if _can_be_released(label)}
+            kind = column_type(table._labels.type_name, None if added else events, item)
+        return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Takes in a round, on disk first."""
@@ -175,7 +212,7 @@ class Stream:
             self._file.write(step)
         if step.restart:
             self._forget()
-        self._add(list(step.added), np.array(list(step.added.values()), np.int64), key)
+        self._add(step.added, key)
         self._round = step.number
         self._latest = None
 
@@ -188,8 +225,7 @@ class Stream:
             if self._latest is None:
                 noise = self._sums.advance(self._noise, self._round)
                 noisy = self._counts + noise
-                rows = np.flatnonzero(noisy > self.mechanism.threshold(self._round))
-                self._latest = self._published([self._items[row] for row in rows], noisy[rows])
+                self._latest = self._published(np.flatnonzero(noisy > self.mechanism.threshold(self._round)), noisy)
             return self._latest
 
     def close(self) -> None:
@@ -239,101 +275,40 @@ class Stream:
             raise StateError("this stream belongs to another process; open its file there")
         return self._key
 
-    def _require_one_type(self, added: dict[Item, int]) -> None:
-        if self._items and added and type(next(iter(added))) is not type(self._items[0]):
-            raise SchemaError("items must be of the type that the stream began with")
-
-    def _add(self, items: list[Item], added: Any, key: bytes) -> None:
+    def _add(self, added: dict[Item, int], key: bytes) -> None:
         """Adds counts to items, new ones at the end."""
+        if not added:
+            return
+        items = list(added)
+        rows = self._items.find(items)
         # The order of items in memory is their own, not that of the events.
-        new = sorted(item for item in items if item not in self._rows)
+        new = sorted(item for item, row in zip(items, rows.tolist(), strict=True) if row < 0)
         if new:
-            self._rows.update(zip(new, range(len(self._items), len(self._items) + len(new)), strict=True))
-            self._items += new
+            self._items.extend(new)
             self._noise.extend(b"".join(_item_key(key, item) for item in new))
             self._counts = np.concatenate([self._counts, np.zeros(len(new), np.int64)])
+            rows = self._items.find(items)
         # Each item comes once, so that no two additions meet.
-        self._counts[[self._rows[item] for item in items]] += added
+        self._counts[rows] += np.fromiter(added.values(), np.int64, len(added))
 
-    def _published(self, items: Sequence[Item], noisy: Any) -> Release:
-        labels = _core.Labels.from_sequence(list(items))
-        order = _core.top(labels, noisy, len(noisy))
+    def _published(self, rows: NDArray[np.int64], noisy: NDArray[np.int64]) -> Release:
+        labels = self._items.select(rows) if len(rows) else _core.Labels.from_sequence([])
+        order = _core.top(labels, noisy[rows], len(rows))
         deviation = self.mechanism.deviation(self._round) if self._round else 0.0
         return Release(
             items=labels.take(order),
-            counts=noisy[order],
-            sigmas=np.full(len(noisy), deviation),
+            counts=noisy[rows][order],
+            sigmas=np.full(len(rows), deviation),
             guarantee=self.guarantee,
             spent=self.guarantee,
             made_by=repr(self.mechanism),
             notes=(f"round {self._round}; the guarantee is for all rounds together",),
             # Where nothing is released the type tells nothing of what was seen.
-            item_type=labels.type_name if items else "string",
+            item_type=labels.type_name,
         )
 
     def _empty(self) -> Release:
-        return self._published([], np.zeros(0, np.int64))
-
-
-def _bounded(events: Any, l0: int, key: bytes, number: int) -> dict[Item, int]:
-    """How many events have each item, at most `l0` items of each: those whose keyed hashes are the least."""
-    if isinstance(events, str | bytes | dict) or not hasattr(events, "__iter__"):
-        raise ParameterError(
-            "events must be a list with one list of items for each event; with a table give user and item"
-        )
-    priorities: dict[Item, bytes] = {}
-
-    def priority(item: Item) -> bytes:
-        if item not in priorities:
-            priorities[item] = keyed(key, b"choice", number.to_bytes(8, "little") + _priority_bytes(item))
-        return priorities[item]
-
-    added: dict[Any, int] = {}
-    kinds: set[type] = set()
-    for event in events:
-        if isinstance(event, str | bytes | dict):
-            raise ParameterError("each event must be a list of items")
-        try:
-            distinct = set(event)
-        except TypeError:
-            raise ParameterError("each event must be a list of items: text, integers or bytes") from None
-        distinct.discard(None)
-        kinds.update(map(type, distinct))
-        _require_one_kind(kinds)
-        for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
-            added[item] = added.get(item, 0) + 1
-    return {_plain(item): n for item, n in added.items()}
-
-
-def _plain(item: Any) -> Item:
-    """An item as a value of Python's own types."""
-    return str(item) if isinstance(item, str) else bytes(item) if isinstance(item, bytes) else int(item)
-
-
-def _require_one_kind(kinds: set[type]) -> None:
-    """Items of one stream are all text, all whole numbers or all bytes."""
-    if len(kinds) > 1 or not kinds <= {str, int, bytes}:
-        one = [next((k for k in (str, bytes, np.integer, int) if issubclass(kind, k)), None) for kind in kinds]
-        names = {int if kind is np.integer else kind for kind in one}
-        if len(names) > 1 or None in names or bool in kinds:
-            raise SchemaError("items must be all text, all integers or all bytes")
-
-
-def _can_be_released(label: Item) -> bool:
-    """Whether a label fits a column: no integer beyond 64 bits, no text that is not UTF-8. Others are left out."""
-    if isinstance(label, int):
-        return -(2**63) <= label < 2**63
-    try:
-        return isinstance(label, bytes) or bool(label.encode("utf-8") or True)
-    except UnicodeEncodeError:
-        return False
-
-
-def _priority_bytes(label: Item) -> bytes:
-    """What orders an event's items, of whatever kind."""
-    if isinstance(label, int):
-        return b"i" + format(label, "x").encode()
-    return b"t" + label.encode("utf-8", "surrogatepass") if isinstance(label, str) else b"b" + label
+        return self._published(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _item_key(key: bytes, item: Item) -> bytes:

@@ -17,6 +17,7 @@ from discreet.errors import ParameterError, StateError
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
+from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream_journal import Journal, failure_point
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 
@@ -25,7 +26,9 @@ __all__ = ["Item", "Round", "StreamFile", "keyed", "label_bytes"]
 Item = str | int | bytes
 
 VERSION = 1
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism)}
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
+}
 _FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 _MODULUS = 2**256
 _NOTHING = "0" * 32
@@ -55,10 +58,13 @@ class StreamFile:
         self.round = 0
         self._sum = 0
         self.mechanism: Any = None
+        self.item_type: Any = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None) -> StreamFile:
-        """Opens or creates the file; StateError where that cannot be."""
+    def open(
+        cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None, items: str | None = None
+    ) -> StreamFile:
+        """Opens or creates the file, for items of a type; StateError where that cannot be."""
         file, beside = Path(path), Path(os.fspath(path) + "-rounds")
         if mechanism is not None and type(mechanism).__name__ not in _KINDS:
             raise ParameterError(f"a stream in a file needs one of {', '.join(_KINDS)}, not {type(mechanism).__name__}")
@@ -81,7 +87,7 @@ class StreamFile:
         try:
             connection = sqlite3.connect(file, isolation_level=None, timeout=0.2, check_same_thread=False)
             self = cls(file, connection, journal)
-            self._begin(mechanism)
+            self._begin(mechanism, items)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -94,7 +100,7 @@ class StreamFile:
             raise
         return self
 
-    def _begin(self, mechanism: StreamMechanism | None) -> None:
+    def _begin(self, mechanism: StreamMechanism | None, items: str | None) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA synchronous = FULL")
@@ -103,24 +109,25 @@ class StreamFile:
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if mechanism is None:
                 raise StateError(f"{self._path} holds no stream")
-            self._create(mechanism)
-        self._load(mechanism)
+            self._create(mechanism, items)
+        self._load(mechanism, items)
         run("COMMIT")
 
-    def _create(self, mechanism: StreamMechanism) -> None:
+    def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
         run = self._connection.execute
         run(
             "CREATE TABLE stream (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, "
             "mechanism TEXT NOT NULL, key BLOB, round INTEGER NOT NULL, total BLOB NOT NULL)"
         )
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
-        text = json.dumps({"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)})  # type: ignore[call-overload]
+        given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
+        text = json.dumps(given if items is None else {"items": items, **given})
         key = secrets.token_bytes(32)
         total = _head(key, text, 0) % _MODULUS
         run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, key, total.to_bytes(32, "little")))
         self._journal.append("done", 0, _NOTHING)
 
-    def _load(self, asked: StreamMechanism | None) -> None:
+    def _load(self, asked: StreamMechanism | None, items: str | None) -> None:
         corrupt = StateError(f"{self._path} is corrupt; bring back a copy of it, with its journal")
         if self._connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
             raise corrupt
@@ -141,9 +148,12 @@ class StreamFile:
         if expected % _MODULUS != self._sum:
             raise corrupt
         given = json.loads(text)
+        self.item_type = given.pop("items", None)
         self.mechanism = _KINDS[given.pop("kind")](**given)
         if asked is not None and asked != self.mechanism:
             raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
+        if items is not None and items != self.item_type:
+            raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
         if self.round not in self._journal.done:
             if self.round not in self._journal.begun:
                 raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")

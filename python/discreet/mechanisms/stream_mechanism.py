@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
     from discreet.mechanisms.stream import Stream
 
-__all__ = ["HORIZON_LIMIT", "NodeSums", "StreamMechanism", "gaussian"]
+__all__ = ["HORIZON_LIMIT", "ITEM_BYTES", "NodeSums", "StreamMechanism", "gaussian", "sum_type"]
 
 HORIZON_LIMIT = 2**40
 """The most rounds."""
+ITEM_BYTES = 8 + 32 + 20
+"""What a stream keeps of an item: its count, its key, and its place in the table of items, with room to grow."""
+_WORDS = 64
+"""The keystream that an item's next nodes share."""
+_NARROW = 2.0**22
+"""The largest scale of which sums have 32 bits: a chance of e^-2000 to need more is far below what thresholds round."""
 
 
 class StreamMechanism(ABC):
@@ -78,9 +84,14 @@ class StreamMechanism(ABC):
         return ones if ones <= last else max(ones >> 1, 1)
 
     @property
-    def words(self) -> int:
-        """How many numbers of 64 bits a stream keeps for one item at most: its count, key, noises and their blocks."""
-        return 2 + 4 + 8 + self.widest.bit_length()
+    def item_bytes(self) -> int:
+        """How many bytes a stream keeps for one item at most, beside its label: those of every item, and its noises."""
+        return ITEM_BYTES + _WORDS + self._sum_bytes
+
+    @property
+    def _sum_bytes(self) -> int:
+        """The bytes of an item's sums, one for each node of a round, with a little room."""
+        return math.ceil(sum_type(self.deviation(self.widest)).itemsize * self.widest.bit_length() * 17 / 16)
 
     def starts_over(self, first: int, last: int) -> bool:
         """Whether running counts begin anew with one of these rounds."""
@@ -90,11 +101,16 @@ class StreamMechanism(ABC):
         """The noise of all items, from round to round."""
         return NodeSums(self)
 
-    def start(self) -> Stream:
-        """A new stream in memory; `Stream.open` keeps one in a file."""
+    def start(self, *, items: Literal["text", "integer", "bytes"] | None = None) -> Stream:
+        """A new stream in memory; `Stream.open` keeps one in a file.
+
+        `items`: what its items are. Whatever else an event has is left out then, as missing values are. Without it
+        the first round decides, and what is of another type is refused: by then somebody's one odd item would
+        have decided for all, and the refusal would tell of it. Name the type where users choose the items.
+        """
         from discreet.mechanisms.stream import Stream
 
-        return Stream(self)
+        return Stream(self, items=items)
 
     def _check(self) -> None:
         object.__setattr__(self, "delta", require_delta(self.delta))
@@ -116,34 +132,46 @@ class NodeSums:
     def __init__(self, mechanism: StreamMechanism) -> None:
         self._mechanism = mechanism
         self._nodes: list[tuple[int, float]] = []
-        self._sums = np.zeros((1, 0), np.int64)
+        self._sums: NDArray[Any] = np.zeros((0, 0), np.int32)
         self._items = 0
 
-    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
+    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[Any]:
         """The noise of every item in a round, not before those asked for until now."""
         nodes = self._mechanism.nodes(number)
         kept = 0
         while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
             kept += 1
-        self._reserve(len(nodes) + 1, len(noise))
-        if len(noise) > self._items:
-            new = slice(self._items, len(noise))
+        self._reserve(len(nodes), len(noise), sum_type(max(sigma for _, sigma in nodes)))
+        known, self._items = self._items, len(noise)
+        if known < self._items:
             for depth, (node, sigma) in enumerate(nodes[:kept]):
-                drawn = noise.draw_from(self._items, node, gaussian(sigma))
-                self._sums[depth + 1, new] = self._sums[depth, new] + drawn
-            self._items = len(noise)
+                self._put(depth, known, noise.draw_from(known, node, gaussian(sigma)))
         for depth, (node, sigma) in enumerate(nodes[kept:], kept):
-            drawn = noise.draw(node, gaussian(sigma))
-            np.add(self._sums[depth, : self._items], drawn, out=self._sums[depth + 1, : self._items])
+            self._put(depth, 0, noise.draw(node, gaussian(sigma)))
         self._nodes = nodes
-        return self._sums[len(nodes), : self._items]
+        return self._sums[len(nodes) - 1, : self._items]
 
-    def _reserve(self, depth: int, items: int) -> None:
+    def _put(self, depth: int, first: int, drawn: NDArray[np.int64]) -> None:
+        """The sums of the items from the first on, from those of the node before and the noise of this one."""
+        row = self._sums[depth, first : self._items]
+        if depth:
+            np.add(self._sums[depth - 1, first : self._items], drawn, out=row, casting="same_kind")
+        else:
+            row[:] = drawn
+
+    def _reserve(self, depth: int, items: int, kind: np.dtype[Any]) -> None:
+        """Makes room, with a sixteenth to spare."""
         rows, columns = self._sums.shape
-        if depth > rows or items > columns:
-            grown = np.zeros((max(rows, depth), columns if items <= columns else 2 * items), np.int64)
-            grown[:rows, :columns] = self._sums
+        kind = np.promote_types(kind, self._sums.dtype)
+        if depth > rows or items > columns or kind != self._sums.dtype:
+            grown = np.zeros((max(rows, depth), columns if items <= columns else items + items // 16 + 16), kind)
+            grown[:rows, : self._items] = self._sums[:, : self._items]
             self._sums = grown
+
+
+def sum_type(scale: float) -> np.dtype[Any]:
+    """What sums of noises of a scale are kept in."""
+    return np.dtype(np.int32 if scale <= _NARROW else np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -63,12 +63,12 @@ def laplace_threshold_scale(rho: float, l0: int, linf: int) -> float:
     return round_up(linf / math.sqrt(2 * rho / l0), 64)
 
 
-def gaussian_rho(sigma: float, l0: int, linf: int = 1) -> float:
+def gaussian_rho(sigma: float, l0: float, linf: int = 1) -> float:
     """l0 linf^2 / (2 sigma^2): Gaussian noise on counts that move by sqrt(l0) linf in all (Theorem 7)."""
     return round_up(l0 * (linf / sigma) ** 2 / 2)
 
 
-def gaussian_sigma(rho: float, l0: int, linf: int = 1) -> float:
+def gaussian_sigma(rho: float, l0: float, linf: int = 1) -> float:
     """The sigma whose `gaussian_rho` is rho."""
     return round_up(linf * math.sqrt(l0 / (2 * rho)), 16)
 

@@ -1,0 +1,55 @@
+"""Running counts by the square root of the matrix that counts: exact noise in rational numbers, and one item after the
+other with noise from numpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+__all__ = ["SquareRootTable", "square_root_noise"]
+
+
+def square_root_noise(column: Sequence[int], noises: Sequence[int]) -> int:
+    """The noises, the last with the first weight, weighted by what undoes the column, in units of its first number,
+    and rounded to the whole number below a half and a third of such a unit more."""
+    weights: list[Fraction] = []
+    for n in range(len(noises)):
+        known = (weights[k] * Fraction(column[n - k], column[0]) for k in range(n))
+        weights.append(1 - sum(known, Fraction(0)))
+    total = sum(weight * z for weight, z in zip(weights, reversed(noises), strict=True)) / column[0]
+    return math.floor(total + Fraction(1, 2) + Fraction(1, 3 * column[0]))
+
+
+class SquareRootTable:
+    """For every item a running count and the noises of all rounds."""
+
+    def __init__(self, factor: Sequence[float], sigma: float, seed: int) -> None:
+        self._factor = np.array(factor)
+        self._sigma = sigma
+        self._random = np.random.default_rng(seed)
+        self._items: dict[Any, tuple[list[int], Any]] = {}
+        self._round = 0
+
+    def step(self, number: int, events: Iterable[Iterable[Any]], threshold: float) -> list[tuple[Any, float]]:
+        """The items whose estimates exceed the threshold after the events of this round."""
+        for _, noises in self._items.values():
+            noises[self._round : number] = self._random.normal(0, self._sigma, number - self._round)
+        self._round = number
+        for event in events:
+            for item in set(event):
+                if item not in self._items:
+                    noises = np.zeros(len(self._factor))
+                    noises[:number] = self._random.normal(0, self._sigma, number)
+                    self._items[item] = ([0], noises)
+                self._items[item][0][0] += 1
+        weights = self._factor[:number][::-1]
+        released = []
+        for item, (count, noises) in self._items.items():
+            estimate = count[0] + float(weights @ noises[:number])
+            if estimate > threshold:
+                released.append((item, estimate))
+        return released
