@@ -1,6 +1,8 @@
 """Set union: promises, thresholds, what is named and what must not be."""
 
+import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -65,6 +67,50 @@ def test_laplace_thresholds_are_the_known_ones(epsilon, delta, l0, laplace):
 def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
     mechanism = dp.SetUnion.from_rho(method="weighted_gaussian", rho=rho, delta=delta, l0=l0)
     assert mechanism.threshold.value / 2**mechanism.bits == pytest.approx(threshold, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "sigma", "threshold"),
+    [
+        (3, math.exp(-10), 100, 1.3327913294062, 6.8236609810289),
+        (1, 1e-6, 10, 4.3651549411357, 23.56820268026),
+        (0.1, 1e-9, 50, 51.439639882958, 345.09683751984),
+    ],
+)
+def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon, delta, l0, sigma, threshold):
+    mechanism = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=epsilon, delta=delta, l0=l0)
+    # The known values halve delta; the best share gains a little.
+    assert 0.98 * sigma < mechanism.scale < 1.02 * sigma
+    assert 0.99 * threshold < mechanism.threshold.value / 2**mechanism.bits < threshold
+    assert mechanism.guarantee.dp[0] == epsilon
+    assert delta * (1 - 1e-6) < mechanism.guarantee.dp[1] <= delta
+
+
+@pytest.mark.parametrize("method", ["weighted_gaussian", "policy_gaussian", "adaptive_gaussian"])
+def test_less_noise_does_not_keep_an_epsilon(method):
+    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=10)
+    less = dataclasses.replace(mechanism, scale=mechanism.scale * 0.999)
+    assert less.guarantee.dp[1] > 1e-6
+    assert less.guarantee.epsilon(1e-6) > 1.0
+
+
+def test_rounds_keep_an_epsilon_as_one_release():
+    mechanism = dp.IteratedSetUnion.from_epsilon(epsilon=1.0, delta=1e-6, l0=10)
+    assert mechanism.guarantee.dp[0] == 1.0
+    assert 1e-6 * (1 - 1e-6) < mechanism.guarantee.dp[1] <= 1e-6
+    single = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=1.0, delta=1e-6, l0=10)
+    joint = sum(1 / part.scale**2 for part in mechanism.rounds) ** -0.5
+    assert 0.98 * single.scale < joint < 1.02 * single.scale
+    greedy = dp.SetUnion.from_epsilon(method="greedy", epsilon=1.0, delta=1e-6, l0=10)
+    with pytest.raises(dp.ParameterError, match="Gaussian"):
+        dp.IteratedSetUnion(rounds=(greedy,), epsilon=1.0)
+
+
+def test_small_and_large_promises_are_kept():
+    for epsilon in (0.01, 0.1, 20.0, 150.0):
+        for kind in (dp.IteratedSetUnion, partial(dp.SetUnion.from_epsilon, method="weighted_gaussian")):
+            make = getattr(kind, "from_epsilon", kind)
+            assert make(epsilon=epsilon, delta=1e-9, l0=50).guarantee.epsilon(1e-9) <= epsilon
 
 
 @pytest.mark.parametrize("method", METHODS)

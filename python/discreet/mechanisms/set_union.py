@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +21,7 @@ from discreet.mechanisms.thresholds import require_delta, require_rho
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import gopi2020
+from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
 from discreet.user_items import UserItems
 
 if TYPE_CHECKING:
@@ -38,7 +40,10 @@ METHODS = {
 """The kernel's weighting of each method."""
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _L0_LIMIT = 1 << 12
-_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
+_SCALE_LIMIT = 1e4
+_ITEM_LIMIT = 1 << 32
+_EXACT_EPSILON = 100.0
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Shares of delta for the threshold that are tried."""
 
 
@@ -100,14 +105,14 @@ class SetUnion(UnionMechanism):
     scale: float
     delta: float
     l0: int
-    alpha: float = 3.0
+    alpha: float = 4.0
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError(f"there is no method {self.method!r}: use {', '.join(METHODS)}")
         checked = {
-            "scale": require_number("scale", self.scale, 1e-2, 1e4),
+            "scale": require_number("scale", self.scale, 1e-2, _SCALE_LIMIT),
             "delta": require_delta(self.delta),
             "l0": require_whole("l0", self.l0, 1, _L0_LIMIT),
             "alpha": require_number("alpha", self.alpha, 0, 20, open_low=False),
@@ -116,18 +121,19 @@ class SetUnion(UnionMechanism):
             object.__setattr__(self, name, value)
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
-            if _is_gaussian(self.method) or round_up(1 / self.scale) > self.epsilon:
+            if not _is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
                 raise ParameterError("this much noise does not keep that epsilon; use from_epsilon")
         if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:
             raise ParameterError("delta is too large for this method; give a smaller one, or a larger alpha")
-        if self.target >= 1 << (self.bits + 10) or (
-            self.method == "policy_gaussian" and (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
-        ):
+        far = self.target >= 1 << (self.bits + 10)
+        if self.method == "policy_gaussian":
+            far = far or (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
+        if far and not self.method.startswith("weighted"):
             raise ParameterError("the threshold is too high for this method; use a weighted one")
 
     @classmethod
     def from_rho(
-        cls, *, method: str = "policy_gaussian", rho: float, delta: float, l0: int, alpha: float = 3.0
+        cls, *, method: str = "policy_gaussian", rho: float, delta: float, l0: int, alpha: float = 4.0
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         rho = require_rho(rho)
@@ -142,7 +148,7 @@ class SetUnion(UnionMechanism):
 
     @classmethod
     def from_epsilon(
-        cls, *, method: str = "policy_gaussian", epsilon: float, delta: float, l0: int, alpha: float = 3.0
+        cls, *, method: str = "policy_gaussian", epsilon: float, delta: float, l0: int, alpha: float = 4.0
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold among a few shares of
         delta."""
@@ -150,17 +156,20 @@ class SetUnion(UnionMechanism):
         if not _is_gaussian(method):
             scale = round_up(1 / epsilon, 8)
             return cls(method=method, scale=scale, delta=delta, l0=l0, alpha=alpha, epsilon=epsilon)
-        made = []
+        if epsilon > _EXACT_EPSILON:
+            rho, own = resolve_rho(None, epsilon, delta)
+            return cls.from_rho(method=method, rho=min(rho, 5000.0), delta=own, l0=l0, alpha=alpha)
+        l0, made = require_whole("l0", l0, 1, _L0_LIMIT), []
         for share in _SHARES:
-            own = round_down(share * delta)
-            rho = min(cdp_rho(epsilon, round_down((delta - own) / (1 - own))), 5000.0)
-            made.append(cls(method=method, scale=round_up(1 / math.sqrt(2 * rho), 16), delta=own, l0=l0, alpha=alpha))
+            own, rest = _split(delta, share)
+            scale = _least_scale(lambda scale: [_moved(method, scale, l0)], epsilon, rest)
+            made.append(cls(method=method, scale=scale, delta=own, l0=l0, alpha=alpha, epsilon=epsilon))
         return min(made, key=lambda mechanism: mechanism.threshold.value / (1 << mechanism.bits))
 
     @property
     def bits(self) -> int:
         """Binary places of weights and noise: as many as the sampler has room for, up to 28."""
-        return min(28, math.floor(math.log2(5e8 / self.scale)))
+        return _bits(self.scale)
 
     @property
     def sensitivity(self) -> float:
@@ -169,14 +178,13 @@ class SetUnion(UnionMechanism):
         One exactly, but for the two methods that round on the way: three units of 2^-50 for each of up to l0 items of
         up to 2^30 users, and one unit of 2^-bits for each of up to 2^32 items.
         """
-        return 1 + self.l0 * 2.0**-18 + 2.0 ** (16 - self.bits) if self.method in _ROUNDED else 1.0
+        return _sensitivity(self.method, self.scale, self.l0)
 
     @cached_property
     def noise(self) -> _core.Noise:
         """The law of the noise, in units of 2^-bits."""
-        scale = round_up(self.scale * self.sensitivity) * (1 << self.bits)
         law = _core.Noise.discrete_gaussian if _is_gaussian(self.method) else _core.Noise.discrete_laplace
-        return law(scale)
+        return law(_moved(self.method, self.scale, self.l0).sigma)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
@@ -189,13 +197,14 @@ class SetUnion(UnionMechanism):
         """Above which weight an item needs no more, in units of 2^-bits."""
         return self.threshold.value + math.ceil(self.alpha * self.scale * (1 << self.bits))
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (1/(2 scale^2))-zCDP, or (epsilon, delta)-DP and its zCDP for Laplace noise."""
-        if _is_gaussian(self.method):
-            return Guarantee(round_up(1 / self.scale**2 / 2), self.delta)
-        epsilon = self.epsilon or round_up(1 / self.scale)
-        return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
+        """delta-approximate (1/(2 scale^2))-zCDP, and (epsilon, delta')-DP where that was asked for."""
+        if not _is_gaussian(self.method):
+            epsilon = self.epsilon or round_up(1 / self.scale)
+            return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
+        pair = None if self.epsilon is None else _pair(self.epsilon, self.delta, [self])
+        return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:
         """The chance by the weight that so many users with l0 items each, or more, share out evenly."""
@@ -218,10 +227,18 @@ class IteratedSetUnion(UnionMechanism):
     """Rounds of weighted Gaussian set union, each on a fresh choice of the items not yet found (DP-SIPS).
 
     Swanberg, Desfontaines and Haney (2023). Rounds compose by the sum of their guarantees; what one found is
-    public for the next.
+    public for the next. `epsilon`: where the guarantee shall also state (epsilon, delta')-DP, by the exact analysis of
+    all rounds' noise as one.
     """
 
     rounds: tuple[SetUnion, ...]
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, _EXACT_EPSILON))
+            if not all(_is_gaussian(mechanism.method) for mechanism in self.rounds):
+                raise ParameterError("an epsilon of all rounds needs Gaussian noise in each")
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3) -> Self:
@@ -237,17 +254,30 @@ class IteratedSetUnion(UnionMechanism):
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3) -> Self:
-        """The rounds whose total promise is (epsilon, delta)-DP."""
+        """The rounds whose total promise is (epsilon, delta)-DP, with the lowest last threshold among a few shares of
+        delta."""
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds)
+        if epsilon > _EXACT_EPSILON:
+            return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds)
+        l0 = require_whole("l0", l0, 1, _L0_LIMIT)
+        scales = [1 / math.sqrt(s) for s in gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))]
+        made = []
+        for share in _SHARES:
+            own, rest = _split(delta, share)
+            scale = _least_scale(
+                lambda scale: [_moved("weighted_gaussian", scale * more, l0) for more in scales], epsilon, rest
+            )
+            found = cls.from_rho(rho=round_down(1 / scale**2 / 2, 64), delta=own, l0=l0, rounds=rounds)
+            made.append(replace(found, epsilon=epsilon))
+        return min(made, key=lambda found: found.rounds[-1].threshold.value / (1 << found.rounds[-1].bits))
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """The sum of the rounds' guarantees."""
         total = self.rounds[0].guarantee
         for mechanism in self.rounds[1:]:
             total = total + mechanism.guarantee
-        return total
+        return total if self.epsilon is None else replace(total, dp=_pair(self.epsilon, total.delta, self.rounds))
 
     def release_chance(self, users: int) -> float:
         """The chance that one of the rounds names it."""
@@ -262,6 +292,55 @@ class IteratedSetUnion(UnionMechanism):
 
 def _is_gaussian(method: str) -> bool:
     return method.endswith("gaussian")
+
+
+def _bits(scale: float) -> int:
+    return min(28, math.floor(math.log2(5e8 / scale)))
+
+
+def _sensitivity(method: str, scale: float, l0: int) -> float:
+    return 1 + l0 * 2.0**-18 + 2.0 ** (16 - _bits(scale)) if method in _ROUNDED else 1.0
+
+
+def _moved(method: str, scale: float, l0: int) -> LatticeGaussian:
+    """The noise on the lattice and what a user moves on it: of plain weights those of their own items alone."""
+    unit = 1 << _bits(scale)
+    change = _sensitivity(method, scale, l0)
+    return LatticeGaussian(
+        sigma=round_up(scale * change) * unit,
+        change=change * unit,
+        entries=_ITEM_LIMIT if method in _ROUNDED else l0,
+    )
+
+
+def _split(delta: float, share: float) -> tuple[float, float]:
+    """A share of delta for thresholds, and what it leaves to the noise."""
+    own = round_down(share * delta)
+    return own, round_down((delta - own) / (1 - own), 16)
+
+
+def _least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float, delta: float) -> float:
+    """The least scale, to a part in 1e9, at which these releases are (epsilon, delta)-DP."""
+
+    def holds(scale: float) -> bool:
+        return lattice_delta(epsilon, parts(scale)) <= delta
+
+    high = 1 / math.sqrt(2 * min(max(cdp_rho(epsilon, delta), 1e-8), 5000.0))
+    low = high / 4
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > _SCALE_LIMIT:
+            raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _pair(epsilon: float, own: float, mechanisms: Sequence[SetUnion]) -> tuple[float, float]:
+    """(epsilon, delta') of Gaussian releases one after the other, whose thresholds use `own`."""
+    parts = [_moved(mechanism.method, mechanism.scale, mechanism.l0) for mechanism in mechanisms]
+    return epsilon, min(1.0, round_up(own + (1 - own) * lattice_delta(epsilon, parts)))
 
 
 def _threshold(mechanism: SetUnion) -> int:
