@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::Labels;
+use crate::parts::in_parts;
 use crate::worker::Batch;
 
 const BROKEN: Error = Error::Input("a dictionary index is out of range");
@@ -112,25 +113,88 @@ impl Lists {
     #[must_use]
     pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4]) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
-        let (mut starts, mut items) = (vec![0], Vec::new());
-        let mut places: Vec<(u64, u32)> = Vec::new();
-        for user in 0..self.users() {
-            let first = items.len();
-            let left = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
-            items.extend(self.of_user(user).iter().filter(left).copied());
-            if items.len() - first > l0 {
-                let place = |&item: &u32| (keyed.hash_one((user, item)), item);
-                places.clear();
-                places.extend(items[first..].iter().map(place));
-                let (_, &mut last, _) = places.select_nth_unstable(l0 - 1);
-                let kept: Vec<u32> =
-                    items[first..].iter().copied().filter(|item| place(item) <= last).collect();
-                items.truncate(first);
-                items.extend(kept);
-            }
-            starts.push(items.len());
+        let users: Vec<u32> = (0..self.users() as u32).collect();
+        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed));
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut end = 0;
+        starts.push(end);
+        for size in parts.iter().flat_map(|(sizes, _)| sizes) {
+            end += size;
+            starts.push(end);
         }
+        let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
         Self { starts, items, size: self.size }
+    }
+
+    /// How many items are kept of each of these users, and which.
+    fn bounded_part(
+        &self,
+        users: &[u32],
+        l0: usize,
+        found: &[bool],
+        keyed: &RandomState,
+    ) -> (Vec<usize>, Vec<u32>) {
+        let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
+        let (mut left, mut kept) = (Vec::new(), Places::default());
+        let any = found.contains(&true);
+        for &user in users {
+            let mut of_user = self.of_user(user as usize);
+            if any {
+                left.clear();
+                let unseen = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
+                left.extend(of_user.iter().filter(unseen).copied());
+                of_user = &left;
+            }
+            let first = items.len();
+            if of_user.len() <= l0 {
+                items.extend_from_slice(of_user);
+            } else {
+                kept.choose(of_user.len(), l0, |turn| keyed.hash_one((user, turn)));
+                kept.of(of_user, &mut items);
+            }
+            sizes.push(items.len() - first);
+        }
+        (sizes, items)
+    }
+}
+
+/// Some places of a list, one bit for each.
+#[derive(Default)]
+struct Places {
+    bits: Vec<u64>,
+}
+
+impl Places {
+    /// Chooses `keep` places `of` so many, all sets alike (Floyd's algorithm); `draw` gives 64 random bits for each turn.
+    fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
+        self.bits.clear();
+        self.bits.resize(of.div_ceil(64), 0);
+        // The fewer are marked: those that stay or those that go.
+        let marked = keep.min(of - keep);
+        for last in of - marked..of {
+            let place = ((u128::from(draw(last as u64)) * (last as u128 + 1)) >> 64) as usize;
+            let place = if self.bits[place / 64] >> (place % 64) & 1 == 0 { place } else { last };
+            self.bits[place / 64] |= 1 << (place % 64);
+        }
+        if marked < keep {
+            for word in &mut self.bits {
+                *word = !*word;
+            }
+            if of % 64 > 0 {
+                self.bits[of / 64] &= (1 << (of % 64)) - 1;
+            }
+        }
+    }
+
+    /// What a list has at these places, in its order.
+    fn of(&self, list: &[u32], into: &mut Vec<u32>) {
+        for (part, &word) in list.chunks(64).zip(&self.bits) {
+            let mut word = word;
+            while word != 0 {
+                into.push(part[word.trailing_zeros() as usize]);
+                word &= word - 1;
+            }
+        }
     }
 }
 
@@ -273,5 +337,24 @@ mod tests {
         }
         assert!(bounded.items.iter().all(|&item| item != 2));
         assert_eq!(lists.bounded(4, &[], [0; 4]), lists);
+    }
+
+    #[test]
+    fn every_set_of_places_is_chosen_alike() {
+        let keyed = RandomState::with_seeds(1, 2, 3, 4);
+        for (of, keep, sets) in [(5, 2, 10), (5, 3, 10), (4, 1, 4), (70, 69, 70), (66, 1, 66)] {
+            let (mut seen, mut places) = (HashMap::<Vec<u32>, u32>::new(), Places::default());
+            let list: Vec<u32> = (0..of).collect();
+            let turns = 2000 * sets;
+            for turn in 0..turns {
+                let mut kept = Vec::new();
+                places.choose(of as usize, keep, |last| keyed.hash_one((turn, last)));
+                places.of(&list, &mut kept);
+                assert_eq!(kept.len(), keep);
+                *seen.entry(kept).or_default() += 1;
+            }
+            assert_eq!(seen.len() as u32, sets);
+            assert!(seen.values().all(|&count| count.abs_diff(2000) < 270), "{seen:?}");
+        }
     }
 }
