@@ -2,9 +2,9 @@
 
 What `set_union.py` measures `SetUnion` against. `users` are one array of item numbers for each user; the answers are
 the numbers of the items that are named. Weighted and policy: Gopi et al. (2020), with half of delta for the noise and
-half for the threshold. Greedy: Carvalho et al. (2022), with at most l0 items of a user. DP-SIPS: Swanberg et al. (2023),
-three rounds of which each has three times as much as the last. None of it is private: numpy's noise is no secret, its
-grid shows, and the greedy method's threshold does not pay for the items that others leave nothing for.
+half for the threshold. Greedy: Carvalho et al. (2022), with at most l0 items of a user. DP-SIPS: Swanberg et al.
+(2023), three rounds of which each has three times as much as the last. None of it is private: numpy's noise is no
+secret, its grid shows, and the greedy method's threshold does not pay for items that others leave nothing for.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from discreet import ParameterError
 from discreet.queries.choice import METHODS, plan_answers
 
 PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]
-RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 20, 1_000_000: 4}
-FEW = {"gumbel_correction": 10, "iterative_sparse_vector": 10}
+RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 60, 1_000_000: 20}
+FEW = {"gumbel_correction": 4, "iterative_sparse_vector": 4}
 """By what the number of releases is divided where one takes long."""
 
 

@@ -130,9 +130,9 @@ def select(
     At most `l0` items of each user count, chosen uniformly. `method`: "threshold" is `OptimalSelection` (Desfontaines
     et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
     "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
-    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first up to three items of a user and the
-    second for more; the release says which and why. The other parameters and the errors are those of `count`;
-    `progress` is told by thresholds alone.
+    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first for one item of a user, "greedy" for
+    few under a stated epsilon and "dp_sips" for more, from the promise and l0 alone; the release says which and why.
+    The other parameters and the errors are those of `count`; `progress` is told by thresholds alone.
 
     Returns a Release of items, in their own order.
     """

@@ -214,6 +214,25 @@ def test_the_choice_is_told():
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
 
 
+@pytest.mark.parametrize("promise", [{"epsilon": 0.1}, {"epsilon": 1.0}, {"epsilon": 3.0}, {"rho": 0.1}])
+def test_the_choice_is_by_the_promise_and_l0_alone(promise):
+    chosen = [
+        dp.plan("select", **promise, delta=1e-6, l0=l0, method="auto").mechanism.partition("(")[0]
+        + ("greedy" if "'greedy'" in dp.plan("select", **promise, delta=1e-6, l0=l0).mechanism else "")
+        for l0 in (1, 2, 8, 100)
+    ]
+    few = "SetUniongreedy" if "epsilon" in promise else "IteratedSetUnion"
+    assert chosen[0] in ("OptimalSelection", "GaussianThreshold", "TruncatedGeometric")
+    assert chosen[1:] == [few, "IteratedSetUnion", "IteratedSetUnion"]
+
+
+def test_a_choice_is_left_where_the_greedy_method_does_not_apply():
+    for epsilon, kind in ((0.005, "IteratedSetUnion"), (0.001, "GaussianThreshold")):
+        plan = dp.plan("select", epsilon=epsilon, delta=1e-9, l0=20)
+        assert plan.mechanism.startswith(kind)
+        assert plan.reasons[0].startswith(f"{kind} was chosen")
+
+
 @pytest.mark.parametrize(
     "given",
     [{"method": "x"}, {"scale": 0}, {"delta": 0}, {"l0": 0}, {"alpha": -1}, {"scale": float("nan")}, {"epsilon": 0.5}],
