@@ -39,6 +39,8 @@ METHODS = {
 }
 """The kernel's weighting of each method."""
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
+_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0}
+"""How far above the threshold items are filled: what names most on public tables."""
 _L0_LIMIT = 1 << 12
 _SCALE_LIMIT = 1e4
 _ITEM_LIMIT = 1 << 32
@@ -96,16 +98,21 @@ class SetUnion(UnionMechanism):
     users, one after the other, only raise items that are not yet `alpha` deviations (scales) above the threshold
     (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022), and
     every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
-    "adaptive_gaussian": what lies above the threshold flows back to those who gave it. `scale`: of the noise, over
-    the most that a user changes. Weights are whole numbers in units of 2^-bits, and so is the noise; an item without
-    weight is not in the domain. Raises ParameterError where a parameter is out of range.
+    "adaptive_gaussian": what lies above the threshold flows back to those who gave it. Where `alpha` is not given it
+    is 5 for "policy_gaussian" and else 3. Weights are whole numbers in units of 2^-bits, and so is the noise; an item
+    without weight is not in the domain.
+
+    `scale`: of the noise, over the most that a user changes. `delta`: what the threshold uses. `epsilon`: where the
+    guarantee shall also state an (epsilon, delta')-DP; Laplace noise has it with delta itself, Gaussian noise by the
+    exact analysis on a fine lattice (`theorems.balle_wang2018`). Raises ParameterError where a parameter is out of
+    range.
     """
 
     method: str
     scale: float
     delta: float
     l0: int
-    alpha: float = 4.0
+    alpha: float | None = None
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
@@ -115,7 +122,7 @@ class SetUnion(UnionMechanism):
             "scale": require_number("scale", self.scale, 1e-2, _SCALE_LIMIT),
             "delta": require_delta(self.delta),
             "l0": require_whole("l0", self.l0, 1, _L0_LIMIT),
-            "alpha": require_number("alpha", self.alpha, 0, 20, open_low=False),
+            "alpha": require_number("alpha", _alpha(self.method, self.alpha), 0, 20, open_low=False),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -133,7 +140,7 @@ class SetUnion(UnionMechanism):
 
     @classmethod
     def from_rho(
-        cls, *, method: str = "policy_gaussian", rho: float, delta: float, l0: int, alpha: float = 4.0
+        cls, *, method: str = "policy_gaussian", rho: float, delta: float, l0: int, alpha: float | None = None
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         rho = require_rho(rho)
@@ -148,7 +155,7 @@ class SetUnion(UnionMechanism):
 
     @classmethod
     def from_epsilon(
-        cls, *, method: str = "policy_gaussian", epsilon: float, delta: float, l0: int, alpha: float = 4.0
+        cls, *, method: str = "policy_gaussian", epsilon: float, delta: float, l0: int, alpha: float | None = None
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold among a few shares of
         delta."""
@@ -195,7 +202,7 @@ class SetUnion(UnionMechanism):
     @property
     def target(self) -> int:
         """Above which weight an item needs no more, in units of 2^-bits."""
-        return self.threshold.value + math.ceil(self.alpha * self.scale * (1 << self.bits))
+        return self.threshold.value + math.ceil(_alpha(self.method, self.alpha) * self.scale * (1 << self.bits))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -292,6 +299,10 @@ class IteratedSetUnion(UnionMechanism):
 
 def _is_gaussian(method: str) -> bool:
     return method.endswith("gaussian")
+
+
+def _alpha(method: str, given: float | None) -> float:
+    return _ALPHAS.get(method, _ALPHA) if given is None else given
 
 
 def _bits(scale: float) -> int:
