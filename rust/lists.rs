@@ -109,12 +109,13 @@ impl Lists {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
-    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order.
+    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order: by every user anew, or
+    /// `together`, by one random order of all items.
     #[must_use]
-    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4]) -> Self {
+    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], together: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
         let users: Vec<u32> = (0..self.users() as u32).collect();
-        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed));
+        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, together));
         let mut starts = Vec::with_capacity(self.starts.len());
         let mut end = 0;
         starts.push(end);
@@ -133,6 +134,7 @@ impl Lists {
         l0: usize,
         found: &[bool],
         keyed: &RandomState,
+        together: bool,
     ) -> (Vec<usize>, Vec<u32>) {
         let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
         let (mut left, mut kept) = (Vec::new(), Places::default());
@@ -149,7 +151,11 @@ impl Lists {
             if of_user.len() <= l0 {
                 items.extend_from_slice(of_user);
             } else {
-                kept.choose(of_user.len(), l0, |turn| keyed.hash_one((user, turn)));
+                if together {
+                    kept.first(of_user, l0, |item| keyed.hash_one(item));
+                } else {
+                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((user, turn)));
+                }
                 kept.of(of_user, &mut items);
             }
             sizes.push(items.len() - first);
@@ -162,6 +168,7 @@ impl Lists {
 #[derive(Default)]
 struct Places {
     bits: Vec<u64>,
+    order: Vec<(u64, u32)>,
 }
 
 impl Places {
@@ -183,6 +190,18 @@ impl Places {
             if of % 64 > 0 {
                 self.bits[of / 64] &= (1 << (of % 64)) - 1;
             }
+        }
+    }
+
+    /// Chooses the places of the `keep` items that `rank` puts first.
+    fn first(&mut self, list: &[u32], keep: usize, rank: impl Fn(u32) -> u64) {
+        self.order.clear();
+        self.order.extend(list.iter().zip(0..).map(|(&item, place)| (rank(item), place)));
+        self.order.select_nth_unstable(keep - 1);
+        self.bits.clear();
+        self.bits.resize(list.len().div_ceil(64), 0);
+        for &(_, place) in &self.order[..keep] {
+            self.bits[place as usize / 64] |= 1 << (place % 64);
         }
     }
 
@@ -329,14 +348,36 @@ mod tests {
         let pairs: Vec<(u32, u32)> =
             (0..6000).flat_map(|user| (0..4).map(move |item| (user, item))).collect();
         let lists = Lists::of_pairs(&pairs, 6000, &[0, 1, 2, 3]);
-        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4]);
+        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
         assert_eq!(bounded.items.len(), 12_000);
         for item in [0, 1, 3] {
             let count = bounded.items.iter().filter(|&&kept| kept == item).count();
             assert!(count.abs_diff(4000) < 250, "{count}");
         }
         assert!(bounded.items.iter().all(|&item| item != 2));
-        assert_eq!(lists.bounded(4, &[], [0; 4]), lists);
+        assert_eq!(lists.bounded(4, &[], [0; 4], false), lists);
+    }
+
+    #[test]
+    fn users_who_choose_together_choose_by_one_order_of_items() {
+        let pairs: Vec<(u32, u32)> =
+            (0..300).flat_map(|user| (0..90).map(move |i| (user, (user + i) % 100))).collect();
+        let lists = Lists::of_pairs(&pairs, 300, &(0..100).collect::<Vec<_>>());
+        let mut seen = vec![0_u32; 100];
+        for key in 0..400 {
+            let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
+            let mut kept: Vec<u32> = bounded.items.clone();
+            assert_eq!(kept.len(), 300 * 9);
+            kept.sort_unstable();
+            kept.dedup();
+            // Nine for those who have the first nine; the others' next ones are few.
+            assert!(kept.len() < 25, "{}", kept.len());
+            for &item in bounded.of_user(0) {
+                seen[item as usize] += 1;
+            }
+        }
+        assert!(seen[..90].iter().all(|&count| count.abs_diff(40) < 40));
+        assert!(seen[90..].iter().all(|&count| count == 0));
     }
 
     #[test]

@@ -169,6 +169,21 @@ def test_items_of_one_user_are_not_named(mechanism):
     assert mechanism.release(dp.UserItems.from_pairs([], [])).items == []
 
 
+def test_users_who_choose_together_name_more_where_all_have_many():
+    users, items = np.repeat(np.arange(300), 400), np.tile(np.arange(400), 300)
+    alike = dp.UserItems.from_pairs(users, items)
+    promise = {"epsilon": 1.0, "delta": 1e-6, "l0": 10}
+    for make in (partial(dp.SetUnion.from_epsilon, method="weighted_gaussian"), dp.IteratedSetUnion.from_epsilon):
+        apart, together = (make(**promise, together=together) for together in (False, True))
+        assert apart.guarantee == together.guarantee
+        assert len(apart.release(alike)) == 0
+        assert 8 <= len(together.release(alike)) <= 30
+        names = {tuple(together.release(alike).items) for _ in range(4)}
+        assert len(names) == 4
+    with pytest.raises(dp.ParameterError, match="together"):
+        dp.SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, together=1)
+
+
 def test_user_items_show_nothing():
     items = dp.UserItems.from_pairs(["u"], ["secret"])
     assert "secret" not in repr(items)
