@@ -54,6 +54,10 @@ def discovered(path, rounds):
     users = published_users(path)
     unions = {name: dp.SetUnion.from_epsilon(method=name, **PROMISE) for name in METHODS}
     unions["dp_sips"] = dp.IteratedSetUnion.from_epsilon(**PROMISE)
+    unions["adaptive_gaussian, together"] = dp.SetUnion.from_epsilon(
+        method="adaptive_gaussian", together=True, **PROMISE
+    )
+    unions["dp_sips, together"] = dp.IteratedSetUnion.from_epsilon(together=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
     found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}
     arrays = []

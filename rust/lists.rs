@@ -187,7 +187,7 @@ impl Places {
             for word in &mut self.bits {
                 *word = !*word;
             }
-            if of % 64 > 0 {
+            if !of.is_multiple_of(64) {
                 self.bits[of / 64] &= (1 << (of % 64)) - 1;
             }
         }

@@ -136,6 +136,42 @@ def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l
     assert max(seen(lower, t, False) for t in range(1, l0 + 1)) > 1e-5
 
 
+def named_law(mechanism, rows):
+    """The chances of all sets of five items to be named, where no user has more than l0."""
+    users, items = np.nonzero(rows)
+    if len(users) == 0:
+        return np.eye(1, 32)[0]
+    lists = dp.UserItems.from_pairs(users, items)
+    weight = lists._lists.weights(METHODS[mechanism.method], mechanism.bits, target=mechanism.target, few=mechanism.l0)
+    law = np.ones(1)
+    found = dict(zip(lists._labels.take(np.arange(len(weight))), weight.tolist(), strict=True))
+    for item in range(5):
+        chance = mechanism.threshold.chance(found[item]) if found.get(item) else 0.0
+        law = np.concatenate([law * (1 - chance), law * chance])
+    return law
+
+
+def worst_excess(mechanism, epsilon, tries):
+    """The largest hockey-stick divergence at epsilon between tables of which one has a user more."""
+    rng, worst = np.random.default_rng(4), 0.0
+    for _ in range(tries):
+        rows = rng.random((int(rng.integers(1, 60)), 5)) < rng.choice([0.2, 0.5, 0.8])
+        rows[:, 4] &= rng.random() < 0.5
+        rows[rows.sum(axis=1) > mechanism.l0, 0] = False
+        p, q = named_law(mechanism, rows), named_law(mechanism, rows[1:])
+        for a, b in ((p, q), (q, p)):
+            worst = max(worst, float(np.maximum(a - math.exp(epsilon) * b, 0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_exact_laws_of_small_neighbours_keep_the_promise(method):
+    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
+    assert 0.001 < worst_excess(mechanism, 0.5, 80) <= 0.01
+    less = dataclasses.replace(mechanism, scale=mechanism.scale / 3, delta=0.3, epsilon=None, alpha=6.0)
+    assert worst_excess(less, 0.5, 80) > 0.01
+
+
 def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
     """Neighbours in which others' budgets are pushed on by a user, who would else bring novel items of theirs in."""
     t = 4
