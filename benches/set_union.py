@@ -1,8 +1,10 @@
-"""Items that each method of set union names of a table, beside thresholds on counts, and how long it takes.
+"""Items that each method of set union names of a table, beside the published algorithms and thresholds on counts.
 
     python benches/set_union.py FILE... [--rounds N] [--record FILE]
 
-Files are Parquet with columns user and item. Medians over rounds; epsilon 3, delta e^-10, at most 100 items of a user.
+Files are Parquet with columns user and item. Medians over rounds, contestants in turn; epsilon 3, delta e^-10, at most
+100 items of a user. Seconds are those of the union alone: both sides have every user's distinct items at hand.
+`extra_bytes` is the peak above that of a process that has only imported what it needs, or that has read the table.
 """
 
 from __future__ import annotations
@@ -13,14 +15,22 @@ import math
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 
 import discreet as dp
+from compare import current_memory, peak_memory, reset_peak
 from discreet.mechanisms.set_union import METHODS
+from published_union import METHODS as PUBLISHED
+from published_union import weighted_gaussian_by_arrays
 
+PAIR = 8
+"""Bytes of a user's and an item's number."""
 PROMISE = {"epsilon": 3.0, "delta": math.exp(-10), "l0": 100}
 
 
@@ -30,31 +40,91 @@ def timed(work):
     return time.perf_counter() - started, result
 
 
+def published_users(path):
+    """One array of item numbers for each user, in no order."""
+    numbered = f"SELECT \"user\", dense_rank() OVER (ORDER BY item) - 1 AS item FROM '{path}'"
+    rows = duckdb.sql(f"SELECT DISTINCT * FROM ({numbered}) ORDER BY 1").fetchnumpy()
+    starts = np.flatnonzero(np.diff(rows["user"], prepend=rows["user"][0] - 1))
+    return np.split(rows["item"].astype(np.int64), starts[1:])
+
+
 def discovered(path, rounds):
     columns = {"user": "user", "item": "item"}
     reading, items = timed(lambda: dp.UserItems.from_table(path, **columns))
+    users = published_users(path)
     unions = {name: dp.SetUnion.from_epsilon(method=name, **PROMISE) for name in METHODS}
     unions["dp_sips"] = dp.IteratedSetUnion.from_epsilon(**PROMISE)
+    unions["adaptive_gaussian, together"] = dp.SetUnion.from_epsilon(
+        method="adaptive_gaussian", together=True, **PROMISE
+    )
+    unions["dp_sips, together"] = dp.IteratedSetUnion.from_epsilon(together=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
-    found = {name: [] for name in [*unions, *thresholds]}
+    found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}
+    arrays = []
     for _ in range(rounds):
         for name, mechanism in unions.items():
             seconds, release = timed(lambda mechanism=mechanism: mechanism.release(items))
             found[name].append((len(release), seconds))
+            if name in PUBLISHED:
+                seconds, answer = timed(lambda name=name: PUBLISHED[name](users, **PROMISE))
+                told[name].append((len(answer), seconds))
+        seconds, answer = timed(lambda: weighted_gaussian_by_arrays(users, **PROMISE))
+        arrays.append((len(answer), seconds))
         histogram = dp.Histogram.from_table(path, **columns, l0=PROMISE["l0"])
         for name, mechanism in thresholds.items():
             seconds, release = timed(lambda mechanism=mechanism, histogram=histogram: mechanism.release(histogram))
             found[name].append((len(release), seconds))
+    methods = {}
+    for name, runs in found.items():
+        methods[name] = summary(runs)
+        if name in told:
+            methods[name]["published"] = summary(told[name])
+            methods[name]["times_as_fast"] = faster(told[name], runs)
+    methods["weighted_gaussian"]["published_by_arrays"] = summary(arrays)
+    methods["weighted_gaussian"]["times_as_fast_as_arrays"] = faster(arrays, found["weighted_gaussian"])
+    pairs = sum(map(len, users))
+    extra = {step: extra_bytes(path, step) for step in ("reading", "union")}
     return {
+        "distinct_pairs": pairs,
         "reading_seconds": reading,
-        "methods": {
-            name: {
-                "items": statistics.median(count for count, _ in runs),
-                "seconds_after_reading": statistics.median(seconds for _, seconds in runs),
-            }
-            for name, runs in found.items()
-        },
+        "extra_bytes": extra,
+        "extra_bytes_per_distinct_pair": {step: extra[step] / pairs for step in extra},
+        "times_the_distinct_pairs": {step: extra[step] / (PAIR * pairs) for step in extra},
+        "methods": methods,
     }
+
+
+def summary(runs):
+    return {
+        "items": statistics.median(count for count, _ in runs),
+        "seconds_after_reading": statistics.median(seconds for _, seconds in runs),
+    }
+
+
+def faster(slow, fast):
+    """The median of the ratios of one round's times."""
+    return statistics.median(a / b for (_, a), (_, b) in zip(slow, fast, strict=True))
+
+
+def extra_bytes(path, step):
+    """Of a process of its own."""
+    done = subprocess.run([sys.executable, __file__, path, "--child", step], check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def child(path, step):
+    mechanism = dp.SetUnion.from_epsilon(method="weighted_gaussian", **PROMISE)
+    mechanism.release(dp.UserItems.from_pairs([1], [1]))
+    dp.UserItems.from_table({"user": [1], "item": ["a"]}, user="user", item="item")
+    before = current_memory()
+    if step == "reading":
+        reset_peak()
+    items = dp.UserItems.from_table(path, user="user", item="item")
+    if step == "union":
+        before = current_memory()
+        reset_peak()
+        mechanism.release(items)
+    print(peak_memory() - before)
 
 
 def main():
@@ -62,11 +132,18 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--record")
+    parser.add_argument("--child", choices=["reading", "union"])
     arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.files[0], arguments.child)
+        return
     tables = {}
     for path in arguments.files:
         tables[Path(path).stem] = discovered(path, arguments.rounds)
-        print(Path(path).stem, {name: cell["items"] for name, cell in tables[Path(path).stem]["methods"].items()})
+        table = tables[Path(path).stem]
+        print(Path(path).stem, table["distinct_pairs"], table["extra_bytes_per_distinct_pair"])
+        for name, cell in table["methods"].items():
+            print(f"  {name:>20}", cell, flush=True)
     record = {
         "machine": {
             "cores": os.cpu_count(),

@@ -6,6 +6,8 @@
 
 use ahash::RandomState;
 
+use crate::parts::in_parts;
+
 /// The lists of all users: those of user `u` are `items[starts[u]..starts[u + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists {
@@ -30,29 +32,111 @@ impl Lists {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
-    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order.
+    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order: by every user anew, or
+    /// `together`, by one random order of all items.
     #[must_use]
-    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4]) -> Self {
+    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], together: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
-        let (mut starts, mut items) = (vec![0], Vec::new());
-        let mut places: Vec<(u64, u32)> = Vec::new();
-        for user in 0..self.users() {
-            let first = items.len();
-            let left = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
-            items.extend(self.of_user(user).iter().filter(left).copied());
-            if items.len() - first > l0 {
-                let place = |&item: &u32| (keyed.hash_one((user, item)), item);
-                places.clear();
-                places.extend(items[first..].iter().map(place));
-                let (_, &mut last, _) = places.select_nth_unstable(l0 - 1);
-                let kept: Vec<u32> =
-                    items[first..].iter().copied().filter(|item| place(item) <= last).collect();
-                items.truncate(first);
-                items.extend(kept);
-            }
-            starts.push(items.len());
+        let users: Vec<u32> = (0..self.users() as u32).collect();
+        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, together));
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut end = 0;
+        starts.push(end);
+        for size in parts.iter().flat_map(|(sizes, _)| sizes) {
+            end += size;
+            starts.push(end);
         }
+        let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
         Self { starts, items, size: self.size }
+    }
+
+    /// How many items are kept of each of these users, and which.
+    fn bounded_part(
+        &self,
+        users: &[u32],
+        l0: usize,
+        found: &[bool],
+        keyed: &RandomState,
+        together: bool,
+    ) -> (Vec<usize>, Vec<u32>) {
+        let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
+        let (mut left, mut kept) = (Vec::new(), Places::default());
+        let any = found.contains(&true);
+        for &user in users {
+            let mut of_user = self.of_user(user as usize);
+            if any {
+                left.clear();
+                let unseen = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
+                left.extend(of_user.iter().filter(unseen).copied());
+                of_user = &left;
+            }
+            let first = items.len();
+            if of_user.len() <= l0 {
+                items.extend_from_slice(of_user);
+            } else {
+                if together {
+                    kept.first(of_user, l0, |item| keyed.hash_one(item));
+                } else {
+                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((user, turn)));
+                }
+                kept.of(of_user, &mut items);
+            }
+            sizes.push(items.len() - first);
+        }
+        (sizes, items)
+    }
+}
+
+/// Some places of a list, one bit for each.
+#[derive(Default)]
+struct Places {
+    bits: Vec<u64>,
+    order: Vec<(u64, u32)>,
+}
+
+impl Places {
+    /// Chooses `keep` places `of` so many, all sets alike (Floyd's algorithm); `draw` gives 64 random bits for each turn.
+    fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
+        self.bits.clear();
+        self.bits.resize(of.div_ceil(64), 0);
+        // The fewer are marked: those that stay or those that go.
+        let marked = keep.min(of - keep);
+        for last in of - marked..of {
+            let place = ((u128::from(draw(last as u64)) * (last as u128 + 1)) >> 64) as usize;
+            let place = if self.bits[place / 64] >> (place % 64) & 1 == 0 { place } else { last };
+            self.bits[place / 64] |= 1 << (place % 64);
+        }
+        if marked < keep {
+            for word in &mut self.bits {
+                *word = !*word;
+            }
+            if !of.is_multiple_of(64) {
+                self.bits[of / 64] &= (1 << (of % 64)) - 1;
+            }
+        }
+    }
+
+    /// Chooses the places of the `keep` items that `rank` puts first.
+    fn first(&mut self, list: &[u32], keep: usize, rank: impl Fn(u32) -> u64) {
+        self.order.clear();
+        self.order.extend(list.iter().zip(0..).map(|(&item, place)| (rank(item), place)));
+        self.order.select_nth_unstable(keep - 1);
+        self.bits.clear();
+        self.bits.resize(list.len().div_ceil(64), 0);
+        for &(_, place) in &self.order[..keep] {
+            self.bits[place as usize / 64] |= 1 << (place % 64);
+        }
+    }
+
+    /// What a list has at these places, in its order.
+    fn of(&self, list: &[u32], into: &mut Vec<u32>) {
+        for (part, &word) in list.chunks(64).zip(&self.bits) {
+            let mut word = word;
+            while word != 0 {
+                into.push(part[word.trailing_zeros() as usize]);
+                word &= word - 1;
+            }
+        }
     }
 }
 
@@ -64,13 +148,54 @@ mod tests {
     fn at_most_so_many_are_kept_uniformly_and_none_that_were_found() {
         let starts = (0..=6000).map(|user| 4 * user).collect();
         let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4 };
-        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4]);
+        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
         assert_eq!(bounded.items.len(), 12_000);
         for item in [0, 1, 3] {
             let count = bounded.items.iter().filter(|&&kept| kept == item).count();
             assert!(count.abs_diff(4000) < 250, "{count}");
         }
         assert!(bounded.items.iter().all(|&item| item != 2));
-        assert_eq!(lists.bounded(4, &[], [0; 4]), lists);
+        assert_eq!(lists.bounded(4, &[], [0; 4], false), lists);
+    }
+
+    #[test]
+    fn users_who_choose_together_choose_by_one_order_of_items() {
+        let pairs: Vec<(u32, u32)> =
+            (0..300).flat_map(|user| (0..90).map(move |i| (user, (user + i) % 100))).collect();
+        let lists = Lists::of_pairs(&pairs, 300, &(0..100).collect::<Vec<_>>());
+        let mut seen = vec![0_u32; 100];
+        for key in 0..400 {
+            let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
+            let mut kept: Vec<u32> = bounded.items.clone();
+            assert_eq!(kept.len(), 300 * 9);
+            kept.sort_unstable();
+            kept.dedup();
+            // Nine for those who have the first nine; the others' next ones are few.
+            assert!(kept.len() < 25, "{}", kept.len());
+            for &item in bounded.of_user(0) {
+                seen[item as usize] += 1;
+            }
+        }
+        assert!(seen[..90].iter().all(|&count| count.abs_diff(40) < 40));
+        assert!(seen[90..].iter().all(|&count| count == 0));
+    }
+
+    #[test]
+    fn every_set_of_places_is_chosen_alike() {
+        let keyed = RandomState::with_seeds(1, 2, 3, 4);
+        for (of, keep, sets) in [(5, 2, 10), (5, 3, 10), (4, 1, 4), (70, 69, 70), (66, 1, 66)] {
+            let (mut seen, mut places) = (HashMap::<Vec<u32>, u32>::new(), Places::default());
+            let list: Vec<u32> = (0..of).collect();
+            let turns = 2000 * sets;
+            for turn in 0..turns {
+                let mut kept = Vec::new();
+                places.choose(of as usize, keep, |last| keyed.hash_one((turn, last)));
+                places.of(&list, &mut kept);
+                assert_eq!(kept.len(), keep);
+                *seen.entry(kept).or_default() += 1;
+            }
+            assert_eq!(seen.len() as u32, sets);
+            assert!(seen.values().all(|&count| count.abs_diff(2000) < 270), "{seen:?}");
+        }
     }
 }

@@ -25,6 +25,11 @@ pub(crate) fn of_parts<T: Send>(
     on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
 }
 
+/// What `work` makes of every few rows that need no stream, in their order.
+pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
+    on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
+}
+
 /// Does `work` on every part.
 pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
     on_all_cores(parts.collect(), work);

@@ -46,6 +46,7 @@ from discreet.queries.answers import Answers
 from discreet.queries.choice import answer_queries
 from discreet.queries.correction import GumbelCorrection
 from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release import Release
 from discreet.user_items import UserItems
@@ -66,6 +67,7 @@ __all__ = [
     "GaussianThreshold",
     "GaussianTopK",
     "Guarantee",
+    "GuardedCorrection",
     "GumbelCorrection",
     "GumbelTopK",
     "Histogram",
@@ -95,6 +97,7 @@ __all__ = [
     "Sensitivity",
     "SensitivityError",
     "SetUnion",
+    "SparseVectorCorrection",
     "SquareRootMechanism",
     "StateError",
     "Stream",

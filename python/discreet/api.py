@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from discreet import engines
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
@@ -129,14 +130,16 @@ def select(
     At most `l0` items of each user count, chosen uniformly. `method`: "threshold" is `OptimalSelection` (Desfontaines
     et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
     "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
-    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first up to three items of a user and the
-    second for more; the release says which and why. On a Spark DataFrame or an Ibis table of these "dp_sips",
-    "weighted_gaussian" and "weighted_laplace" can be done. The other parameters and the errors are those of `count`; a
-    set union needs memory for all items of all users, and raises ResourceError where `memory` is not enough.
+    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first for one item of a user, "greedy" for
+    few under a stated epsilon and "dp_sips" for more, from the promise and l0 alone; the release says which and why. On
+    a Spark DataFrame or an Ibis table "threshold", "dp_sips", "weighted_gaussian" and "weighted_laplace" can be done,
+    and "auto" is one of these. The other parameters and the errors are those of `count`; a set union needs memory for
+    all items of all users, and raises ResourceError where `memory` is not enough.
 
     Returns a Release of items, in their own order.
     """
-    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0, method=method)
+    here = engines.rows_here(data)
+    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0, method=method, rows_here=here)
 
     def read() -> Histogram | UserItems:
         columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}

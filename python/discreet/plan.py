@@ -28,8 +28,9 @@ from discreet.queries.choice import AnswerPlan, plan_answers
 __all__ = ["Plan", "choose", "plan", "stated"]
 
 _LIMIT = 2**36
-_FEW = 3
-"""Up to so many items of a user a threshold on counts names more than weights do."""
+_CLOSE, _FAR = 1.3, 1.5
+"""Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
+by rounds, for what they share in fact."""
 
 Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
@@ -229,26 +230,51 @@ def _for_top_k(
 
 
 def _for_select(
-    *, delta: float, l0: int, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
+    *,
+    delta: float,
+    l0: int,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    method: str = "auto",
+    rows_here: bool = True,
 ) -> tuple[Mechanism | UnionMechanism, tuple[str, ...]]:
-    """By thresholds for few items of a user, by rounds of set union for more; or by the method that was asked for."""
+    """By a threshold for one item of a user, greedily for few, by rounds of set union for more; or as was asked for.
+
+    The greedy method needs the rows on this machine.
+    """
     resolve_rho(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
         known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
         raise ParameterError(f"there is no method {method!r}: use {known}")
-    few = require_whole("l0", l0, 1) <= _FEW
-    if method == "threshold" or (method == "auto" and few):
+    l0 = require_whole("l0", l0, 1)
+
+    def made(kind: Any, **more: Any) -> Any:
+        if rho is not None:
+            return kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
+        return kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+
+    if method == "threshold" or (method == "auto" and l0 == 1):
         kinds = [OptimalSelection, TruncatedGeometric, GaussianThreshold, LaplaceThreshold]
         return _lowest(kinds, rho, epsilon, delta, l0)
-    kind: Any = IteratedSetUnion if method in ("auto", "dp_sips") else SetUnion
-    more = {"method": method} if kind is SetUnion else {}
-    if rho is not None:
-        mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
-    else:
-        mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+    if method == "dp_sips":
+        return made(IteratedSetUnion), ()
     if method != "auto":
-        return mechanism, ()
-    return mechanism, (f"IteratedSetUnion was chosen: users have more than {_FEW} items",)
+        return made(SetUnion, method=method), ()
+    threshold, reasons = _for_select(delta=delta, l0=l0, rho=rho, epsilon=epsilon, method="threshold")
+    needed = _users_for(threshold, 0.5)
+    for kind, more, close in ((SetUnion, {"method": "greedy"}, _CLOSE), (IteratedSetUnion, {}, _FAR)):
+        if more and not rows_here:
+            continue
+        try:
+            union = made(kind, **more)
+        except ParameterError:  # a method of a narrower range leaves the others
+            continue
+        users = _users_for(union, 0.5)
+        if users <= close * needed:
+            how = "with the greedy method " if more else ""
+            compared = f"half of the time it names an item of {users:,} users who share nothing else"
+            return union, (f"{kind.__name__} {how}was chosen: {compared} (by a threshold of {needed:,})",)
+    return threshold, reasons
 
 
 def _lowest(

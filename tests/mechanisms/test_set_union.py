@@ -1,6 +1,8 @@
 """Set union: promises, thresholds, what is named and what must not be."""
 
+import dataclasses
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -68,6 +70,50 @@ def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
     assert mechanism.threshold.value / 2**mechanism.bits == pytest.approx(threshold, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l0", "sigma", "threshold"),
+    [
+        (3, math.exp(-10), 100, 1.3327913294062, 6.8236609810289),
+        (1, 1e-6, 10, 4.3651549411357, 23.56820268026),
+        (0.1, 1e-9, 50, 51.439639882958, 345.09683751984),
+    ],
+)
+def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon, delta, l0, sigma, threshold):
+    mechanism = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=epsilon, delta=delta, l0=l0)
+    # The known values halve delta; the best share gains a little.
+    assert 0.98 * sigma < mechanism.scale < 1.02 * sigma
+    assert 0.99 * threshold < mechanism.threshold.value / 2**mechanism.bits < threshold
+    assert mechanism.guarantee.dp[0] == epsilon
+    assert delta * (1 - 1e-6) < mechanism.guarantee.dp[1] <= delta
+
+
+@pytest.mark.parametrize("method", ["weighted_gaussian", "policy_gaussian", "adaptive_gaussian"])
+def test_less_noise_does_not_keep_an_epsilon(method):
+    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=10)
+    less = dataclasses.replace(mechanism, scale=mechanism.scale * 0.999)
+    assert less.guarantee.dp[1] > 1e-6
+    assert less.guarantee.epsilon(1e-6) > 1.0
+
+
+def test_rounds_keep_an_epsilon_as_one_release():
+    mechanism = dp.IteratedSetUnion.from_epsilon(epsilon=1.0, delta=1e-6, l0=10)
+    assert mechanism.guarantee.dp[0] == 1.0
+    assert 1e-6 * (1 - 1e-6) < mechanism.guarantee.dp[1] <= 1e-6
+    single = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=1.0, delta=1e-6, l0=10)
+    joint = sum(1 / part.scale**2 for part in mechanism.rounds) ** -0.5
+    assert 0.98 * single.scale < joint < 1.02 * single.scale
+    greedy = dp.SetUnion.from_epsilon(method="greedy", epsilon=1.0, delta=1e-6, l0=10)
+    with pytest.raises(dp.ParameterError, match="Gaussian"):
+        dp.IteratedSetUnion(rounds=(greedy,), epsilon=1.0)
+
+
+def test_small_and_large_promises_are_kept():
+    for epsilon in (0.01, 0.1, 20.0, 150.0):
+        for kind in (dp.IteratedSetUnion, partial(dp.SetUnion.from_epsilon, method="weighted_gaussian")):
+            make = getattr(kind, "from_epsilon", kind)
+            assert make(epsilon=epsilon, delta=1e-9, l0=50).guarantee.epsilon(1e-9) <= epsilon
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
 def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l0):
@@ -89,6 +135,43 @@ def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l
     # And not far below it: a threshold that is lower by a thousandth of the scale does not do.
     lower = dp._core.Threshold(mechanism.noise, mechanism.threshold.value - int(unit * mechanism.scale / 100))
     assert max(seen(lower, t, False) for t in range(1, l0 + 1)) > 1e-5
+
+
+def named_law(mechanism, rows):
+    """The chances of all sets of five items to be named, where no user has more than l0."""
+    users, items = np.nonzero(rows)
+    if len(users) == 0:
+        return np.eye(1, 32)[0]
+    weighing = dp.UserItems.from_pairs(users, items)._lists.weighing(mechanism.weighting)
+    weight = weighing.weights(mechanism.weighting, seeded_rng(1))
+    weighing.name(np.arange(len(weight)))
+    law = np.ones(1)
+    found = dict(zip(weighing.named.take(np.arange(len(weight))), weight.tolist(), strict=True))
+    for item in range(5):
+        chance = mechanism.threshold.chance(found[item]) if found.get(item) else 0.0
+        law = np.concatenate([law * (1 - chance), law * chance])
+    return law
+
+
+def worst_excess(mechanism, epsilon, tries):
+    """The largest hockey-stick divergence at epsilon between tables of which one has a user more."""
+    rng, worst = np.random.default_rng(4), 0.0
+    for _ in range(tries):
+        rows = rng.random((int(rng.integers(1, 60)), 5)) < rng.choice([0.2, 0.5, 0.8])
+        rows[:, 4] &= rng.random() < 0.5
+        rows[rows.sum(axis=1) > mechanism.l0, 0] = False
+        p, q = named_law(mechanism, rows), named_law(mechanism, rows[1:])
+        for a, b in ((p, q), (q, p)):
+            worst = max(worst, float(np.maximum(a - math.exp(epsilon) * b, 0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_exact_laws_of_small_neighbours_keep_the_promise(method):
+    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
+    assert 0.001 < worst_excess(mechanism, 0.5, 80) <= 0.01
+    less = dataclasses.replace(mechanism, scale=mechanism.scale / 3, delta=0.3, epsilon=None, alpha=6.0)
+    assert worst_excess(less, 0.5, 80) > 0.01
 
 
 def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
@@ -122,6 +205,21 @@ def test_items_of_one_user_are_not_named(mechanism):
     for _ in range(3):
         assert mechanism.release(alone).items == []
     assert mechanism.release(dp.UserItems.from_pairs([], [])).items == []
+
+
+def test_users_who_choose_together_name_more_where_all_have_many():
+    users, items = np.repeat(np.arange(300), 400), np.tile(np.arange(400), 300)
+    alike = dp.UserItems.from_pairs(users, items)
+    promise = {"epsilon": 1.0, "delta": 1e-6, "l0": 10}
+    for make in (partial(dp.SetUnion.from_epsilon, method="weighted_gaussian"), dp.IteratedSetUnion.from_epsilon):
+        apart, together = (make(**promise, together=together) for together in (False, True))
+        assert apart.guarantee == together.guarantee
+        assert len(apart.release(alike)) == 0
+        assert 8 <= len(together.release(alike)) <= 30
+        names = {tuple(together.release(alike).items) for _ in range(4)}
+        assert len(names) == 4
+    with pytest.raises(dp.ParameterError, match="together"):
+        dp.SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, together=1)
 
 
 def test_user_items_show_nothing():
@@ -167,6 +265,25 @@ def test_the_choice_is_told():
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
     with pytest.raises(dp.ParameterError, match="policy_gaussian"):
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
+
+
+@pytest.mark.parametrize("promise", [{"epsilon": 0.1}, {"epsilon": 1.0}, {"epsilon": 3.0}, {"rho": 0.1}])
+def test_the_choice_is_by_the_promise_and_l0_alone(promise):
+    chosen = [
+        dp.plan("select", **promise, delta=1e-6, l0=l0, method="auto").mechanism.partition("(")[0]
+        + ("greedy" if "'greedy'" in dp.plan("select", **promise, delta=1e-6, l0=l0).mechanism else "")
+        for l0 in (1, 2, 8, 100)
+    ]
+    few = "SetUniongreedy" if "epsilon" in promise else "IteratedSetUnion"
+    assert chosen[0] in ("OptimalSelection", "GaussianThreshold", "TruncatedGeometric")
+    assert chosen[1:] == [few, "IteratedSetUnion", "IteratedSetUnion"]
+
+
+def test_a_choice_is_left_where_the_greedy_method_does_not_apply():
+    for epsilon, kind in ((0.005, "IteratedSetUnion"), (0.001, "GaussianThreshold")):
+        plan = dp.plan("select", epsilon=epsilon, delta=1e-9, l0=20)
+        assert plan.mechanism.startswith(kind)
+        assert plan.reasons[0].startswith(f"{kind} was chosen")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from discreet.engines.memory import Memory
 from discreet.engines.weighing import Elsewhere, Here, Lists
 from discreet.errors import ParameterError
 
-__all__ = ["histogram", "lists"]
+__all__ = ["histogram", "lists", "rows_here"]
 
 _ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
 """By the library that a table comes from; all others are tables of this machine."""
@@ -29,8 +29,17 @@ def _elsewhere(source: Any, user: str, item: str) -> Engine | None:
             raise ParameterError(f"{name} must be the name of a column")
     if user == item:
         raise ParameterError("user and item must be two different columns")
+    return _engine_of(source)
+
+
+def _engine_of(source: Any) -> Engine | None:
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     return next((_ENGINES[name] for name in _ENGINES if name in libraries), None)
+
+
+def rows_here(source: Any) -> bool:
+    """Whether the rows of `source` are, or can be, on this machine: no other engine has them."""
+    return _engine_of(source) is None
 
 
 def histogram(

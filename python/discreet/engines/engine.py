@@ -31,6 +31,7 @@ class Weighting:
     bits: int
     l0: int
     target: int = 1
+    together: bool = False
 
     @property
     def is_even(self) -> bool:

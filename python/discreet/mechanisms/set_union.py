@@ -5,22 +5,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import cdp_rho, pure_rho, round_down, round_up
+from discreet.conversion import pure_rho, round_down, round_up
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, opened
-from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import require_delta, require_rho
+from discreet.mechanisms.union_noise import (
+    EXACT_EPSILON,
+    SCALE_LIMIT,
+    SHARES,
+    alpha_of,
+    bits_of,
+    is_gaussian,
+    least_scale,
+    least_threshold,
+    moved,
+    pair_of,
+    sensitivity_of,
+    split,
+)
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import gopi2020
+from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.user_items import UserItems
 
 __all__ = ["METHODS", "IteratedSetUnion", "SetUnion", "UnionMechanism"]
@@ -34,10 +48,7 @@ METHODS = {
     "adaptive_gaussian": "adaptive",
 }
 """The kernel's weighting of each method."""
-_ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _L0_LIMIT = 1 << 12
-_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""Shares of delta for the threshold that are tried."""
 
 
 class UnionMechanism(ABC):
@@ -97,122 +108,152 @@ class SetUnion(UnionMechanism):
     users, one after the other, only raise items that are not yet `alpha` deviations (scales) above the threshold
     (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022), and
     every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
-    "adaptive_gaussian": what lies above the threshold flows back to those who gave it. `scale`: of the noise, over
-    the most that a user changes. Weights are whole numbers in units of 2^-bits, and so is the noise; an item without
-    weight is not in the domain. Raises ParameterError where a parameter is out of range.
+    "adaptive_gaussian": what lies above the threshold flows back to those who gave it. Where `alpha` is not given it
+    is 5 for "policy_gaussian" and else 3. `together`: users with more than l0 items choose them by one random order of
+    all items, each user uniformly still, instead of by an order of their own. Weights are whole numbers in units of
+    2^-bits, and so is the noise; an item without weight is not in the domain.
+
+    `scale`: of the noise, over the most that a user changes. `delta`: what the threshold uses. `epsilon`: where the
+    guarantee shall also state an (epsilon, delta')-DP; Laplace noise has it with delta itself, Gaussian noise by the
+    exact analysis on a fine lattice (`theorems.balle_wang2018`). Raises ParameterError where a parameter is out of
+    range.
     """
 
     method: str
     scale: float
     delta: float
     l0: int
-    alpha: float = 3.0
+    alpha: float | None = None
     epsilon: float | None = None
+    together: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError(f"there is no method {self.method!r}: use {', '.join(METHODS)}")
         checked = {
-            "scale": require_number("scale", self.scale, 1e-2, 1e4),
+            "scale": require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
             "delta": require_delta(self.delta),
             "l0": require_whole("l0", self.l0, 1, _L0_LIMIT),
-            "alpha": require_number("alpha", self.alpha, 0, 20, open_low=False),
+            "alpha": require_number("alpha", alpha_of(self.method, self.alpha), 0, 20, open_low=False),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if not isinstance(self.together, bool):
+            raise ParameterError("together must be True or False")
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
-            if _is_gaussian(self.method) or round_up(1 / self.scale) > self.epsilon:
+            if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
                 raise ParameterError("this much noise does not keep that epsilon; use from_epsilon")
         if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:
             raise ParameterError("delta is too large for this method; give a smaller one, or a larger alpha")
-        if self.target >= 1 << (self.bits + 10) or (
-            self.method == "policy_gaussian" and (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
-        ):
+        far = self.target >= 1 << (self.bits + 10)
+        if self.method == "policy_gaussian":
+            far = far or (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
+        if far and not self.method.startswith("weighted"):
             raise ParameterError("the threshold is too high for this method; use a weighted one")
 
     @classmethod
     def from_rho(
-        cls, *, method: str = "policy_gaussian", rho: float, delta: float, l0: int, alpha: float = 3.0
+        cls,
+        *,
+        method: str = "policy_gaussian",
+        rho: float,
+        delta: float,
+        l0: int,
+        alpha: float | None = None,
+        together: bool = False,
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
-        rho = require_rho(rho)
-        if _is_gaussian(method):
-            return cls(method=method, scale=round_up(1 / math.sqrt(2 * rho), 16), delta=delta, l0=l0, alpha=alpha)
+        rho, made = require_rho(rho), partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, together=together)
+        if is_gaussian(method):
+            return made(scale=round_up(1 / math.sqrt(2 * rho), 16))
         epsilon = max(math.sqrt(2 * rho), rho)
         low, high = epsilon, epsilon + 2.0
         for _ in range(80):
             middle = (low + high) / 2
             low, high = (middle, high) if pure_rho(middle, tight=True) <= rho else (low, middle)
-        return cls(method=method, scale=round_up(1 / round_down(low, 64), 8), delta=delta, l0=l0, alpha=alpha)
+        return made(scale=round_up(1 / round_down(low, 64), 8))
 
     @classmethod
     def from_epsilon(
-        cls, *, method: str = "policy_gaussian", epsilon: float, delta: float, l0: int, alpha: float = 3.0
+        cls,
+        *,
+        method: str = "policy_gaussian",
+        epsilon: float,
+        delta: float,
+        l0: int,
+        alpha: float | None = None,
+        together: bool = False,
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold among a few shares of
         delta."""
         resolve_rho(None, epsilon, delta)
-        if not _is_gaussian(method):
-            scale = round_up(1 / epsilon, 8)
-            return cls(method=method, scale=scale, delta=delta, l0=l0, alpha=alpha, epsilon=epsilon)
-        made = []
-        for share in _SHARES:
-            own = round_down(share * delta)
-            rho = min(cdp_rho(epsilon, round_down((delta - own) / (1 - own))), 5000.0)
-            made.append(cls(method=method, scale=round_up(1 / math.sqrt(2 * rho), 16), delta=own, l0=l0, alpha=alpha))
-        return min(made, key=lambda mechanism: mechanism.threshold.value / (1 << mechanism.bits))
+        made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, together=together)
+        if not is_gaussian(method):
+            return made(scale=round_up(1 / epsilon, 8), delta=delta)
+        if epsilon > EXACT_EPSILON:
+            rho, own = resolve_rho(None, epsilon, delta)
+            rho = min(rho, 5000.0)
+            return cls.from_rho(method=method, rho=rho, delta=own, l0=l0, alpha=alpha, together=together)
+        l0, found = require_whole("l0", l0, 1, _L0_LIMIT), []
+        for share in SHARES:
+            own, rest = split(delta, share)
+            scale = least_scale(lambda scale: [moved(method, scale, l0)], epsilon, rest)
+            found.append(made(scale=scale, delta=own))
+        return min(found, key=lambda mechanism: mechanism.threshold.value / (1 << mechanism.bits))
 
     @property
     def bits(self) -> int:
         """Binary places of weights and noise: as many as the sampler has room for, up to 28."""
-        return min(28, math.floor(math.log2(5e8 / self.scale)))
+        return bits_of(self.scale)
 
     @property
     def sensitivity(self) -> float:
-        """What one user changes in the weights, over one.
+        """What one user changes in the weights, over one: more where rounding is covered."""
+        return sensitivity_of(self.method, self.scale, self.l0)
 
-        One exactly, but for the two methods that round on the way: three units of 2^-50 for each of up to l0 items of
-        up to 2^30 users, and one unit of 2^-bits for each of up to 2^32 items.
-        """
-        return 1 + self.l0 * 2.0**-18 + 2.0 ** (16 - self.bits) if self.method in _ROUNDED else 1.0
+    @property
+    def _moved(self) -> LatticeGaussian:
+        return moved(self.method, self.scale, self.l0)
 
     @cached_property
     def noise(self) -> _core.Noise:
         """The law of the noise, in units of 2^-bits."""
-        scale = round_up(self.scale * self.sensitivity) * (1 << self.bits)
-        law = _core.Noise.discrete_gaussian if _is_gaussian(self.method) else _core.Noise.discrete_laplace
-        return law(scale)
+        law = _core.Noise.discrete_gaussian if is_gaussian(self.method) else _core.Noise.discrete_laplace
+        return law(self._moved.sigma)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
         """The rule, in units of 2^-bits: no t novel items of one user pass it with a chance above delta, for any t up
         to l0."""
-        return _core.Threshold(self.noise, _threshold(self))
+        return _core.Threshold(self.noise, least_threshold(self.method, self.noise, self.scale, self.delta, self.l0))
 
     @property
     def target(self) -> int:
         """Above which weight an item needs no more, in units of 2^-bits."""
-        return self.threshold.value + math.ceil(self.alpha * self.scale * (1 << self.bits))
+        return self.threshold.value + math.ceil(alpha_of(self.method, self.alpha) * self.scale * (1 << self.bits))
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (1/(2 scale^2))-zCDP, or (epsilon, delta)-DP and its zCDP for Laplace noise."""
-        if _is_gaussian(self.method):
-            return Guarantee(round_up(1 / self.scale**2 / 2), self.delta)
-        epsilon = self.epsilon or round_up(1 / self.scale)
-        return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
+        """delta-approximate (1/(2 scale^2))-zCDP, and (epsilon, delta')-DP where that was asked for."""
+        if not is_gaussian(self.method):
+            epsilon = self.epsilon or round_up(1 / self.scale)
+            return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
+        pair = None if self.epsilon is None else pair_of(self.epsilon, self.delta, [self._moved])
+        return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:
         """The chance by the weight that so many users with l0 items each, or more, share out evenly."""
         unit = 1 << self.bits
-        share = math.isqrt(unit**2 // self.l0) if _is_gaussian(self.method) else unit // self.l0
+        share = math.isqrt(unit**2 // self.l0) if is_gaussian(self.method) else unit // self.l0
         return self.threshold.chance(min(users * share, 2**59))
 
     @property
     def weighting(self) -> Weighting:
         """How users weigh their items."""
-        return Weighting(method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target)
+        return Weighting(
+            method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target, together=self.together
+        )
 
     @property
     def _rounds(self) -> tuple[SetUnion, ...]:
@@ -224,36 +265,57 @@ class IteratedSetUnion(UnionMechanism):
     """Rounds of weighted Gaussian set union, each on a fresh choice of the items not yet found (DP-SIPS).
 
     Swanberg, Desfontaines and Haney (2023). Rounds compose by the sum of their guarantees; what one found is
-    public for the next.
+    public for the next. `epsilon`: where the guarantee shall also state (epsilon, delta')-DP, by the exact analysis of
+    all rounds' noise as one.
     """
 
     rounds: tuple[SetUnion, ...]
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, EXACT_EPSILON))
+            if not all(is_gaussian(mechanism.method) for mechanism in self.rounds):
+                raise ParameterError("an epsilon of all rounds needs Gaussian noise in each")
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3) -> Self:
+    def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3, together: bool = False) -> Self:
         """The rounds that together promise delta-approximate rho-zCDP, each with three times as much as the last
         one."""
         rho, delta = round_down(require_rho(rho), 64), round_down(require_delta(delta), 64)
         shares = gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))
-        return cls(
-            rounds=tuple(
-                SetUnion.from_rho(method="weighted_gaussian", rho=s * rho, delta=s * delta, l0=l0) for s in shares
-            )
-        )
+        made = partial(SetUnion.from_rho, method="weighted_gaussian", l0=l0, together=together)
+        return cls(rounds=tuple(made(rho=share * rho, delta=share * delta) for share in shares))
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3) -> Self:
-        """The rounds whose total promise is (epsilon, delta)-DP."""
+    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3, together: bool = False) -> Self:
+        """The rounds whose total promise is (epsilon, delta)-DP, with the lowest last threshold among a few shares of
+        delta."""
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds)
+        if epsilon > EXACT_EPSILON:
+            return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds, together=together)
+        l0 = require_whole("l0", l0, 1, _L0_LIMIT)
+        scales = [1 / math.sqrt(s) for s in gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))]
+        made = []
+        for share in SHARES:
+            own, rest = split(delta, share)
+            scale = least_scale(
+                lambda scale: [moved("weighted_gaussian", scale * more, l0) for more in scales], epsilon, rest
+            )
+            rho = round_down(1 / scale**2 / 2, 64)
+            found = cls.from_rho(rho=rho, delta=own, l0=l0, rounds=rounds, together=together)
+            made.append(replace(found, epsilon=epsilon))
+        return min(made, key=lambda found: found.rounds[-1].threshold.value / (1 << found.rounds[-1].bits))
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """The sum of the rounds' guarantees."""
         total = self.rounds[0].guarantee
         for mechanism in self.rounds[1:]:
             total = total + mechanism.guarantee
-        return total
+        if self.epsilon is None:
+            return total
+        return replace(total, dp=pair_of(self.epsilon, total.delta, [mechanism._moved for mechanism in self.rounds]))
 
     def release_chance(self, users: int) -> float:
         """The chance that one of the rounds names it."""
@@ -262,41 +324,3 @@ class IteratedSetUnion(UnionMechanism):
     @property
     def _rounds(self) -> tuple[SetUnion, ...]:
         return self.rounds
-
-
-def _is_gaussian(method: str) -> bool:
-    return method.endswith("gaussian")
-
-
-def _threshold(mechanism: SetUnion) -> int:
-    """The least threshold for every number of novel items; those whose threshold is clearly lower are left out."""
-    unit, delta = 1 << mechanism.bits, mechanism.delta
-    if mechanism.method == "greedy":
-        return _greedy_threshold(mechanism)
-
-    def most(t: int) -> int:
-        """The largest weight of each of t novel items of one user."""
-        return math.isqrt(unit**2 // t) if _is_gaussian(mechanism.method) else -(-unit // t)
-
-    rule = gopi2020.gaussian_threshold if _is_gaussian(mechanism.method) else gopi2020.laplace_threshold
-    rough = {t: rule(mechanism.scale * mechanism.sensitivity, delta, t) for t in range(1, mechanism.l0 + 1)}
-    worst = max(rough.values())
-    near = worst - abs(worst) * 1e-6 - 1e-6
-    return max(
-        most(t) - 1 + mechanism.noise.quantile(gopi2020.novel_item_chance(delta, t))
-        for t, value in rough.items()
-        if value >= near
-    )
-
-
-def _greedy_threshold(mechanism: SetUnion) -> int:
-    """The least threshold that a user's novel items pass with a chance of delta at most: one of them may have the
-    user's whole budget, the others the one unit that every item of somebody has."""
-    unit, tail = 1 << mechanism.bits, mechanism.noise.tail
-    kept = math.log1p(-mechanism.delta)
-
-    def holds(threshold: int) -> bool:
-        first, others = tail(threshold - unit + 1), tail(threshold)
-        return first < 1 and math.log1p(-first) + (mechanism.l0 - 1) * math.log1p(-others) >= kept * (1 - 1e-12)
-
-    return least(holds)

@@ -12,6 +12,7 @@ from discreet.privacy import Guarantee, resolve_rho
 from discreet.queries.answers import Answering, Answers, require_queries, require_values
 from discreet.queries.correction import GumbelCorrection
 from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import IterativeSparseVector
 
 __all__ = ["METHODS", "AnswerPlan", "answer_queries", "plan_answers"]
@@ -24,6 +25,8 @@ METHODS: dict[str, Any] = {
     "bounded": BoundedAnswers,
     "gumbel_correction": GumbelCorrection,
     "iterative_sparse_vector": IterativeSparseVector,
+    "sparse_vector_correction": SparseVectorCorrection,
+    "guarded_correction": GuardedCorrection,
 }
 
 
@@ -65,8 +68,9 @@ def answer_queries(
     `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
     one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
     (epsilon, delta)-DP promise. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
-    "gumbel_correction", "iterative_sparse_vector", or "auto", which takes the one with the smallest expected largest
-    error, from the number of queries, the promise and delta alone, and says so. How many queries there are is public.
+    "gumbel_correction", "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction", or "auto", which
+    takes the one with the smallest expected largest error, from the number of queries, the promise and delta alone, and
+    says so. How many queries there are is public.
     `rng` is for tests.
 
     Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown

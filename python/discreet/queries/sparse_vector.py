@@ -27,7 +27,7 @@ from discreet.queries.expected import Survivors, expected_maximum, laplace_survi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
+__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage", "shuffled"]
 
 _CHUNK = 1 << 10
 
@@ -132,7 +132,7 @@ class PermutedAboveThreshold(AboveThreshold):
     """
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
-        return _shuffled(size, rng)
+        return shuffled(size, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class IterativeSparseVector(Answering):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
             again = _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))
             # One random order for all runs of a stage, begun anywhere: it depends on nothing private.
-            order = _shuffled(self.k, rng)
+            order = shuffled(self.k, rng)
             for _ in range(stage.runs):
                 turn = rng.bits64() % self.k
                 row = search._first(distances, rng, order[turn:], order[:turn])
@@ -233,7 +233,7 @@ class IterativeSparseVector(Answering):
         return answers
 
 
-def _shuffled(size: int, rng: _core.Rng) -> NDArray[np.int64]:
+def shuffled(size: int, rng: _core.Rng) -> NDArray[np.int64]:
     """All indices in an order of random keys."""
     return np.argsort(rng.words(2 * size).view(np.uint64), kind="stable")
 
