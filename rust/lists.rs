@@ -142,6 +142,8 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]
@@ -160,9 +162,9 @@ mod tests {
 
     #[test]
     fn users_who_choose_together_choose_by_one_order_of_items() {
-        let pairs: Vec<(u32, u32)> =
-            (0..300).flat_map(|user| (0..90).map(move |i| (user, (user + i) % 100))).collect();
-        let lists = Lists::of_pairs(&pairs, 300, &(0..100).collect::<Vec<_>>());
+        let starts = (0..=300).map(|user| 90 * user).collect();
+        let items = (0..300).flat_map(|user| (0..90).map(move |i| (user + i) % 100)).collect();
+        let lists = Lists { starts, items, size: 100 };
         let mut seen = vec![0_u32; 100];
         for key in 0..400 {
             let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
