@@ -2,6 +2,7 @@
 //! (Desfontaines et al. 2020, Lemma 1), exactly.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
+use pulp::{Arch, Simd, WithSimd};
 use rand::Rng;
 
 use crate::parts::{Part, of_parts};
@@ -26,6 +27,8 @@ pub fn partition_selection(counts: &[i64], chances: &[u64], rng: &mut SecureRng)
 struct Table {
     firsts: Vec<u16>,
     others: Vec<u64>,
+    /// Up to this count the first byte is zero.
+    rare: i64,
 }
 
 impl Table {
@@ -35,8 +38,10 @@ impl Table {
             Some(zero) => *zero = 0,
             None => chances.push(0),
         }
-        let firsts = chances.iter().map(|chance| (chance >> 56) as u16).chain([CERTAIN]).collect();
-        Self { firsts, others: chances.iter().map(|chance| chance << 8 >> 8).collect() }
+        let firsts = chances.iter().map(|chance| (chance >> 56) as u16).chain([CERTAIN]);
+        let firsts: Vec<u16> = firsts.collect();
+        let rare = firsts.iter().take_while(|&&first| first == 0).count() as i64 - 1;
+        Self { firsts, others: chances.iter().map(|chance| chance << 8 >> 8).collect(), rare }
     }
 
     #[inline]
@@ -46,36 +51,63 @@ impl Table {
 
     fn release_part(&self, (start, counts, mut rng): Part<'_>) -> Vec<usize> {
         let mut more = rng.split();
-        let (mut rows, mut bytes, mut likely) = (Vec::new(), [0; BATCH], [0; BATCH]);
+        let arch = Arch::new();
+        let (mut rows, mut bytes, mut open) = (Vec::new(), [0; BATCH], [0; BATCH]);
         for (number, counts) in counts.chunks(BATCH).enumerate() {
             let bytes = &mut bytes[..counts.len()];
             rng.fill_bytes(bytes);
-            let first = start + number * BATCH;
-            for &row in self.likely(counts, bytes, &mut likely) {
-                let row = usize::from(row);
-                let place = self.place(counts[row]);
-                if u16::from(bytes[row]) < self.firsts[place] || self.decide(place, &mut more) {
-                    rows.push(first + row);
+            let open = &mut open[..counts.len().next_multiple_of(64)];
+            arch.dispatch(Likely { counts, bytes, rare: self.rare, open });
+            for (group, marks) in open.as_chunks().0.iter().enumerate() {
+                let mut marks = bits(marks);
+                while marks != 0 {
+                    let row = 64 * group + marks.trailing_zeros() as usize;
+                    marks &= marks - 1;
+                    let place = self.place(counts[row]);
+                    let (byte, first) = (u16::from(bytes[row]), self.firsts[place]);
+                    if byte < first || byte == first && self.decide(place, &mut more) {
+                        rows.push(start + number * BATCH + row);
+                    }
                 }
             }
         }
         rows
     }
 
-    /// The rows that their bytes do not rule out.
-    fn likely<'a>(&self, counts: &[i64], bytes: &[u8], rows: &'a mut [u16; BATCH]) -> &'a [u16] {
-        let mut kept = 0;
-        for (row, (&count, &byte)) in (0..).zip(counts.iter().zip(bytes)) {
-            rows[kept % BATCH] = row;
-            kept += usize::from(u16::from(byte) <= self.firsts[self.place(count)]);
-        }
-        &rows[..kept]
-    }
-
     /// The decision that the first byte left open.
     #[cold]
     fn decide(&self, place: usize, more: &mut SecureRng) -> bool {
         more.next_u64() >> 8 < self.others[place]
+    }
+}
+
+/// A bit for each mark, the first one lowest.
+#[inline]
+fn bits(marks: &[u8; 64]) -> u64 {
+    // Each factor of a byte moves its mark to its own place in the highest byte.
+    let eight =
+        |marks: &[u8; 8]| u64::from_le_bytes(*marks).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    marks.as_chunks().0.iter().rev().fold(0, |bits, marks| bits << 8 | eight(marks))
+}
+
+/// Marks the rows that their byte may let through, by vectors.
+struct Likely<'a> {
+    counts: &'a [i64],
+    bytes: &'a [u8],
+    rare: i64,
+    open: &'a mut [u8],
+}
+
+impl WithSimd for Likely<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { counts, bytes, rare, open } = self;
+        open.fill(0);
+        for ((open, &count), &byte) in open.iter_mut().zip(counts).zip(bytes) {
+            *open = u8::from(count > rare) | u8::from(byte == 0);
+        }
     }
 }
 
