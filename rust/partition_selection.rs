@@ -101,7 +101,7 @@ struct Likely<'a> {
 impl WithSimd for Likely<'_> {
     type Output = ();
 
-    #[inline(always)]
+    #[inline]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { counts, bytes, rare, open } = self;
         open.fill(0);
