@@ -41,7 +41,7 @@ def test_partition_selection(benchmark, counts, who):
         "core": lambda: _core.partition_selection(counts, chances),
         "numpy": lambda: numpy_selection(counts, rng),
     }[who]
-    assert len(benchmark.pedantic(run, rounds=5, warmup_rounds=1)) > 1000
+    assert len(benchmark.pedantic(run, rounds=15, warmup_rounds=2)) > 1000
 
 
 @pytest.mark.parametrize("who", ["core", "numpy"])
@@ -53,4 +53,4 @@ def test_threshold(benchmark, counts, who):
         "core": lambda: rule.release(counts),
         "numpy": lambda: numpy_threshold(counts, rule.value, rng),
     }[who]
-    assert len(benchmark.pedantic(run, rounds=5, warmup_rounds=1)[0]) > 1000
+    assert len(benchmark.pedantic(run, rounds=15, warmup_rounds=2)[0]) > 1000
