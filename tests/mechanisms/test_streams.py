@@ -399,6 +399,75 @@ def test_running_counts_are_released_and_rare_items_are_not(kind):
     assert list(stream.show()) == list(release)
 
 
+class Interrupted:
+    """The noise of a stream, interrupted at one of its draws."""
+
+    def __init__(self, noise, at):
+        self.noise, self.left = noise, at
+
+    def __len__(self):
+        return len(self.noise)
+
+    def draw(self, *given):
+        return self._drawn(self.noise.draw(*given))
+
+    def draw_from(self, *given):
+        return self._drawn(self.noise.draw_from(*given))
+
+    def _drawn(self, noise):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return noise
+
+
+@pytest.mark.parametrize("kind", [BinaryMechanism, HonakerMechanism, HybridMechanism])
+@pytest.mark.parametrize("rounds", [1, 6, 7, 8])
+def test_no_noise_is_missing_after_an_interrupt(kind, rounds):
+    def begun():
+        stream = Stream(made(kind))
+        stream._begin(stream.mechanism, b"k" * 32, "text")
+        for _ in range(rounds - 1):
+            stream.step(events(40))
+        return stream
+
+    late = [["late", "later"]] * 40
+    undisturbed = begun()
+    expected, after = list(undisturbed.step(late)), list(undisturbed.step(late))
+    for at in itertools.count(1):
+        stream = begun()
+        stream.step(late, release=False)
+        noise = stream._noise
+        stream._noise = Interrupted(noise, at)
+        try:
+            stream.show()
+            break
+        except KeyboardInterrupt:
+            stream._noise = noise
+        assert list(stream.show()) == expected
+        assert list(stream.step(late)) == after
+    assert at > 1
+
+
+def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():
+    def kept(first):
+        stream = Stream(made(BinaryMechanism, l0=2))
+        stream._begin(stream.mechanism, b"k" * 32, "integer")
+        stream.step([first, *[list(range(6))] * 5], release=False)
+        return dict(
+            zip(
+                stream._items.select(np.arange(len(stream._counts))).take(np.arange(len(stream._counts))),
+                stream._counts.tolist(),
+                strict=True,
+            )
+        )
+
+    plain = kept(list(range(6)))
+    for kind in (np.int64, np.int32, np.uint8):
+        assert kept(np.arange(6, dtype=kind)) == plain
+    assert kept([]) == {item: count - 1 for item, count in plain.items()}
+
+
 def test_a_table_makes_a_round_too():
     stream = made(BinaryMechanism, l0=2).start()
     table = {"visit": [n // 3 for n in range(900)], "page": ["a", "b", "c"] * 300}

@@ -28,7 +28,7 @@ from discreet.mechanisms.stream_events import (
     type_of,
 )
 from discreet.mechanisms.stream_file import Item, Round, StreamFile, keyed, label_bytes
-from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
+from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism, require_horizon
 from discreet.privacy import Guarantee, require_whole
 from discreet.release import Release
 
@@ -73,7 +73,7 @@ class Stream:
         self._type = self._declared
         self._counts = np.zeros(0, np.int64)
         self._noise = _core.NodeNoise()
-        self._sums = self.mechanism.sums()
+        self._sums: NodeSums | None = None
         self._latest: Release | None = None
 
     @classmethod
@@ -163,7 +163,8 @@ class Stream:
         where rounds before it may be missing and count as empty; without it the next one. With
         `release=False` nothing is published. Raises StateError for a round that is closed already or beyond the
         horizon, ParameterError or SchemaError for events of another form; nothing has changed then.
-        An interrupt or an error of the disk while the round is taken in closes the stream: open its file again.
+        An interrupt or an error of the disk while the round is taken in closes the stream: open its file again. One
+        while the release is made does not: `show` makes it again.
         """
         with self._lock:
             key = self._require_open()
@@ -223,8 +224,11 @@ class Stream:
             if self._round == 0:
                 return self._empty()
             if self._latest is None:
-                noise = self._sums.advance(self._noise, self._round)
-                noisy = self._counts + noise
+                # Sums that an interrupt left between two states are never used: noise is drawn for them anew, the same.
+                sums, self._sums = self._sums, None
+                sums = self.mechanism.sums() if sums is None else sums
+                noisy = self._counts + sums.advance(self._noise, self._round)
+                self._sums = sums
                 self._latest = self._published(np.flatnonzero(noisy > self.mechanism.threshold(self._round)), noisy)
             return self._latest
 

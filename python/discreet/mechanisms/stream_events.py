@@ -18,6 +18,8 @@ ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int,
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
 
 
+_PLAIN = {str, int, bytes}
+"""Python's own types: what orders an item must not depend on which type of number somebody has it in."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
@@ -66,9 +68,11 @@ def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | Non
         if items is None and not kinds.issuperset(map(type, distinct)):
             kinds.update(map(type, distinct))
             _require_one_kind(kinds)
+        if not kinds <= _PLAIN:
+            distinct = set(map(_plain, distinct))
         for item in distinct if len(distinct) <= l0 else sorted(distinct, key=priority)[:l0]:
             added[item] = added.get(item, 0) + 1
-    return added if kinds <= {str, int, bytes} and items is None else {_plain(item): n for item, n in added.items()}
+    return added
 
 
 def can_be_released(label: Item) -> bool:
@@ -88,7 +92,8 @@ def _distinct(event: Any, items: ItemType | None) -> set[Any]:
     try:
         if items is not None:
             types = ITEM_TYPES[items]
-            return {item for item in event if isinstance(item, types) and item is not True and item is not False}
+            known = (item for item in event if isinstance(item, types) and item is not True and item is not False)
+            return {item if type(item) in _PLAIN else _plain(item) for item in known}
         distinct = set(event)
     except TypeError:
         raise ParameterError("each event must be a list of items: text, integers or bytes") from None
