@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-use crate::column::LabelType;
 use crate::crew;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::interner::Interner;
+use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::merge::Tally;
 use crate::pairs::Pair;

@@ -1,12 +1,12 @@
 //! Look before choosing: where a table is one batch whose columns are integers or dictionaries of few values, the
 //! values are numbered once, and the rows are counted as integers.
 
-use crate::column::{Column, LabelType};
+use crate::column::{Batch, Column};
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::interner::Interner;
+use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::worker::Batch;
 
 /// A dictionary of at most one value for so many rows is numbered.
 const ROWS: usize = 16;

@@ -8,29 +8,11 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
-/// What the labels of a column are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LabelType {
-    /// Signed integers of any width.
-    Signed,
-    /// Unsigned integers of any width.
-    Unsigned,
-    /// UTF-8.
-    Text,
-    /// Any bytes.
-    Binary,
-}
-
 impl LabelType {
-    /// Whether a label is a number, its own key.
-    #[must_use]
-    pub fn is_integer(self) -> bool {
-        matches!(self, Self::Signed | Self::Unsigned)
-    }
-
     /// What the cells of an Arrow type are; the values decide for a dictionary.
     ///
     /// # Errors
@@ -63,6 +45,14 @@ pub struct Column {
     data: ArrayData,
     cells: Cells,
     label_type: LabelType,
+}
+
+/// Two columns of equal length.
+pub struct Batch {
+    /// Who.
+    pub users: Column,
+    /// What.
+    pub items: Column,
 }
 
 enum Cells {

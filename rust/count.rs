@@ -12,19 +12,19 @@ use std::sync::{Arc, Mutex};
 
 use crate::bound::{Bounded, Contribution};
 use crate::coded;
-use crate::column::LabelType;
+use crate::column::Batch;
 use crate::crew;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
-use crate::labels::Labels;
+use crate::labels::{LabelType, Labels};
 use crate::merge::{Tally, each_partition};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share};
 use crate::sieve::Items;
 use crate::store::Store;
 use crate::top::top;
-use crate::worker::{Batch, Morsel, Worker};
+use crate::worker::{Morsel, Worker};
 
 /// How many rows a worker takes at a time.
 const MORSEL: usize = 1 << 13;

@@ -5,12 +5,12 @@
 
 use std::cmp::Reverse;
 
-use crate::column::LabelType;
+use crate::column::Batch;
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::lists::Lists;
 use crate::numbers::Numbers;
-use crate::worker::Batch;
 
 /// How many rows are read at a time.
 const MORSEL: usize = 1 << 13;

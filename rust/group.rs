@@ -5,10 +5,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::column::{Column, LabelType};
+use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::hash::{HashKeys, partition_of};
 use crate::label_log::LabelLog;
+use crate::labels::LabelType;
 
 /// Where a row belongs: its partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use ahash::RandomState;
 
-use crate::column::LabelType;
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::Labels;
 
 /// The most items, as row numbers have 32 bits.

@@ -2,7 +2,26 @@
 
 use std::cmp::Ordering;
 
-use crate::column::LabelType;
+/// What the labels of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelType {
+    /// Signed integers of any width.
+    Signed,
+    /// Unsigned integers of any width.
+    Unsigned,
+    /// UTF-8.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+impl LabelType {
+    /// Whether a label is a number, its own key.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Signed | Self::Unsigned)
+    }
+}
 
 /// Labels of one type, by row number.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use arrow_array::{Array, Int64Array, StringArray};
 use rand::rand_core::TryRng;
 
 use crate::bound::Contribution;
-use crate::column::{Column, LabelType};
+use crate::column::{Batch, Column};
 use crate::count::{Terms, count_distinct};
 use crate::error::Result;
 use crate::gather;
 use crate::hash::FIXED;
+use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::rng::SecureRng;
-use crate::worker::Batch;
 
 type Row = (Option<i64>, Option<i64>);
 

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use ahash::RandomState;
 
-use crate::column::{Column, LabelType};
+use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
+use crate::labels::LabelType;
 use crate::labels::Labels;
 
 const BROKEN: Error = Error::Input("a dictionary index is out of range");

@@ -27,7 +27,7 @@ pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::column::LabelType;
+    use crate::labels::LabelType;
 
     #[test]
     fn ties_are_broken_by_label() {

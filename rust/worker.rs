@@ -6,11 +6,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::chapters::Chapters;
-use crate::column::{Column, LabelType};
+use crate::column::{Batch, Column};
 use crate::crew::STOPPED;
 use crate::error::{Error, Result};
 use crate::group::{Group, Grouper};
 use crate::hash::{HashKeys, PARTITIONS};
+use crate::labels::LabelType;
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
 use crate::sieve::Sieve;
@@ -25,14 +26,6 @@ const AT_ONCE: usize = 1 << 10;
 /// Keys that no user has: those have at most 96 bits.
 const UNKNOWN: u128 = u128::MAX;
 const NULL: u128 = u128::MAX - 1;
-
-/// Two columns of equal length.
-pub struct Batch {
-    /// Who.
-    pub users: Column,
-    /// What.
-    pub items: Column,
-}
 
 /// Some rows of a batch.
 pub(crate) struct Morsel {

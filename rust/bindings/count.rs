@@ -7,9 +7,9 @@ use pyo3::types::PyTuple;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use crate::bound::Contribution;
-use crate::column::LabelType;
 use crate::count::{Counts, Terms, count_distinct};
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::top::top;
 

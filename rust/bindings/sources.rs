@@ -7,9 +7,9 @@ use pyo3::types::{PyList, PyTuple};
 
 use super::stream::PairStream;
 use super::values::Cells;
-use crate::column::LabelType;
+use crate::column::Batch;
 use crate::error::{Error, Result};
-use crate::worker::Batch;
+use crate::labels::LabelType;
 
 /// How often the work looks for Ctrl-C and tells its progress.
 const INTERVAL: Duration = Duration::from_millis(100);

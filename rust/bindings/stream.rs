@@ -11,9 +11,9 @@ use arrow_schema::{DataType, Fields, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::column::{Column, LabelType};
+use crate::column::{Batch, Column};
 use crate::error::{Error, Result};
-use crate::worker::Batch;
+use crate::labels::LabelType;
 
 const FAILED: Error = Error::Input("the source failed while it was read");
 const STARVED: Error =

@@ -7,8 +7,9 @@ use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArra
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
-use crate::column::{Column, LabelType};
+use crate::column::Column;
 use crate::error::{Error, Result};
+use crate::labels::LabelType;
 use crate::labels::Labels;
 
 /// The cells of a column, NULL where `None`.
