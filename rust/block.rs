@@ -22,9 +22,6 @@ enum Memory {
 }
 
 impl<T: Pod> Block<T> {
-    /// How many values there are.
-    pub const LEN: usize = BLOCK / size_of::<T>();
-
     /// A block of zeros.
     #[must_use]
     pub fn new() -> Self {

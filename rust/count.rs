@@ -61,7 +61,7 @@ struct Parts {
 
 impl Parts {
     /// Below this a thread would do nothing but put away.
-    const THREAD: usize = 1 << 24;
+    const THREAD: usize = 1 << 25;
 
     fn of(terms: &Terms<'_>) -> Self {
         let threads = terms.threads.clamp(1, 64);

@@ -102,7 +102,7 @@ impl Grouper {
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// All hashes first: the memory that the look-ups then wait for is asked for together.
+    /// All hashes first, so that no look-up that waits for memory keeps a hash from being made.
     fn group_strings(
         &mut self,
         items: &Column,

@@ -3,7 +3,11 @@
 use crate::error::{Error, Result};
 use crate::labels::Strings;
 
-/// The distinct labels of one partition, numbered in the order of their arrival.
+/// What is said of labels beyond the numbers that there are.
+pub(crate) const TOO_MANY: Error =
+    Error::Resource("there are more than 2^32 labels; count integers, or fewer rows at a time");
+
+/// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
 #[derive(Default)]
 pub struct Interner {
     /// Open addressing: the hash in the upper half, the code plus one in the lower, zero where free.
@@ -86,8 +90,7 @@ impl Interner {
 
     fn insert(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
         let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
-        let code =
-            code.ok_or(Error::Resource("there are more than 2^32 items in one partition"))?;
+        let code = code.ok_or(TOO_MANY)?;
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
         }

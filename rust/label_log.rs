@@ -3,8 +3,9 @@
 //! code has one label, and to look one up never leaves the nearer caches.
 
 use crate::chains::Chains;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
+use crate::interner::TOO_MANY;
 use crate::recent::{Mark, Recent};
 
 /// Labels of more bytes are kept apart from the others.
@@ -73,7 +74,7 @@ impl LabelLog {
         }
         let code = self.lens[partition];
         if code == u32::MAX {
-            return Err(Error::Resource("there are more than 2^32 items in one partition"));
+            return Err(TOO_MANY);
         }
         self.lens[partition] += 1;
         let place = if bytes.len() > LONG {

@@ -4,37 +4,38 @@
 //!
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
-//! count worker                 rows of (user, item) -> exact distinct users per item, on all cores
+//! neighbours                   tests alone: tables of which one has a user more
+//! count                        rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
-//! union gather                 users' items -> weights of items; rows -> users' items
-//! numbers lists                labels by number, whatever they are; a user's items after another's
-//! coded                        tables of dictionaries as integers
-//! merge                        what all threads have of a partition, deduplicated
-//! share chapters               what one thread has, in memory and put away
-//! column group store pairs sieve  cells -> partitions and keys -> distinct pairs
-//! crew spill                   threads at work; an encrypted temporary file
-//! interner label_log           strings by number
-//! chains block recent hash     values by partition, large blocks of memory, labels met lately, keyed hashes
-//! labels top item_table        the items, their one order, and where they are
-//! gumbel permute_and_flip real_gumbel  scores -> which row is chosen
-//! threshold partition_selection price_list  counts and prices -> a whole release
-//! parts                        rows in parts, each with a stream of its own
-//! weighted_noise               weighted sums of an item's noises over all rounds, rounded exactly
-//! node_noise                   one noise for an item at a node, whenever it is asked for
-//! scores                       counts, a rate and the stop element
-//! compose                      sums of laws on a grid, with their rounding bounded
-//! noise                        exact integer samplers, one distribution a file
-//! keystream                    first blocks of many streams at once
+//! merge worker                 what all threads have of a partition, deduplicated; what one thread does
+//! share                        what one thread has, in memory and put away
+//! chapters group               rows in a file; cells -> partitions and keys
+//! label_log store sieve        one thread's labels, and its rows; what is distinct among rows
+//! gather union                 users' items while they are read; users' items -> weights of items
+//! lists                        users' items, and at most l0 of each
+//! coded numbers                tables of dictionaries as integers; users and items by number
+//! chains pairs                 values by partition; rows as integers
+//! column                       the cells of Arrow arrays
+//! price_list                   counts and prices -> a whole release
+//! gumbel permute_and_flip      scores -> which row is chosen
+//! weighted_noise               sums of an item's noises with weights
+//! node_noise real_gumbel       one noise for an item at a node, whenever it is asked for; ranks in a hidden order
+//! threshold partition_selection scores  counts -> which are released; counts, a rate and the stop element
+//! noise parts                  exact integer samplers, one distribution a file; rows in parts, each with its stream
 //! rng                          one fresh ChaCha20 per release
+//! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
+//! interner item_table top      strings by number; the items and their one order
+//! hash keystream               keyed hashes; first blocks of many streams at once
+//! block recent labels          large blocks of memory; labels met lately; the labels of a histogram
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
-pub mod block;
+mod block;
 pub mod bound;
-pub mod chains;
-pub mod chapters;
+mod chains;
+mod chapters;
 mod coded;
 pub mod column;
 pub mod compose;
@@ -42,13 +43,13 @@ pub mod count;
 mod crew;
 pub mod error;
 pub mod gather;
-pub mod group;
+mod group;
 pub mod gumbel;
 pub mod hash;
-pub mod interner;
+mod interner;
 pub mod item_table;
 mod keystream;
-pub mod label_log;
+mod label_log;
 pub mod labels;
 pub mod lists;
 mod merge;
@@ -67,14 +68,14 @@ mod recent;
 pub mod rng;
 pub mod scores;
 mod share;
-pub mod sieve;
-pub mod spill;
-pub mod store;
+mod sieve;
+mod spill;
+mod store;
 pub mod threshold;
 pub mod top;
 pub mod union;
 pub mod weighted_noise;
-pub mod worker;
+mod worker;
 
 #[cfg(feature = "python")]
 mod bindings;

@@ -26,12 +26,6 @@ impl<P: Pair> Store<P> {
         (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
     }
 
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// How many rows a partition has.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {

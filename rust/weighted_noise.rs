@@ -84,13 +84,19 @@ impl WeightedNoise {
 
     /// The rounded sum of every item in a round of the horizon that is not before those asked for until now, and the
     /// items of which the sum is too near the middle of two numbers to tell.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a round beyond the horizon, or one so far back that its noises are gone.
     pub fn advance(
         &mut self,
         noise: &NodeNoise,
         round: usize,
         law: &Sampler,
-    ) -> (Vec<i64>, Vec<usize>) {
-        let block = round.min(self.precise.len()) / AHEAD;
+    ) -> Result<(Vec<i64>, Vec<usize>)> {
+        let block = round / AHEAD;
+        if round == 0 || round > self.precise.len() || block + 1 < self.blocks {
+            return Err(Error::Parameter("rounds come in order, up to the horizon"));
+        }
         let known = if block + 1 == self.blocks { self.items / LANES } else { 0 };
         if let Some(last) = self.groups.get_mut(self.items / LANES)
             && !self.items.is_multiple_of(LANES)
@@ -118,7 +124,7 @@ impl WeightedNoise {
         let sums =
             self.groups.iter().flat_map(|group| group.sums[place]).take(self.items).collect();
         let open = |item: &usize| self.groups[item / LANES].open[place] >> (item % LANES) & 1 == 1;
-        (sums, (0..self.items).filter(open).collect())
+        Ok((sums, (0..self.items).filter(open).collect()))
     }
 
     /// The noises of an item from the first round to the last of the block that was reached.
@@ -268,13 +274,17 @@ mod tests {
         let law = DiscreteGaussian::new(5000.0).unwrap().into();
         let all = keyed(45);
         let mut at_once = WeightedNoise::new(&column(100, 8)).unwrap();
-        let expected: Vec<_> = (1..=100).map(|round| at_once.advance(&all, round, &law)).collect();
+        let expected: Vec<_> =
+            (1..=100).map(|round| at_once.advance(&all, round, &law).unwrap()).collect();
         assert_eq!(at_once.history(44).len(), 103);
         let mut late = WeightedNoise::new(&column(100, 8)).unwrap();
         for (round, items) in [(3, 3), (4, 11), (8, 16), (9, 16), (40, 44), (41, 45), (100, 45)] {
-            let (sums, open) = late.advance(&keyed(items), round, &law);
+            let (sums, open) = late.advance(&keyed(items), round, &law).unwrap();
             assert_eq!(sums, expected[round - 1].0[..items.into()], "{round}");
             assert!(open.is_empty());
+        }
+        for round in [0, 9, 101] {
+            assert!(late.advance(&keyed(45), round, &law).is_err(), "{round}");
         }
     }
 
@@ -285,7 +295,7 @@ mod tests {
         let mut sums = WeightedNoise::new(&column(30, 6)).unwrap();
         let weights = sums.weights().to_vec();
         for round in 1..=30 {
-            let (found, _) = sums.advance(&noise, round, &law);
+            let (found, _) = sums.advance(&noise, round, &law).unwrap();
             for (item, &found) in found.iter().enumerate() {
                 let past = sums.history(item)[..round].to_vec();
                 let total: i128 = past

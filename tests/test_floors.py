@@ -78,8 +78,26 @@ def eager_imports(package):
                     yield f"{path.relative_to(package)} imports {name} at the top"
 
 
+def map_violations(root):
+    """Modules that use another which the map in lib.rs does not show below them, or that it does not show."""
+    text = (root / "lib.rs").read_text("utf-8")
+    lines = re.findall(r"^//! ([a-z_ ]*?)(?:  |$)", text.split("```text")[1].split("//! ```")[0], re.MULTILINE)
+    floor = {name: number for number, line in enumerate(reversed(lines)) for name in line.split()}
+    for path in sorted(root.rglob("*.rs")):
+        name = path.relative_to(root).parts[0].removesuffix(".rs")
+        if name == "lib":
+            continue
+        if name not in floor:
+            yield f"{name} is not on the map"
+            continue
+        code = re.sub(r"//.*", "", path.read_text("utf-8").split("#[cfg(test)]\nmod tests")[0])
+        for used in sorted(set(re.findall(r"crate::(\w+)", code)) - {name}):
+            if floor.get(used, 99) >= floor[name]:
+                yield f"{name} uses {used}"
+
+
 def rust_violations(root):
-    """Modules of the engine that name what lies above them."""
+    """Modules of the engine that name what only others may."""
     kernels = {path.stem for path in root.glob("*.rs")} - {"lib", "error", "rng"}
     for path in sorted(root.rglob("*.rs")):
         code = re.sub(r"//.*", "", path.read_text("utf-8"))
@@ -110,6 +128,7 @@ def test_only_what_is_used_is_imported():
 
 def test_rust_modules_use_what_lies_below_them():
     assert list(rust_violations(RUST)) == []
+    assert list(map_violations(RUST)) == []
 
 
 def test_the_package_only_lists_names():
@@ -141,6 +160,13 @@ def test_an_eager_import_is_noticed(tmp_path):
     (tmp_path / "api.py").write_text("import numpy\nimport duckdb\ndef f():\n    import polars")
     (tmp_path / "cli.py").write_text("import click")
     assert list(eager_imports(tmp_path)) == ["api.py imports duckdb at the top"]
+
+
+def test_a_rust_module_that_the_map_shows_elsewhere_is_noticed(tmp_path):
+    (tmp_path / "lib.rs").write_text("//! ```text\n//! top   x\n//! low deep   y\n//! ```\n")
+    for name, text in {"top": "use crate::low::X;", "low": "use crate::deep::X;", "deep": "", "new": ""}.items():
+        (tmp_path / f"{name}.rs").write_text(text)
+    assert list(map_violations(tmp_path)) == ["low uses deep", "new is not on the map"]
 
 
 def test_a_rust_module_that_looks_up_is_noticed(tmp_path):

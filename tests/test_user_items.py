@@ -164,10 +164,11 @@ def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
 
 
 def test_progress_is_told_without_a_number():
-    told = []
+    told, told_select = [], []
     dp.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
-    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told.append(1))
-    assert len(told) >= 2
+    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told_select.append(1))
+    assert told
+    assert told_select
 
 
 def test_what_progress_raises_ends_the_reading():

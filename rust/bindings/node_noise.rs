@@ -78,12 +78,12 @@ impl PyWeightedNoise {
         &mut self,
         py: Python<'py>,
         noise: PyRef<'py, PyNodeNoise>,
-        number: usize,
+        round: usize,
         law: &PyNoise,
-    ) -> (Bound<'py, PyArray1<i64>>, Vec<usize>) {
+    ) -> Result<(Bound<'py, PyArray1<i64>>, Vec<usize>)> {
         let noise = &noise.0;
-        let (sums, open) = py.detach(|| self.0.advance(noise, number, law.sampler()));
-        (sums.into_pyarray(py), open)
+        let (sums, open) = py.detach(|| self.0.advance(noise, round, law.sampler()))?;
+        Ok((sums.into_pyarray(py), open))
     }
 
     /// The noises of an item, from the first round on to a little beyond the last.

@@ -56,9 +56,9 @@ def sensitivity_of(method: str, scale: float, l0: int) -> float:
     """What one user changes in the weights, over one.
 
     One exactly, but for the two methods that round on the way: three units of 2^-50 for each of up to l0 items of
-    up to 2^30 users, and one unit of 2^-bits for each of up to 2^32 items.
+    up to 2^32 users, and one unit of 2^-bits for each of up to 2^32 items.
     """
-    return 1 + l0 * 2.0**-18 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
+    return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
 
 
 def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
