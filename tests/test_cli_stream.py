@@ -9,6 +9,7 @@ import pytest
 from discreet import BinaryMechanism, StateError, Stream
 from discreet.cli import main
 from discreet.engines import local
+from discreet.mechanisms import stream_file
 from discreet.mechanisms.stream_clock import Clock
 
 PROMISE = ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "60")
@@ -103,17 +104,18 @@ def test_a_stream_remembers_when_its_rounds_begin_and_how_long_they_are(discreet
     days = ("--every", "1d", "--since", "2026-01-01")
     code, _, err = step(*days, "--until", "2026-01-11", "--yes", "-q")
     assert code == 0, err
-    assert err == "Closed rounds 1 to 10, 2026-01-01T00:00:00 to 2026-01-11T00:00:00.\n"
+    assert err == "Closed rounds 1 to 10, 2026-01-01 to 2026-01-11.\n"
     code, _, err = step("--until", "2026-01-12")
-    assert (code, err.splitlines()[0]) == (0, "Closed round 11, 2026-01-11T00:00:00 to 2026-01-12T00:00:00.")
+    assert (code, err.splitlines()[0]) == (0, "Closed round 11, 2026-01-11 to 2026-01-12.")
     # Whoever says the same in other words contradicts nothing.
     code, _, err = step("--every", "24h", "--since", "2026-01-01T02:00+02:00", "--until", "2026-01-21")
     assert code == 0, err
+    assert err.startswith("Closed rounds 12 to 20, 2026-01-12 to 2026-01-21.\n")
     for contradiction in (("--since", "2026-01-21"), ("--every", "1w"), ("--every", "1d", "--since", "2025-12-31")):
         code, _, err = step(*contradiction, "--until", "2026-01-28")
         assert code == 1
         assert "take 1d since 2026-01-01" in err
-        assert "leave both out" in err
+        assert "leave out --since" in err
     counts = shown(discreet)
     assert counts["round"] == 20
     assert 1900 < counts["rows"][0]["count"] < 2100
@@ -137,8 +139,8 @@ def test_times_without_a_clock_are_refused(step):
 def test_the_last_round_is_whole(discreet, step):
     days = ("--every", "1d", "--since", "2026-01-01", "--yes")
     for until, text in (
-        ("2026-01-08T05:00", "round 7 ends 2026-01-08T00:00:00"),
-        ("2026-01-01T05:00", "round 1 ends 2026-01-02T00:00:00"),
+        ("2026-01-08T05:00", "round 7 ends 2026-01-08"),
+        ("2026-01-01T05:00", "round 1 ends 2026-01-02"),
         ("2026-01-01", "must be later than 2026-01-01"),
         ("2025-12-01", "must be later than 2026-01-01"),
         ("soon", "a time is written"),
@@ -150,8 +152,9 @@ def test_the_last_round_is_whole(discreet, step):
 
 
 def test_a_column_that_can_hold_no_times_is_refused_by_its_type(discreet, step):
-    query = "SELECT visit::INT AS visit, page, visit::INT AS n, visit::INT / 3 AS x, \"when\"::TIMESTAMP AS t, " \
-        "\"when\"::TIMESTAMP::DATE AS d, \"when\"::TIMESTAMPTZ AS z, \"when\"::VARCHAR AS s, note FROM 'log.csv'"  # fmt: skip
+    times = "t::TIMESTAMP AS t, t::TIMESTAMP::DATE AS d, t::TIMESTAMPTZ AS z, t::VARCHAR AS s"
+    rows = "(SELECT *, \"when\" AS t FROM 'log.csv')"
+    query = f"SELECT visit, page, visit AS n, visit / 3 AS x, {times} FROM {rows}"
     local.connect().execute("SET TimeZone = 'UTC'").execute(f"COPY ({query}) TO 'log.parquet' (FORMAT parquet)")
     days = ("--every", "1d", "--since", "2026-01-01")
     for time in ("n", "x"):
@@ -190,6 +193,25 @@ def test_rounds_without_times_are_those_before(discreet, step):
     code, _, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-08")
     assert code == 2
     assert "5 rounds were closed without times" in err
+
+
+def test_a_clock_is_remembered_with_a_round_or_not_at_all(discreet, step, monkeypatch):
+    assert step(time=None)[0] == 0
+
+    def stop(name):
+        if name == "writing":
+            raise KeyboardInterrupt
+
+    days = ("--every", "1d", "--until", "2026-01-08", "--yes")
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_file, "failure_point", stop)
+        assert step("--since", "2025-12-31", *days)[0] == 130
+    with Stream.open("s") as stream:
+        assert (stream.round, stream.clock) == (1, None)
+    code, _, err = step("--since", "2026-01-01", *days)
+    assert code == 0, err
+    with Stream.open("s") as stream:
+        assert stream.clock.since == "2026-01-01"
 
 
 def test_files_of_streams_that_remember_nothing_still_open(discreet, step):
@@ -271,7 +293,9 @@ def test_a_clock_in_memory_holds_from_the_first_round_on():
     stream = BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=1, horizon=8).start()
     stream.keep(Clock(since="2026-01-01", every="1d"))
     stream.keep(Clock(since="2026-01-02", every="1d"))
+    assert stream.clock is None
     stream.step([["a"]])
+    assert stream.clock == Clock(since="2026-01-02", every="1d")
     stream.keep(Clock(since="2026-01-02", every="24h"))
-    with pytest.raises(StateError, match="leave both out"):
+    with pytest.raises(StateError, match="leave out --since"):
         stream.keep(Clock(since="2026-01-02", every="1w"))

@@ -237,6 +237,7 @@ def _confirm(question: str, yes: bool) -> None:
     except click.Abort:
         if sys.stdin.isatty():
             raise
+        click.echo(err=True)
         raise click.UsageError("nobody is there to answer, and nothing was changed: give --yes to go on") from None
     if not agreed:
         raise click.ClickException("nothing was changed")

@@ -67,6 +67,7 @@ class Stream:
         self._lock = threading.RLock()
         self._round = 0
         self._clock: Clock | None = None
+        self._coming: Clock | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -96,7 +97,7 @@ class Stream:
         file = StreamFile.open(path, mechanism, require_item_type(items))
         self = object.__new__(cls)
         self._begin(file.mechanism, file.key, file.item_type)
-        self._clock = file.clock
+        self._clock = self._coming = file.clock
         self._file = file
         rows = file.items()
         while some := dict(islice(rows, _MANY)):
@@ -173,21 +174,15 @@ class Stream:
         if self._round and known is not None and not clock.keeps_time_with(known):
             raise StateError(
                 f"the rounds of this stream take {known.every} since {known.since}, not {clock.every} since "
-                f"{clock.since}; leave both out, or start a new stream"
+                f"{clock.since}; leave out --since and --every, or start a new stream"
             )
 
     def keep(self, clock: Clock) -> None:
-        """Remembers when rounds begin and end, in the file where there is one."""
+        """Remembers when rounds begin and end, together with the next round; StateError as `require_clock`."""
         with self._lock:
             self._require_open()
             self.require_clock(clock)
-            if self._file is not None and clock != self._clock:
-                try:
-                    self._file.keep(clock)
-                except BaseException:
-                    self.detach()
-                    raise
-            self._clock = clock
+            self._coming = clock
 
     def step(
         self,
@@ -217,7 +212,7 @@ class Stream:
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
-            step = Round(number, added, restart)
+            step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
             if self._file is not None:
                 self._file.require(step)
             try:
@@ -258,6 +253,7 @@ class Stream:
             self._forget()
         self._add(step.added, key)
         self._round = step.number
+        self._clock = self._coming
         self._latest = None
 
     def show(self) -> Release:

@@ -61,7 +61,10 @@ class Clock:
 
     def end(self, number: int) -> str:
         """When a round ends, as text."""
-        return (self.begin + number * self.span).strftime("%Y-%m-%dT%H:%M:%S%z").replace("+0000", "")
+        moment = self.begin + number * self.span
+        if moment.utcoffset():
+            return moment.isoformat()
+        return moment.isoformat().removesuffix("+00:00").removesuffix("T00:00:00").removesuffix(":00")
 
 
 def _moment(text: str) -> datetime:

@@ -38,11 +38,12 @@ _MAGIC = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round's number, what it adds to each item, and whether counts begin anew before it."""
+    """A round's number, what it adds to each item, whether counts begin anew before it, and a clock that is new."""
 
     number: int
     added: dict[Item, int]
     restart: bool
+    clock: Clock | None = None
 
 
 class StreamFile:
@@ -197,21 +198,6 @@ class StreamFile:
             raise _unusable(self._path, error) from None
         self.round = step.number
 
-    def keep(self, clock: Clock) -> None:
-        """Makes durable when rounds begin and end."""
-        run = self._connection.execute
-        try:
-            run("BEGIN IMMEDIATE")
-            (text,) = run("SELECT mechanism FROM stream").fetchone()
-            kept = json.dumps({**json.loads(text), "clock": dataclasses.asdict(clock)})
-            total = self._sum - _head(self.key, text, self.round) + _head(self.key, kept, self.round)
-            total %= _MODULUS
-            run("UPDATE stream SET mechanism = ?, total = ?", (kept, total.to_bytes(32, "little")))
-            run("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise _unusable(self._path, error) from None
-        self._sum, self.clock = total, clock
-
     def _digest(self, step: Round) -> str:
         parts = sorted(_encoded(item, added) for item, added in step.added.items())
         return hashlib.blake2b(b"".join(parts), key=self.key, digest_size=16, person=b"round").hexdigest()
@@ -220,7 +206,10 @@ class StreamFile:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
-        total = self._sum - _head(self.key, text, self.round) + _head(self.key, text, step.number)
+        given = text
+        if step.clock is not None:
+            given = json.dumps({**json.loads(text), "clock": dataclasses.asdict(step.clock)})
+        total = self._sum - _head(self.key, text, self.round) + _head(self.key, given, step.number)
         if step.restart:
             total -= sum(_sealed(self.key, item, count) for item, count in self.items())
             run("DELETE FROM item")
@@ -233,7 +222,8 @@ class StreamFile:
             total += _sealed(self.key, item, count)
             run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", (label, kind, count))
         total %= _MODULUS
-        run("UPDATE stream SET round = ?, total = ?", (step.number, total.to_bytes(32, "little")))
+        values = given, step.number, total.to_bytes(32, "little")
+        run("UPDATE stream SET mechanism = ?, round = ?, total = ?", values)
         failure_point("writing")
         run("COMMIT")
         self._sum = total
