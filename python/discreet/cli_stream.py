@@ -49,7 +49,7 @@ def stream() -> None:
     "--unit", type=click.Choice(["event", "user"]), default="event", show_default=True,
     help="What is protected. A user may have --l0 items, each --linf times, in all rounds together: see to that.",
 )  # fmt: skip
-@click.option("--linf", type=int, default=1, metavar="N", help="With --unit user, in how many rounds it has an item.")
+@click.option("--linf", type=int, default=1, metavar="N", help="With --unit user, how often a user has an item.")
 @click.option(
     "--ledger", metavar="FILE", help="Charge this ledger's dataset, of the same unit, for all rounds at once."
 )
