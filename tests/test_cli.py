@@ -258,57 +258,6 @@ def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
     assert "epsilon = 1e-05 and delta = 1e-06 leave rho" in err
 
 
-def test_a_stream_is_fed_by_files(tmp_path):
-    path, day = str(tmp_path / "visits.stream"), tmp_path / "day.csv"
-    code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
-    assert code == 0, err
-    assert "per event" in err
-    lines = [f"{n},{'home' if n % 2 else 'help'},2026-01-0{n % 3 + 1}T10:00" for n in range(900)]
-    day.write_text("visit,page,when\n" + "\n".join(lines) + "\n,home,2026-01-01\n7,x,never\n")
-    step = ("stream", "step", path, str(day), "--user", "visit", "--item", "page")
-    code, out, err = discreet(*step)
-    assert code == 0, err
-    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
-    code, again, _ = discreet("stream", "show", path)
-    assert again == out
-    # The file has one row for each event; those of the first day fall into round one, which is closed.
-    days = ("--time", "when", "--every", "1d", "--since", "2026-01-01", "--until", "2026-01-06")
-    code, out, err = discreet(*step, *days, "-f", "json")
-    assert code == 0, err
-    counts = {row["item"]: row["count"] for row in json.loads(out)["rows"]}
-    assert 700 < counts["home"] < 800
-    code, again, _ = discreet(*step, *days, "-f", "json")
-    assert json.loads(again) == json.loads(out), "the same command changes nothing"
-    assert discreet("stream", "step", path, str(day), "--user", "visit", "--item", "page", "--every", "1d")[0] == 2
-    for every in ("1 fortnight", "0d", ""):
-        assert discreet(*step, *days[:3], every, *days[4:])[0] == 2
-    assert discreet(*step, *days[:-1], "2026-03-06")[0] == 2
-    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
-
-
-def test_a_stream_says_what_its_items_are(tmp_path):
-    log, promise = str(tmp_path / "log.parquet"), ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
-    local.connect().execute(f"COPY (SELECT n AS visit, n % 2 AS page FROM range(900) t(n)) TO '{log}' (FORMAT parquet)")
-    for items, expected in (("text", 1), ("integer", 0)):
-        path = str(tmp_path / items)
-        assert discreet("stream", "init", path, *promise, "--items", items)[0] == 0
-        code, out, err = discreet("stream", "step", path, log, "--user", "visit", "--item", "page")
-        assert (code, "text, not integer" in err) == (expected, expected == 1)
-    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"0", "1"}
-
-
-def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(tmp_path):
-    path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
-    assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0
-    rows = [f"v1,secret,2026-01-{n:02d}" for n in range(1, 31)]
-    log.write_text("visit,page,when\n" + "\n".join([*rows, "v2,odd,9999-01-01", "v3,odd,1999-01-01"]) + "\n")
-    step = ("stream", "step", path, str(log), "--user", "visit", "--item", "page", "--time", "when", "--every", "1d")
-    code, out, err = discreet(*step, "--since", "2026-01-01", "--until", "2026-01-31", "-f", "json")
-    assert code == 0, err
-    assert json.loads(out)["rows"] == []
-    assert "round 30" in err
-
-
 def test_methods_of_selections_are_options(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("u,i\n" + "".join(f"{n},{page}\n" for n in range(900) for page in ("home", "help", f"own-{n}")))

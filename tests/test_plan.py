@@ -198,6 +198,9 @@ def test_streams_are_planned_at_their_widest():
     assert made.memory <= 8 * (2 * 10 + 1)
     assert dp.plan(dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)).memory <= 8 * (2 * 10 + 1)
     assert "bytes" in str(made)
+    assert "events for a chance" in str(made)
+    assert "users" not in str(made)
+    assert json.loads(made.to_json())["unit"] == "event"
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.HybridMechanism)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.HonakerMechanism)
     longer = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000, item_bytes=10_000)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterator
+import dataclasses
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from discreet import cli_budget, export, report
-from discreet.engines.local import connect, quoted, scan
-from discreet.engines.sums import Rows
-from discreet.errors import DiscreetError, InputError, ParameterError
+from discreet.engines import files
+from discreet.engines.rounds import TimedEvents
+from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.mechanisms.stream import Stream
+from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_events import ITEM_TYPES
 
 __all__ = ["stream"]
@@ -41,10 +41,21 @@ def stream() -> None:
 @click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
 @click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
 @click.option("--item-bytes", type=int, default=4400, show_default=True, help="How much memory an item may take.")
-@click.option("--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True, help="What items are.")
-@click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset, of unit event, for all rounds at once.")
+@click.option(
+    "--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True,
+    help="What items are; those of CSV files are text.",
+)  # fmt: skip
+@click.option(
+    "--unit", type=click.Choice(["event", "user"]), default="event", show_default=True,
+    help="What is protected. A user may have --l0 items, each --linf times, in all rounds together: see to that.",
+)  # fmt: skip
+@click.option("--linf", type=int, default=1, metavar="N", help="With --unit user, how often a user has an item.")
+@click.option(
+    "--ledger", metavar="FILE", help="Charge this ledger's dataset, of the same unit, for all rounds at once."
+)
 @click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`.")
-def init(file: str, items: Any, ledger: str | None, dataset: str | None, **parameters: Any) -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: bool, **parameters: Any) -> None:
     """Starts a stream in FILE, which must not exist."""
     mechanism = Stream.recommended(**parameters)
     budget = cli_budget.paying(ledger, dataset)
@@ -60,7 +71,8 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, **param
             for path in (file, f"{file}-rounds"):
                 Path(path).unlink(missing_ok=True)
             raise
-        click.echo(f"{mechanism!r}\npromises {mechanism.guarantee}", err=True)
+        if not quiet:
+            click.echo(f"{mechanism!r}\npromises {mechanism.guarantee}", err=True)
 
 
 _rows = (
@@ -68,7 +80,7 @@ _rows = (
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
     ),
-    click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
+    click.option("-q", "--quiet", is_flag=True, help="Print rows, what was closed, and errors only."),
 )
 
 
@@ -83,10 +95,11 @@ def _with_rows(command: Any) -> Any:
 @click.argument("data")
 @click.option("--user", "event", required=True, metavar="COLUMN", help="The column that tells events apart.")
 @click.option("--item", required=True, metavar="COLUMN", help="The column of items.")
-@click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --every.")
-@click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w.")
-@click.option("--since", metavar="TIME", help="When round one begins, as 2026-01-31 or 2026-01-31T12:00.")
+@click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --until.")
+@click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w. The stream remembers it.")
+@click.option("--since", metavar="TIME", help="When round one begins: 2026-01-31 or 2026-01-31T12:00. Remembered, too.")
 @click.option("--until", metavar="TIME", help="When the last round of DATA ends; later rows are left out.")
+@click.option("--yes", is_flag=True, help="Do not ask whether the column of times is the right one.")
 @click.option("--round", "number", type=int, metavar="N", help="The round of DATA; without it the next one.")
 @_with_rows
 def step(
@@ -98,6 +111,7 @@ def step(
     every: str | None,
     since: str | None,
     until: str | None,
+    yes: bool,
     number: int | None,
     output: str | None,
     form: str | None,
@@ -105,28 +119,43 @@ def step(
 ) -> None:
     """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
 
-    DATA is a Parquet or CSV file. By their times all rounds up to --until are added, empty ones too, since where the
+    DATA is a Parquet or CSV file. By their times all rounds up to --until are closed, empty ones too, since where the
     data ends is not public. An event is in the round of its first row. Rows without a time, in rounds that are
-    closed, or from --until on, are left out, so that the same command can be given again.
+    closed, or from --until on, are left out, so that the same command can be given again. Which rounds were closed
+    is always said on standard error.
+
+    A column of text may hold anything, and whether its cells are times is private. So it is asked for once whether
+    they are, or --yes given, before rounds are closed by it; the stream remembers the column.
     """
-    if len({option is None for option in (time, every, since, until)}) > 1:
-        raise click.UsageError("--time, --every, --since and --until go together")
+    if time is None and (every, since, until) != (None, None, None):
+        raise click.UsageError("--every, --since and --until go with --time COLUMN")
+    if time is not None and until is None:
+        raise click.UsageError("--time needs --until, when the last round of DATA ends: where data ends is not public")
+    if time is not None and number is not None:
+        raise click.UsageError("--round and --time exclude each other")
+    if data == "-":
+        raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
     report.require_form(output, form)
-    with Stream.open(file) as opened:
-        if time is None:
-            release = opened.step(data, user=event, item=item, round=number)
+    with _opened(file) as opened:
+        _require_items(opened, data)
+        if time is None or until is None:
+            with _saying_what_was_closed(opened):
+                release = opened.step(data, user=event, item=item, round=number)
         else:
-            if number is not None:
-                raise click.UsageError("--round and --time exclude each other")
-            release = opened.show()
-            span, begin = _span(str(every)), _moment(str(since))
-            last = math.ceil((_moment(str(until)) - begin) / span)
+            clock = _clock(opened, since, every)
+            last = clock.rounds(until)
             horizon = opened.mechanism.last_round
             if horizon is not None and last > horizon:
                 raise ParameterError(f"--until asks for {last} rounds, and the stream has {horizon}")
-            with _placed(data, event, item, time, span, begin) as rows_of:
-                for number in range(opened.round + 1, last + 1):
-                    release = opened.step(rows_of(number), user="user", item="item", round=number)
+            events = TimedEvents(data, event=event, item=item, time=time)
+            with _saying_what_was_closed(opened):
+                if opened.round < last:
+                    clock = _confirmed(opened, clock, time, last, text=events.text, yes=yes)
+                    rows_of = events.rounds(clock.begin, clock.span)
+                    opened.keep(clock)
+                    for following in range(opened.round + 1, last + 1):
+                        opened.step(rows_of(following), user="user", item="item", round=following, release=False)
+                release = opened.show()
     report.publish(release, output, form, quiet=quiet)
 
 
@@ -136,55 +165,98 @@ def step(
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
     report.require_form(output, form)
-    with Stream.open(file) as opened:
-        release = opened.show()
-    report.publish(release, output, form, quiet=quiet)
+    with _opened(file) as opened:
+        release, begun = opened.show(), opened.round > 0
+    report.publish(release, output, form, quiet=quiet or not begun)
+    if not (begun or quiet):
+        click.echo(f"There was no round yet: add one with `discreet stream step {file} DATA`.", err=True)
 
 
 @stream.command()
 @click.argument("file")
-@click.confirmation_option(prompt="This destroys the key of the stream for good. Go on?")
-def close(file: str) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def close(file: str, yes: bool) -> None:
     """Ends the stream in FILE and destroys its key and counts."""
-    Stream.open(file).close()
+    with _opened(file) as opened:
+        _confirm("This destroys the key of the stream for good. Go on?", yes)
+        opened.close()
+    click.echo(f"The stream in {file} is closed; its key and counts are destroyed.", err=True)
+
+
+def _opened(file: str) -> Stream:
+    if not Path(file).exists():
+        raise StateError(f"there is no stream in {file}; start one with `discreet stream init {file}`")
+    return Stream.open(file)
+
+
+def _require_items(opened: Stream, data: str) -> None:
+    """Refuses a file that can hold no items of the stream's type."""
+    kind = opened.item_type
+    if kind not in (None, "text") and files.find([data]).form == "CSV":
+        raise SchemaError(
+            f"the items of a CSV file are text, and those of this stream are of the type {kind}: give a Parquet file, "
+            "or start a stream with --items text"
+        )
+
+
+def _clock(opened: Stream, since: str | None, every: str | None) -> Clock:
+    """When rounds begin and end, by the options and by what the stream remembers, where both say the same."""
+    known = opened.clock
+    if known is not None:
+        since, every = known.since if since is None else since, known.every if every is None else every
+    if since is None or every is None:
+        raise click.UsageError("the first step by times needs --since and --every; the stream remembers them")
+    asked = Clock(since=since, every=every)
+    opened.require_clock(asked)
+    return known if known is not None and asked.keeps_time_with(known) else asked
+
+
+def _confirmed(opened: Stream, clock: Clock, time: str, last: int, *, text: bool, yes: bool) -> Clock:
+    """The clock to keep, once it is said that what cannot be seen from outside is right."""
+    doubts = []
+    if text and clock.column != time:
+        doubts.append(
+            f"The column {time!r} is text. Cells that are no times such as 2026-01-31T12:00 are left out in silence."
+        )
+        clock = dataclasses.replace(clock, column=time)
+    if opened.clock is None and opened.round:
+        doubts.append(f"{opened.round} rounds were closed without times; --since must be when the first of them began.")
+    if doubts:
+        times = f"{clock.end(opened.round)} to {clock.end(last)}"
+        doubts.append(f"This closes {_rounds(opened.round + 1, last)} for good, {times}. Go on?")
+        _confirm("\n".join(doubts), yes)
+    return clock
+
+
+def _confirm(question: str, yes: bool) -> None:
+    """Asks on standard error; --yes is the answer where nobody can be asked."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise click.UsageError("nobody is there to answer, and nothing was changed: give --yes to go on") from None
+    if not agreed:
+        raise click.ClickException("nothing was changed")
 
 
 @contextmanager
-def _placed(
-    data: str, event: str, item: str, time: str, span: timedelta, since: datetime
-) -> Iterator[Callable[[int], Any]]:
-    """Gives the rows of a round, as a table of user and item. An event is in the round of its first row alone."""
-    connection = connect()
+def _saying_what_was_closed(opened: Stream) -> Iterator[None]:
+    """Says at the end, however it came, which rounds were closed."""
+    before = opened.round
     try:
-        connection.register("given", Rows(scan([data], [event, item, time])))
-        # A time with a zone is a moment; one without is taken for UTC, whatever the zone of this machine.
-        kind = str(connection.sql(f"SELECT {quoted(time)} FROM given LIMIT 0").types[0])
-        moment = quoted(time) if "TIME ZONE" in kind else f"TRY_CAST({quoted(time)} AS TIMESTAMP)"
-        connection.register("given", Rows(scan([data], [event, item, time])))
-        place = f"floor((epoch({moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
-        connection.execute(
-            f'CREATE TEMP TABLE placed AS SELECT place, "user", item FROM '
-            f'(SELECT {place} AS place, {quoted(event)} AS "user", {quoted(item)} AS item FROM given) '
-            'QUALIFY place = min(place) OVER (PARTITION BY "user")'
-        )
-    except (MemoryError, DiscreetError):
-        raise
-    except Exception:
-        raise InputError(f"cannot read the rounds of {data}; check its columns and times") from None
-    yield lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')
+        yield
+    finally:
+        now, clock = opened.round, opened.clock
+        if now > before:
+            times = f", {clock.end(before)} to {clock.end(now)}" if clock is not None else ""
+            click.echo(f"Closed {_rounds(before + 1, now)}{times}.", err=True)
+        elif sys.exc_info()[0] is None:
+            click.echo(f"No new round was closed; the last one is round {now}.", err=True)
 
 
-def _span(text: str) -> timedelta:
-    found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip())
-    if found is None or int(found[1]) == 0:
-        raise ParameterError(f"a span is a number and m, h, d or w, such as 30m or 1d, not {text[:20]!r}")
-    unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[found[2]]
-    return timedelta(**{unit: int(found[1])})
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
-    return moment.replace(tzinfo=moment.tzinfo or UTC)
+def _rounds(first: int, last: int) -> str:
+    return f"round {last}" if first == last else f"rounds {first} to {last}"

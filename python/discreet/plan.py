@@ -50,7 +50,8 @@ class Plan:
     deviation: float | None
     """The standard deviation of a count's noise, None where it publishes no counts or has several."""
     half: int
-    """The least number of users that an item needs for a chance of 50 % to be released."""
+    """The least number of users, or of events where those are protected, that an item needs for a chance of 50 %
+    to be released."""
     nearly: int
     """The same for 95 %."""
     chances: tuple[tuple[int, float], ...]
@@ -67,8 +68,9 @@ class Plan:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
             lines.append(f"at the widest; {self.memory:,} bytes for an item, beside its label")
-        lines.append(f"an item needs {self.half:,} users for a chance of 50 %, {self.nearly:,} for 95 %")
-        lines += [f"{users:>12,} users  {chance:10.4g}" for users, chance in self.chances]
+        what = f"{self.guarantee.unit}s"
+        lines.append(f"an item needs {self.half:,} {what} for a chance of 50 %, {self.nearly:,} for 95 %")
+        lines += [f"{number:>12,} {what}  {chance:10.4g}" for number, chance in self.chances]
         return "\n".join([*lines, *self.reasons])
 
     def to_json(self) -> str:
@@ -78,6 +80,7 @@ class Plan:
                 "mechanism": self.mechanism,
                 "rho": self.guarantee.rho,
                 "delta": self.guarantee.delta,
+                "unit": self.guarantee.unit,
                 "dp": self.guarantee.dp,
                 "deviation": self.deviation,
                 "bytes_per_item": self.memory,

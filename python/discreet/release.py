@@ -58,6 +58,8 @@ class Release:
     """False where the randomness was seeded, so that the rows protect nobody."""
     notes: tuple[str, ...] = ()
     """What a reader should know, from public parameters alone."""
+    round: int | None = None
+    """The round of a stream, None for what is no stream's."""
     item_type: str = field(default="string", repr=False)
     """The Arrow type of the items: string, binary, int64 or uint64."""
 
@@ -175,6 +177,7 @@ class Release:
             "neighbours": self.guarantee.neighbours,
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "private": self.private,
+            **({} if self.round is None else {"round": self.round}),
         }
 
     def plot(self, *, top: int = 30) -> Any:

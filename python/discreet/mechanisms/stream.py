@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
+from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_events import (
     ItemType,
     bounded,
@@ -65,6 +66,8 @@ class Stream:
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._round = 0
+        self._clock: Clock | None = None
+        self._coming: Clock | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -94,6 +97,7 @@ class Stream:
         file = StreamFile.open(path, mechanism, require_item_type(items))
         self = object.__new__(cls)
         self._begin(file.mechanism, file.key, file.item_type)
+        self._clock = self._coming = file.clock
         self._file = file
         rows = file.items()
         while some := dict(islice(rows, _MANY)):
@@ -111,6 +115,8 @@ class Stream:
         l0: int,
         horizon: int | None = None,
         item_bytes: int = 4400,
+        unit: Literal["event", "user"] = "event",
+        linf: int = 1,
     ) -> StreamMechanism:
         """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
         widest, from public parameters alone.
@@ -118,16 +124,22 @@ class Stream:
         Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
         10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
         `item_bytes` of memory beside its label, which by default it does up to 1,050 rounds.
+
+        `unit="user"` promises the same for a user, and needs a horizon: all rounds together must hold at most `l0`
+        items of a user and each of them at most `linf` times, which is for the caller to see to.
         """
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon")
         promise: dict[str, Any] = {"delta": delta, "l0": l0}
+        if horizon is None and (unit, linf) != ("event", 1):
+            raise ParameterError("unit and linf need a horizon: say how many rounds there will be")
         promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
         make = "from_rho" if epsilon is None else "from_epsilon"
         if horizon is None:
             hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
             return hybrid
         horizon = require_horizon(horizon)
+        promise |= {"unit": unit, "linf": linf}
         item_bytes = require_whole("item_bytes", item_bytes, 1)
         made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
         for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
@@ -145,6 +157,32 @@ class Stream:
     def round(self) -> int:
         """How many rounds there have been."""
         return self._round
+
+    @property
+    def item_type(self) -> ItemType | None:
+        """What items were declared to be, None where that is left to what comes first."""
+        return self._declared
+
+    @property
+    def clock(self) -> Clock | None:
+        """When rounds begin and end, None where that was never said."""
+        return self._clock
+
+    def require_clock(self, clock: Clock) -> None:
+        """Raises StateError where rounds have been that began and ended by another clock."""
+        known = self._clock
+        if self._round and known is not None and not clock.keeps_time_with(known):
+            raise StateError(
+                f"the rounds of this stream take {known.every} since {known.since}, not {clock.every} since "
+                f"{clock.since}; leave out --since and --every, or start a new stream"
+            )
+
+    def keep(self, clock: Clock) -> None:
+        """Remembers when rounds begin and end, together with the next round; StateError as `require_clock`."""
+        with self._lock:
+            self._require_open()
+            self.require_clock(clock)
+            self._coming = clock
 
     def step(
         self,
@@ -174,7 +212,7 @@ class Stream:
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
-            step = Round(number, added, restart)
+            step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
             if self._file is not None:
                 self._file.require(step)
             try:
@@ -215,6 +253,7 @@ class Stream:
             self._forget()
         self._add(step.added, key)
         self._round = step.number
+        self._clock = self._coming
         self._latest = None
 
     def show(self) -> Release:
@@ -299,6 +338,7 @@ class Stream:
         labels = self._items.select(rows) if len(rows) else _core.Labels.from_sequence([])
         order = _core.top(labels, noisy[rows], len(rows))
         deviation = self.mechanism.deviation(self._round) if self._round else 0.0
+        what = f"round {self._round}" if self._round else "no round yet"
         return Release(
             items=labels.take(order),
             counts=noisy[rows][order],
@@ -306,7 +346,8 @@ class Stream:
             guarantee=self.guarantee,
             spent=self.guarantee,
             made_by=repr(self.mechanism),
-            notes=(f"round {self._round}; the guarantee is for all rounds together",),
+            notes=(f"{what}; the guarantee is for all rounds together",),
+            round=self._round,
             # Where nothing is released the type tells nothing of what was seen.
             item_type=labels.type_name,
         )

@@ -18,6 +18,7 @@ from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
+from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_journal import Journal, failure_point
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 
@@ -32,15 +33,17 @@ _KINDS: dict[str, Any] = {
 _FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 _MODULUS = 2**256
 _NOTHING = "0" * 32
+_MAGIC = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round's number, what it adds to each item, and whether counts begin anew before it."""
+    """A round's number, what it adds to each item, whether counts begin anew before it, and a clock that is new."""
 
     number: int
     added: dict[Item, int]
     restart: bool
+    clock: Clock | None = None
 
 
 class StreamFile:
@@ -59,6 +62,7 @@ class StreamFile:
         self._sum = 0
         self.mechanism: Any = None
         self.item_type: Any = None
+        self.clock: Clock | None = None
 
     @classmethod
     def open(
@@ -74,6 +78,8 @@ class StreamFile:
         if new and beside.exists():
             raise StateError(f"{beside} is the journal of a file that is gone; bring it back, or use another name")
         if not new and not beside.exists() and file.is_file() and file.stat().st_size:
+            if not _is_database(file):
+                raise StateError(f"{file} is no stream; give the file of one, or a new name to start one")
             raise StateError(f"{file} has no journal {beside}, or is no stream; bring back its copy")
         try:
             if new:
@@ -149,6 +155,8 @@ class StreamFile:
             raise corrupt
         given = json.loads(text)
         self.item_type = given.pop("items", None)
+        clock = given.pop("clock", None)
+        self.clock = None if clock is None else Clock(**clock)
         self.mechanism = _KINDS[given.pop("kind")](**given)
         if asked is not None and asked != self.mechanism:
             raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
@@ -198,7 +206,10 @@ class StreamFile:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
-        total = self._sum - _head(self.key, text, self.round) + _head(self.key, text, step.number)
+        given = text
+        if step.clock is not None:
+            given = json.dumps({**json.loads(text), "clock": dataclasses.asdict(step.clock)})
+        total = self._sum - _head(self.key, text, self.round) + _head(self.key, given, step.number)
         if step.restart:
             total -= sum(_sealed(self.key, item, count) for item, count in self.items())
             run("DELETE FROM item")
@@ -211,7 +222,8 @@ class StreamFile:
             total += _sealed(self.key, item, count)
             run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", (label, kind, count))
         total %= _MODULUS
-        run("UPDATE stream SET round = ?, total = ?", (step.number, total.to_bytes(32, "little")))
+        values = given, step.number, total.to_bytes(32, "little")
+        run("UPDATE stream SET mechanism = ?, round = ?, total = ?", values)
         failure_point("writing")
         run("COMMIT")
         self._sum = total
@@ -261,6 +273,14 @@ def _sealed(key: bytes, item: Item, count: int) -> int:
 
 def _head(key: bytes, mechanism: str, number: int) -> int:
     return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}".encode()), "little")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise _unusable(path, error) from None
 
 
 def _unusable(path: Path, error: Exception) -> StateError:

@@ -1,0 +1,75 @@
+"""`Clock`: when the rounds of a stream begin and end. PUBLIC."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from discreet.errors import ParameterError
+
+__all__ = ["Clock"]
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Round one begins at `since` and every round takes `every`, such as 30m, 6h, 1d or 2w.
+
+    A time without a zone is one of UTC. Raises ParameterError where one of the two cannot be read.
+    """
+
+    since: str
+    every: str
+    column: str | None = None
+    """The column of text that was said to hold times."""
+
+    def __post_init__(self) -> None:
+        _ = self.begin, self.span
+
+    @property
+    def begin(self) -> datetime:
+        """When round one begins."""
+        return _moment(self.since)
+
+    @property
+    def span(self) -> timedelta:
+        """How long a round is."""
+        found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", self.every.strip())
+        if found is None or int(found[1]) == 0:
+            raise ParameterError(f"a span is a number and m, h, d or w, such as 30m or 1d, not {self.every[:20]!r}")
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+    def keeps_time_with(self, other: Clock) -> bool:
+        """Whether rounds begin and end at the same times."""
+        return (self.begin, self.span) == (other.begin, other.span)
+
+    def rounds(self, until: str) -> int:
+        """How many rounds there are until a time, at which the last must end; ParameterError where none does."""
+        passed = _moment(until) - self.begin
+        if passed <= timedelta(0):
+            raise ParameterError(f"until must be later than {self.since}, when round one begins, and is {until}")
+        number = passed // self.span
+        if passed % self.span:
+            first = number + (number == 0)
+            raise ParameterError(
+                f"until {until} is in the middle of a round: rounds take {self.every} since {self.since}, and "
+                f"round {first} ends {self.end(first)}"
+            )
+        return number
+
+    def end(self, number: int) -> str:
+        """When a round ends, as text."""
+        moment = self.begin + number * self.span
+        if moment.utcoffset():
+            return moment.isoformat()
+        return moment.isoformat().removesuffix("+00:00").removesuffix("T00:00:00").removesuffix(":00")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
+    return moment.replace(tzinfo=moment.tzinfo or UTC)

@@ -1,0 +1,301 @@
+"""The command `discreet stream`: what is remembered, what is said, and what is refused."""
+
+import io
+import json
+import sqlite3
+
+import pytest
+
+from discreet import BinaryMechanism, StateError, Stream
+from discreet.cli import main
+from discreet.engines import local
+from discreet.mechanisms import stream_file
+from discreet.mechanisms.stream_clock import Clock
+
+PROMISE = ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "60")
+
+
+@pytest.fixture
+def discreet(tmp_path, monkeypatch, capsys):
+    """Runs a command in an empty folder, with nobody at the terminal; its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def ended(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        return exit_.value.code, *capsys.readouterr()
+
+    return ended
+
+
+@pytest.fixture
+def step(discreet):
+    """Adds the days of a log of texts to a new stream."""
+    assert discreet("stream", "init", "s", *PROMISE)[0] == 0
+    with open("log.csv", "w", encoding="utf-8") as log:
+        log.write("visit,page,when,note\n")
+        log.writelines(f"{n},home,2026-01-{n % 28 + 1:02d}T10:00,fine\n" for n in range(2800))
+
+    def stepped(*options, time="when", data="log.csv", **given):
+        options = ("--time", time, *options) if time else options
+        return discreet("stream", "step", "s", data, "--user", "visit", "--item", "page", *options, **given)
+
+    return stepped
+
+
+def shown(discreet):
+    return json.loads(discreet("stream", "show", "s", "-f", "json")[1])
+
+
+def test_a_stream_is_fed_by_files(discreet, tmp_path):
+    path, day = str(tmp_path / "visits.stream"), tmp_path / "day.csv"
+    code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
+    assert code == 0, err
+    assert "per event" in err
+    lines = [f"{n},{'home' if n % 2 else 'help'},2026-01-0{n % 3 + 1}T10:00" for n in range(900)]
+    day.write_text("visit,page,when\n" + "\n".join(lines) + "\n,home,2026-01-01\n7,x,never\n")
+    step = ("stream", "step", path, str(day), "--user", "visit", "--item", "page")
+    code, out, err = discreet(*step)
+    assert code == 0, err
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
+    code, again, _ = discreet("stream", "show", path)
+    assert again == out
+    # The file has one row for each event; those of the first day fall into round one, which is closed.
+    days = ("--time", "when", "--every", "1d", "--since", "2026-01-01", "--until", "2026-01-06")
+    code, out, err = discreet(*step, *days, "-f", "json", "--yes")
+    assert code == 0, err
+    counts = {row["item"]: row["count"] for row in json.loads(out)["rows"]}
+    assert 700 < counts["home"] < 800
+    code, again, _ = discreet(*step, *days, "-f", "json")
+    assert json.loads(again) == json.loads(out), "the same command changes nothing"
+    assert discreet("stream", "step", path, str(day), "--user", "visit", "--item", "page", "--every", "1d")[0] == 2
+    for every in ("1 fortnight", "0d", ""):
+        assert discreet(*step, *days[:3], every, *days[4:])[0] == 2
+    assert discreet(*step, *days[:-1], "2026-03-06")[0] == 2
+    assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
+
+
+def test_a_stream_says_what_its_items_are(discreet, tmp_path):
+    log, promise = str(tmp_path / "log.parquet"), ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
+    local.connect().execute(f"COPY (SELECT n AS visit, n % 2 AS page FROM range(900) t(n)) TO '{log}' (FORMAT parquet)")
+    for items, expected in (("text", 1), ("integer", 0)):
+        path = str(tmp_path / items)
+        assert discreet("stream", "init", path, *promise, "--items", items)[0] == 0
+        code, out, err = discreet("stream", "step", path, log, "--user", "visit", "--item", "page")
+        assert (code, "text, not integer" in err) == (expected, expected == 1)
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"0", "1"}
+
+
+def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(discreet, tmp_path):
+    path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
+    assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0
+    rows = [f"v1,secret,2026-01-{n:02d}" for n in range(1, 31)]
+    log.write_text("visit,page,when\n" + "\n".join([*rows, "v2,odd,9999-01-01", "v3,odd,1999-01-01"]) + "\n")
+    step = ("stream", "step", path, str(log), "--user", "visit", "--item", "page", "--time", "when", "--every", "1d")
+    code, out, err = discreet(*step, "--since", "2026-01-01", "--until", "2026-01-31", "-f", "json", "--yes")
+    assert code == 0, err
+    assert json.loads(out)["rows"] == []
+    assert "round 30" in err
+
+
+def test_a_stream_remembers_when_its_rounds_begin_and_how_long_they_are(discreet, step):
+    days = ("--every", "1d", "--since", "2026-01-01")
+    code, _, err = step(*days, "--until", "2026-01-11", "--yes", "-q")
+    assert code == 0, err
+    assert err == "Closed rounds 1 to 10, 2026-01-01 to 2026-01-11.\n"
+    code, _, err = step("--until", "2026-01-12")
+    assert (code, err.splitlines()[0]) == (0, "Closed round 11, 2026-01-11 to 2026-01-12.")
+    # Whoever says the same in other words contradicts nothing.
+    code, _, err = step("--every", "24h", "--since", "2026-01-01T02:00+02:00", "--until", "2026-01-21")
+    assert code == 0, err
+    assert err.startswith("Closed rounds 12 to 20, 2026-01-12 to 2026-01-21.\n")
+    for contradiction in (("--since", "2026-01-21"), ("--every", "1w"), ("--every", "1d", "--since", "2025-12-31")):
+        code, _, err = step(*contradiction, "--until", "2026-01-28")
+        assert code == 1
+        assert "take 1d since 2026-01-01" in err
+        assert "leave out --since" in err
+    counts = shown(discreet)
+    assert counts["round"] == 20
+    assert 1900 < counts["rows"][0]["count"] < 2100
+    code, _, err = step("--until", "2026-01-21", "-q")
+    assert (code, err) == (0, "No new round was closed; the last one is round 20.\n")
+
+
+def test_times_without_a_clock_are_refused(step):
+    for given in (("--every", "1d"), ("--since", "2026-01-01"), ()):
+        code, _, err = step(*given, "--until", "2026-01-03", "--yes")
+        assert code == 2
+        assert "--since and --every" in err
+    code, _, err = step("--every", "1d", "--since", "2026-01-01")
+    assert code == 2
+    assert "--time needs --until" in err
+    code, _, err = step("--until", "2026-01-03", time=None)
+    assert code == 2
+    assert "go with --time" in err
+
+
+def test_the_last_round_is_whole(discreet, step):
+    days = ("--every", "1d", "--since", "2026-01-01", "--yes")
+    for until, text in (
+        ("2026-01-08T05:00", "round 7 ends 2026-01-08"),
+        ("2026-01-01T05:00", "round 1 ends 2026-01-02"),
+        ("2026-01-01", "must be later than 2026-01-01"),
+        ("2025-12-01", "must be later than 2026-01-01"),
+        ("soon", "a time is written"),
+    ):
+        code, _, err = step(*days, "--until", until)
+        assert code == 2
+        assert text in err
+    assert shown(discreet)["round"] == 0
+
+
+def test_a_column_that_can_hold_no_times_is_refused_by_its_type(discreet, step):
+    times = "t::TIMESTAMP AS t, t::TIMESTAMP::DATE AS d, t::TIMESTAMPTZ AS z, t::VARCHAR AS s"
+    rows = "(SELECT *, \"when\" AS t FROM 'log.csv')"
+    query = f"SELECT visit, page, visit AS n, visit / 3 AS x, {times} FROM {rows}"
+    local.connect().execute("SET TimeZone = 'UTC'").execute(f"COPY ({query}) TO 'log.parquet' (FORMAT parquet)")
+    days = ("--every", "1d", "--since", "2026-01-01")
+    for time in ("n", "x"):
+        code, _, err = step(*days, "--until", "2026-01-03", "--yes", time=time, data="log.parquet")
+        assert code == 1
+        assert "which no time is" in err
+    assert shown(discreet)["round"] == 0
+    for number, time in enumerate("tdz", 1):
+        code, _, err = step(*days, "--until", f"2026-01-{number + 1:02d}", time=time, data="log.parquet")
+        assert code == 0, err
+    assert 270 < shown(discreet)["rows"][0]["count"] < 330
+    assert step(*days, "--until", "2026-01-05", time="s", data="log.parquet")[0] == 2
+
+
+def test_whether_texts_are_times_is_asked_for_once(discreet, step):
+    days = ("--every", "1d", "--since", "2026-01-01")
+    for answer, ended, text in (("", 2, "give --yes"), ("n\n", 1, "nothing was changed")):
+        code, out, err = step(*days, "--until", "2026-01-03", time="note", stdin=answer)
+        assert (code, out) == (ended, "")
+        assert "closes rounds 1 to 2 for good" in err
+        assert text in err
+    assert shown(discreet)["round"] == 0
+    # No round was closed, so that nothing is remembered yet.
+    code, _, err = step("--every", "1d", "--since", "2026-01-02", "--until", "2026-01-04", stdin="y\n")
+    assert code == 0, err
+    assert step("--until", "2026-01-05")[0] == 0
+    code, _, err = step("--until", "2026-01-06", time="note")
+    assert code == 2
+    assert "'note' is text" in err
+    assert shown(discreet)["round"] == 3
+
+
+def test_rounds_without_times_are_those_before(discreet, step):
+    assert step(time=None)[2].startswith("Closed round 1.\n")
+    assert step("--round", "5", time=None)[2].startswith("Closed rounds 2 to 5.\n")
+    code, _, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-08")
+    assert code == 2
+    assert "5 rounds were closed without times" in err
+
+
+def test_a_clock_is_remembered_with_a_round_or_not_at_all(discreet, step, monkeypatch):
+    assert step(time=None)[0] == 0
+
+    def stop(name):
+        if name == "writing":
+            raise KeyboardInterrupt
+
+    days = ("--every", "1d", "--until", "2026-01-08", "--yes")
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_file, "failure_point", stop)
+        assert step("--since", "2025-12-31", *days)[0] == 130
+    with Stream.open("s") as stream:
+        assert (stream.round, stream.clock) == (1, None)
+    code, _, err = step("--since", "2026-01-01", *days)
+    assert code == 0, err
+    with Stream.open("s") as stream:
+        assert stream.clock.since == "2026-01-01"
+
+
+def test_files_of_streams_that_remember_nothing_still_open(discreet, step):
+    with sqlite3.connect("s") as file:
+        (text,) = file.execute("SELECT mechanism FROM stream").fetchone()
+    file.close()
+    # What a stream is has not changed; the clock comes to it with the first step by times.
+    assert list(json.loads(text)) == ["items", "kind", "sigma", "delta", "l0", "horizon", "linf", "unit"]
+    days = ("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes")
+    assert step(*days)[0] == 0
+    with Stream.open("s") as stream:
+        assert (stream.clock.since, stream.clock.every, stream.clock.column) == ("2026-01-01", "1d", "when")
+    with sqlite3.connect("s") as file:
+        file.execute("UPDATE stream SET mechanism = replace(mechanism, '2026-01-01', '2026-01-02')")
+    file.close()
+    code, _, err = discreet("stream", "show", "s")
+    assert code == 1
+    assert "is corrupt" in err
+
+
+def test_a_stream_without_rounds_says_so(discreet):
+    code, out, err = discreet("stream", "init", "s", *PROMISE, "-q")
+    assert (code, out, err) == (0, "", "")
+    code, out, err = discreet("stream", "show", "s")
+    assert code == 0
+    assert "no round yet" in err
+    assert "common enough" not in err
+    with Stream.open("s") as stream:
+        assert "no round yet" in repr(stream.show())
+        assert stream.show().round == 0
+
+
+def test_a_promise_to_users_is_made_where_they_are_bounded(discreet):
+    code, _, err = discreet("stream", "init", "s", *PROMISE, "--unit", "user", "--linf", "3")
+    assert code == 0, err
+    assert "per user" in err
+    made = Stream.recommended(rho=2.0, delta=1e-6, l0=1, horizon=60, unit="user", linf=3)
+    with Stream.open("s") as stream:
+        assert stream.mechanism == made
+        assert stream.guarantee.unit == "user"
+    assert made.deviation(60) > 2.9 * Stream.recommended(rho=2.0, delta=1e-6, l0=1, horizon=60).deviation(60)
+    code, _, err = discreet("stream", "init", "t", *PROMISE[:-2], "--unit", "user")
+    assert code == 2
+    assert "need a horizon" in err
+    assert discreet("stream", "init", "t", *PROMISE, "--linf", "3")[0] == 2
+
+
+def test_errors_of_streams_name_the_remedy(discreet, step):
+    code, _, err = step(time=None, data="-", stdin="visit,page\n1,home\n")
+    assert code == 2
+    assert "write them to a file" in err
+    code, _, err = discreet("stream", "show", "nope.stream")
+    assert code == 1
+    assert "discreet stream init nope.stream" in err
+    code, _, err = discreet("stream", "show", "log.csv")
+    assert code == 1
+    assert "log.csv is no stream" in err
+    assert "journal" not in err
+    for kind in ("integer", "bytes"):
+        assert discreet("stream", "init", kind, *PROMISE, "--items", kind)[0] == 0
+        code, _, err = discreet("stream", "step", kind, "log.csv", "--user", "visit", "--item", "visit")
+        assert code == 1
+        assert "give a Parquet file" in err
+
+
+def test_closing_asks_and_says_what_it_did(discreet, step):
+    for answer, ended, text in (("", 2, "give --yes"), ("n\n", 1, "nothing was changed")):
+        code, _, err = discreet("stream", "close", "s", stdin=answer)
+        assert code == ended
+        assert text in err
+    assert shown(discreet)["round"] == 0
+    code, out, err = discreet("stream", "close", "s", "--yes")
+    assert (code, out) == (0, "")
+    assert "s is closed" in err
+    assert "closed" in discreet("stream", "show", "s")[2]
+
+
+def test_a_clock_in_memory_holds_from_the_first_round_on():
+    stream = BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=1, horizon=8).start()
+    stream.keep(Clock(since="2026-01-01", every="1d"))
+    stream.keep(Clock(since="2026-01-02", every="1d"))
+    assert stream.clock is None
+    stream.step([["a"]])
+    assert stream.clock == Clock(since="2026-01-02", every="1d")
+    stream.keep(Clock(since="2026-01-02", every="24h"))
+    with pytest.raises(StateError, match="leave out --since"):
+        stream.keep(Clock(since="2026-01-02", every="1w"))
