@@ -11,9 +11,14 @@ ITEMS = 10_000_000
 EPSILON, DELTA = 1.0, 1e-6
 
 
+def made(items):
+    """Counts of which few are large."""
+    return np.minimum(np.random.default_rng(1).zipf(2.0, items), 2**30).astype(np.int64)
+
+
 @pytest.fixture(scope="module")
 def counts():
-    return np.minimum(np.random.default_rng(1).zipf(2.0, ITEMS), 2**30).astype(np.int64)
+    return made(ITEMS)
 
 
 def numpy_selection(counts, rng):

@@ -89,6 +89,7 @@ impl LabelLog {
             bytemuck::cast_slice_mut(&mut words[1..])[..bytes.len()].copy_from_slice(bytes);
             place
         };
+        // Beyond 32 GiB of labels no further one is remembered, and each of its rows writes it down.
         if let Ok(place) = u32::try_from(place) {
             self.recent.remember(mark, place, code);
         }

@@ -10,6 +10,7 @@ BENCHES = Path(__file__).parent.parent / "benches"
 
 SCRIPTS = [
     ["compare.py", "--rows", "2000", "--rounds", "1", "--case", "strings, few"],
+    ["selection.py", "--items", "1000", "--rounds", "1"],
     ["memory.py", "--rows", "20000", "--memory", "256MiB"],
 ]
 
