@@ -76,6 +76,10 @@ def cli() -> None:
     """Publish counts of items with differential privacy, when nobody knows the items in advance.
 
     Try `discreet demo` first: it needs no data.
+
+    \b
+    Exit codes: 0 done, 1 input or any other error, 2 parameters, 3 a budget does
+    not pay, 130 interrupted. `audit` ends with 1 where a promise is violated.
     """
 
 
@@ -104,12 +108,16 @@ _promise = _options(
 )
 _counting = _options(
     click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, by a threshold mechanism."),
-    click.option("--relative-error", type=float, default=0.1, show_default=True, help="How close counts should be."),
+    click.option(
+        "--relative-error", type=float, default=0.1, show_default=True,
+        help="How close a count just large enough to be named should be, below 1; under about 0.087 it takes --spend.",
+    ),
     click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see."),
     click.option(
         "--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call."
     ),
     click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call."),
+    click.option("--spend", is_flag=True, help="Pay for counts as close as --relative-error says; names fewer items."),
 )
 _top = _options(
     click.option("-k", type=int, required=True, metavar="N", help="How many items."),
@@ -162,6 +170,9 @@ def count(**options: Any) -> None:
     empty user or item are left out. Counts come to a relative error, with no bound on a user's items, by
     Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
     items, whatever the data (see `discreet plan count`).
+
+    Without --l0 a larger --rho names more items and leaves the noise of the same counts as it is: the column
+    sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
 
     \b
     discreet count visits.parquet --user user --item page --rho 1 --delta 1e-6
@@ -336,7 +347,7 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
             yield str(path)
 
 
-@cli.command()
+@cli.command(short_help="Counts a synthetic log, which it can also write.")
 @click.option("--rho", type=float, default=1.0, show_default=True, help="The privacy cost.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The chance that the promise may fail.")
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")

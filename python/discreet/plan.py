@@ -183,11 +183,12 @@ def _for_count(
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
+    spend: bool = False,
 ) -> tuple[Mechanism, tuple[str, ...]]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
-        if (relative_error, k_bar, epsilon_star, delta_star) != (0.1, 10_000, 0.0005, 1e-11):
-            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star and delta_star")
+        if (relative_error, k_bar, epsilon_star, delta_star, spend) != (0.1, 10_000, 0.0005, 1e-11, False):
+            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star, delta_star and spend")
         return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
     try:
         mechanism = PrivateCountRelease(
@@ -197,6 +198,7 @@ def _for_count(
             k_bar=k_bar,
             epsilon_star=epsilon_star,
             delta_star=delta_star,
+            spend=spend,
         )
     except ParameterError as error:
         if epsilon is None:
