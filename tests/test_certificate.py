@@ -187,3 +187,13 @@ def test_a_ledger_knows_what_it_paid_for(tmp_path):
         verify(tmp_path / "free.csv", ledger=ledger)
     with pytest.raises(LedgerError):
         verify(tmp_path / "paid.parquet", ledger=tmp_path / "missing")
+
+
+def test_rows_without_a_certificate_take_that_of_earlier_rows_away(tmp_path):
+    path = tmp_path / "rows.csv"
+    log = {"user": list(range(3000)), "item": ["home"] * 3000}
+    release = discreet.count(log, user="user", item="item", rho=0.1, delta=1e-6)
+    release.write(path, certificate=True)
+    discreet.verify(path)
+    release.write(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]

@@ -35,6 +35,7 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     code, out, err = run("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
     assert code == 0
     assert "Left in the ledger for views: rho 0.15, delta 9e-06" in err
+    assert "Charged to views: the whole guarantee, rho 0.1 and delta 1e-06." in err
     code, out, err = run("verify", "rows.csv", "--ledger", "l")
     assert code == 0
     assert "paid for by the dataset 'views'" in out

@@ -109,7 +109,10 @@ _promise = _options(
 _counting = _options(
     click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, by a threshold mechanism."),
     click.option(
-        "--relative-error", type=float, default=0.1, show_default=True,
+        "--relative-error",
+        type=float,
+        default=0.1,
+        show_default=True,
         help="How close a count just large enough to be named should be, below 1; under about 0.087 it takes --spend.",
     ),
     click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see."),
@@ -206,8 +209,9 @@ def top_k(**options: Any) -> None:
 def select(**options: Any) -> None:
     """The items of FILE that can be named, without counts.
 
-    At most --l0 items of each user count. By optimal partition selection (Desfontaines et al. 2020) or a
-    threshold mechanism, whichever names the smaller items.
+    At most --l0 items of each user count. With --method auto by a threshold on counts for one item of a user, by
+    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more; from the promise
+    and --l0 alone, whatever the data (see `discreet plan select`).
 
     \b
     discreet select visits.parquet --user user --item page --l0 1 --epsilon 1 --delta 1e-6
@@ -232,7 +236,7 @@ def _publish(
 ) -> None:
     """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
     if (file is None) == (sql is None):
-        raise click.UsageError("give exactly one of FILE and --sql")
+        raise click.UsageError("give exactly one of FILE, or - for standard input, and --sql")
     if engine == "spark" and (file is None or file == "-"):
         raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
     if engine == "local" and master is not None:
@@ -245,8 +249,12 @@ def _publish(
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
-        left = budget.remaining
-        click.echo(f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.", err=True)
+        whole, left = release.guarantee, budget.remaining
+        click.echo(
+            f"Charged to {dataset}: the whole guarantee, rho {whole.rho:.6g} and delta {whole.delta:.3g}. "
+            f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            err=True,
+        )
 
 
 cli.add_command(cli_budget.budget)
@@ -267,6 +275,10 @@ def plan() -> None:
 @cli.group(short_help="Checks a guarantee against exact laws.")
 def audit() -> None:
     """Holds the guarantee of a command's mechanism against its exact law on small neighbouring tables.
+
+    That is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`. Set unions, which
+    `select --method auto` takes for more than one item of a user, have too many outcomes, as has count without
+    --l0.
 
     \b
     discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract import MechanismContract
 import discreet as dp
+from contract import MechanismContract
 from discreet import Guarantee, Histogram, ParameterError, PrivateCountRelease, _core
 from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list

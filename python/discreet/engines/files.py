@@ -70,7 +70,9 @@ def form_of(name: str) -> tuple[str, str]:
     """What a file's suffix says that it is: "parquet" or "CSV", and its delimiter; InputError for any other."""
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
-        raise InputError(f"cannot read {name}: its suffix must be .parquet, .csv, .tsv or .csv.gz")
+        raise InputError(
+            f"cannot read {name}: its suffix must be .parquet or .pq, or .csv, .txt or .tsv with or without .gz"
+        )
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
 
 

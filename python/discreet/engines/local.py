@@ -105,6 +105,8 @@ def _frame(data: Any, user: str, item: str) -> Any:
         files.require_columns(data, [user, item])
         return data[user], data[item]
     data = narrowed(data, [user, item])
+    if _library(data) == "pandas":
+        _require_no_floats(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return data.__arrow_c_stream__()
@@ -114,6 +116,16 @@ def _frame(data: Any, user: str, item: str) -> Any:
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
+
+
+def _require_no_floats(data: Any, columns: list[str]) -> None:
+    """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
+    for name in columns:
+        if getattr(data[name].dtype, "kind", "") == "f":
+            raise SchemaError(
+                f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
+                '(with missing cells by .astype("Int64"))'
+            )
 
 
 def _cells(column: Any) -> NDArray[Any]:

@@ -157,7 +157,8 @@ class PrivateCountRelease(Mechanism):
         if worst > self.relative_error * 1.001:
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
-                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; spend=True (--spend) lowers it, and names fewer items"
+                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
+                "spend=True (--spend) buys less, and fewer items are named"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
