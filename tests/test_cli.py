@@ -106,13 +106,16 @@ def test_epsilon_is_the_total_promise(log):
         (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "delta must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
-        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option"),
+        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
+        (["LOG", "LOG", *COUNT, *BUDGET], 2, "one quoted glob"),
+        (["LOG", *COUNT, *BUDGET, "--relative-error", "5"], 2, "relative_error must be below 1"),
         (["LOG", *COUNT, *BUDGET, "--relative-eror", "1"], 2, "--relative-error"),
         (["LOG", *COUNT, *BUDGET, "-f", "xml"], 2, "xml"),
         (["LOG", *COUNT, *BUDGET, "-f", "parquet"], 2, "-o"),
         (["LOG", *COUNT, *BUDGET, "-o", "x.xlsx"], 2, "suffix"),
         (["LOG", *COUNT, *BUDGET, "--sql", "SELECT 1"], 2, "exactly one of FILE"),
-        ([*COUNT, *BUDGET], 2, "exactly one of FILE"),
+        ([*COUNT, *BUDGET], 2, "- for standard input"),
+        (["/", *COUNT, *BUDGET], 1, "it is a folder; give its files as"),
         (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
         (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
@@ -328,3 +331,10 @@ def test_what_cannot_be_audited_names_what_can(arguments, remedy):
     code, _, err = discreet("audit", *arguments)
     assert code == 2
     assert remedy in err
+
+
+def test_the_demo_writes_what_can_be_counted_alone(tmp_path):
+    code, _, err = discreet("demo", "--write", tmp_path / "log.jsonl")
+    assert code == 2
+    assert ".csv or .parquet" in err
+    assert list(tmp_path.iterdir()) == []

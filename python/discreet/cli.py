@@ -38,7 +38,7 @@ def _run(arguments: list[str]) -> int:
         with _sigterm_as_interrupt():
             return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
+        _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
         click.echo(f"discreet: {error}", err=True)
@@ -52,6 +52,17 @@ def _run(arguments: list[str]) -> int:
     except MemoryError:
         click.echo("discreet: out of memory; nothing was published", err=True)
         return 1
+
+
+def _with_remedy(error: click.ClickException) -> click.ClickException:
+    """What click says of a wrong option or argument, with what helps here."""
+    if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
+        remedy = "There is no seed: rows that can be drawn again protect nobody."
+    elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
+        remedy = "Several files are one quoted glob, such as 'logs/*.csv'."
+    else:
+        return error
+    return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=error.ctx)
 
 
 @contextmanager
@@ -365,8 +376,8 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
 def demo(rho: float, delta: float, write: str | None) -> None:
     """Makes a synthetic log, counts it with differential privacy and shows the result."""
-    if write is not None:
-        export.form_of(write)
+    if write is not None and export.form_of(write) not in ("csv", "parquet"):
+        raise ParameterError("the file's suffix must be .csv or .parquet, which can be counted")
     log = demonstration.synthetic_log()
     table = log.table
     click.echo(f"A synthetic log: {len(log.users):,} visits by 20,000 users to 50,000 pages.", err=True)
