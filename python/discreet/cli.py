@@ -189,7 +189,7 @@ def count(**options: Any) -> None:
     sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
 
     \b
-    discreet count visits.parquet --user user --item page --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     """
     _publish(discreet.count, **options)
@@ -207,7 +207,7 @@ def top_k(**options: Any) -> None:
     unknown-domain Gumbel mechanism (Rogers 2023).
 
     \b
-    discreet top-k visits.parquet --user user --item page -k 10 --epsilon 1 --delta 1e-6
+    discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
     """
     _publish(discreet.top_k, **options)
 
@@ -225,7 +225,7 @@ def select(**options: Any) -> None:
     and --l0 alone, whatever the data (see `discreet plan select`).
 
     \b
-    discreet select visits.parquet --user user --item page --l0 1 --epsilon 1 --delta 1e-6
+    discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
     _publish(discreet.select, **options)
 
@@ -325,8 +325,8 @@ def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str
         raise click.exceptions.Exit(1)
 
 
-def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any]) -> None:
-    """Adds the plan and the audit of a command."""
+def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any], limits: str) -> None:
+    """Adds the plan and the audit of a command; `limits` says what cannot be audited."""
     verb = name.replace("-", "_")
 
     def planned(as_json: bool, **given: Any) -> None:
@@ -337,12 +337,17 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
 
     text = f"of `discreet {name}` with these parameters."
     plan.command(name, help=f"The plan {text}")(_promise(parameters(_as_json(planned))))
-    audit.command(name, help=f"Audits the mechanism {text}")(_promise(audited_by(_examined(audited))))
+    audit.command(name, help=f"Audits the mechanism {text}\n\n{limits}")(_promise(audited_by(_examined(audited))))
 
 
-_without_data("count", _counting, _bounded)
-_without_data("top-k", _top, _top)
-_without_data("select", _selected, _selected)
+_without_data("count", _counting, _bounded, "Only with --l0: without it there are too many outcomes to enumerate.")
+_without_data("top-k", _top, _top, "Only with --method gumbel: the law of the other is not known.")
+_without_data(
+    "select",
+    _selected,
+    _selected,
+    "Only with --method threshold, which auto takes for --l0 1: no set union can be audited.",
+)
 
 
 @contextmanager
