@@ -221,8 +221,8 @@ def select(**options: Any) -> None:
     """The items of FILE that can be named, without counts.
 
     At most --l0 items of each user count. With --method auto by a threshold on counts for one item of a user, by
-    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more; from the promise
-    and --l0 alone, whatever the data (see `discreet plan select`).
+    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more, unless it needs far
+    more users than a threshold; from the promise and --l0 alone, whatever the data (see `discreet plan select`).
 
     \b
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
