@@ -157,7 +157,10 @@ def test_what_is_no_certificate_is_refused(tmp_path, content):
     with pytest.raises(InputError):
         verify(path)
     certificate(path).unlink()
-    with pytest.raises(InputError, match="certificate=True"):
+    with pytest.raises(InputError, match="certificate=True, or -o and --certificate"):
+        verify(path)
+    path.unlink()
+    with pytest.raises(InputError, match="no such file"):
         verify(path)
 
 
@@ -187,3 +190,13 @@ def test_a_ledger_knows_what_it_paid_for(tmp_path):
         verify(tmp_path / "free.csv", ledger=ledger)
     with pytest.raises(LedgerError):
         verify(tmp_path / "paid.parquet", ledger=tmp_path / "missing")
+
+
+def test_rows_without_a_certificate_take_that_of_earlier_rows_away(tmp_path):
+    path = tmp_path / "rows.csv"
+    log = {"user": list(range(3000)), "item": ["home"] * 3000}
+    release = discreet.count(log, user="user", item="item", rho=0.1, delta=1e-6)
+    release.write(path, certificate=True)
+    discreet.verify(path)
+    release.write(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]

@@ -106,13 +106,16 @@ def test_epsilon_is_the_total_promise(log):
         (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "delta must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
-        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option"),
+        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
+        (["LOG", "LOG", *COUNT, *BUDGET], 2, "one quoted glob"),
+        (["LOG", *COUNT, *BUDGET, "--relative-error", "5"], 2, "relative_error must be below 1"),
         (["LOG", *COUNT, *BUDGET, "--relative-eror", "1"], 2, "--relative-error"),
         (["LOG", *COUNT, *BUDGET, "-f", "xml"], 2, "xml"),
         (["LOG", *COUNT, *BUDGET, "-f", "parquet"], 2, "-o"),
         (["LOG", *COUNT, *BUDGET, "-o", "x.xlsx"], 2, "suffix"),
         (["LOG", *COUNT, *BUDGET, "--sql", "SELECT 1"], 2, "exactly one of FILE"),
-        ([*COUNT, *BUDGET], 2, "exactly one of FILE"),
+        ([*COUNT, *BUDGET], 2, "- for standard input"),
+        (["/", *COUNT, *BUDGET], 1, "it is a folder; give its files as"),
         (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
         (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
@@ -275,3 +278,63 @@ def test_methods_of_selections_are_options(tmp_path):
     audited = ("--epsilon", "2", "--delta", "1e-6", "--l0", "3", "--pairs", "5")
     assert discreet("audit", "select", *audited, "--method", "greedy")[0] == 2
     assert discreet("audit", "top-k", *audited, "-k", "2", "--method", "discover+peel")[0] == 2
+
+
+def test_labels_that_csv_escapes_are_told_of(log, tmp_path):
+    for form in ([], ["-o", tmp_path / "rows.csv"]):
+        assert "apostrophe" in discreet("count", log, *COUNT, *BUDGET, *form)[2]
+    for form in (["-f", "jsonl"], ["-o", tmp_path / "rows.parquet"], ["-q"]):
+        assert "apostrophe" not in discreet("count", log, *COUNT, *BUDGET, *form)[2]
+
+
+def test_help_says_how_commands_end_and_cuts_no_line():
+    out = discreet("--help")[1]
+    assert "..." not in out.partition("Commands:")[2]
+    assert "3 a budget" in out
+    assert "--spend" in discreet("count", "--help")[1]
+
+
+def test_a_release_of_one_item_is_one_item(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("user,item\n" + "".join(f"{n},home\n" for n in range(5000)))
+    assert discreet("count", path, *COUNT, *BUDGET)[2].startswith("1 item released")
+
+
+def test_rows_of_another_encoding_are_a_reason_that_is_named(tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes(b"user,item\n" + b"".join(b"%d,caf\xe9\n" % n for n in range(3000)))
+    code, out, err = discreet("count", path, *COUNT, *BUDGET)
+    assert (code, out) == (0, "item,count,sigma\n")
+    assert "UTF-8" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["count", "--rho", "1", "--l0", "1", "--delta", "1e-2"],
+        ["top-k", "-k", "1", "--rho", "0.5", "--delta", "1e-2"],
+        ["select", "--method", "threshold", "--epsilon", "1", "--l0", "20", "--delta", "1e-2"],
+    ],
+)
+def test_what_the_help_of_audit_names_can_be_audited(arguments):
+    assert discreet("audit", *arguments, "--pairs", "2")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["select", "--epsilon", "1", "--l0", "20", "--delta", "1e-6"], "--method threshold"),
+        (["top-k", "-k", "1", "--method", "discover+peel", "--l0", "2", "--rho", "1", "--delta", "1e-6"], "gumbel"),
+    ],
+)
+def test_what_cannot_be_audited_names_what_can(arguments, remedy):
+    code, _, err = discreet("audit", *arguments)
+    assert code == 2
+    assert remedy in err
+
+
+def test_the_demo_writes_what_can_be_counted_alone(tmp_path):
+    code, _, err = discreet("demo", "--write", tmp_path / "log.jsonl")
+    assert code == 2
+    assert ".csv or .parquet" in err
+    assert list(tmp_path.iterdir()) == []

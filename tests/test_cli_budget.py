@@ -35,6 +35,7 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     code, out, err = run("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
     assert code == 0
     assert "Left in the ledger for views: rho 0.15, delta 9e-06" in err
+    assert "Charged to views: the whole guarantee, rho 0.1 and delta 1e-06." in err
     code, out, err = run("verify", "rows.csv", "--ledger", "l")
     assert code == 0
     assert "paid for by the dataset 'views'" in out
@@ -83,9 +84,10 @@ def test_the_history_is_exported(run, tmp_path):
     [
         (["count", "log.csv", *COUNT, "--ledger", "l"], 2, "together"),
         (["count", "log.csv", *COUNT, "--dataset", "views"], 2, "together"),
-        (["count", "log.csv", *COUNT, "--ledger", "none", "--dataset", "views"], 1, "no ledger"),
+        (["count", "log.csv", *COUNT, "--ledger", "none", "--dataset", "views"], 1, "discreet budget init"),
         (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "view"], 2, "did you mean 'views'"),
-        (["count", "log.csv", *COUNT, "--ledger", "log.csv", "--dataset", "views"], 1, "log.csv"),
+        (["count", "log.csv", *COUNT, "--ledger", "log.csv", "--dataset", "views"], 1, "log.csv is not a ledger"),
+        (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "x"], 2, "`discreet budget init`, open one"),
         (["count", "log.csv", *COUNT, "--ledger", ".", "--dataset", "views"], 1, "not a file"),
         (["count", "log.csv", *COUNT, "--certificate"], 2, "-o"),
         (["budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-6"], 2, "fixed for good"),
@@ -98,7 +100,7 @@ def test_the_history_is_exported(run, tmp_path):
         (["budget", "history", "l", "--dataset", "viewss"], 2, "did you mean"),
         (["budget", "export", "l", "-o", "x.txt"], 2, "suffix"),
         (["verify", "log.csv"], 1, "certificate"),
-        (["verify", "missing.csv"], 1, "certificate"),
+        (["verify", "missing.csv"], 1, "no such file"),
     ],
 )
 def test_what_is_wrong_ends_with_a_code_and_a_sentence(run, arguments, code, message):

@@ -35,6 +35,7 @@ def count(
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
+    spend: bool = False,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
@@ -47,7 +48,9 @@ def count(
     delta-approximate rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for each item.
 
     Without `l0` a user may have any number of items, and counts are released to about `relative_error` by
-    `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). With `l0` at most so
+    `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). A larger rho then names more
+    items and does not make the same counts sharper; an error below 3/log(k_bar/delta_star), 0.087 by default, needs
+    `spend`, which buys sharper counts with fewer items. With `l0` at most so
     many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
     by the mechanism that `plan` finds to name the smallest items; the release says which and why.
     `budget`, a Budget or a Ledger's dataset, pays for it, once the data was read and before noise is drawn.
@@ -68,6 +71,7 @@ def count(
         k_bar=k_bar,
         epsilon_star=epsilon_star,
         delta_star=delta_star,
+        spend=spend,
     )
     rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
 

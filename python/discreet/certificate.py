@@ -52,6 +52,8 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     digest must also be that of a release which the ledger has recorded. Raises InputError where any of this
     fails, LedgerError where the ledger does.
     """
+    if not Path(path).exists():
+        raise InputError(f"cannot read {path}: no such file")
     content = _read(export.certificate_path(path))
     try:
         made_by, version = str(content["made_by"]), str(content["version"])
@@ -77,7 +79,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise InputError(f"cannot read the certificate {path}: write the release with certificate=True") from None
+        raise InputError(
+            f"cannot read the certificate {path}: write the release with certificate=True, or -o and --certificate"
+        ) from None
     return content if isinstance(content, dict) else {}
 
 

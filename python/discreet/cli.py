@@ -38,7 +38,7 @@ def _run(arguments: list[str]) -> int:
         with _sigterm_as_interrupt():
             return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
+        _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
         click.echo(f"discreet: {error}", err=True)
@@ -52,6 +52,17 @@ def _run(arguments: list[str]) -> int:
     except MemoryError:
         click.echo("discreet: out of memory; nothing was published", err=True)
         return 1
+
+
+def _with_remedy(error: click.ClickException) -> click.ClickException:
+    """What click says of a wrong option or argument, with what helps here."""
+    if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
+        remedy = "There is no seed: rows that can be drawn again protect nobody."
+    elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
+        remedy = "Several files are one quoted glob, such as 'logs/*.csv'."
+    else:
+        return error
+    return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=error.ctx)
 
 
 @contextmanager
@@ -76,6 +87,10 @@ def cli() -> None:
     """Publish counts of items with differential privacy, when nobody knows the items in advance.
 
     Try `discreet demo` first: it needs no data.
+
+    \b
+    Exit codes: 0 done, 1 input or any other error, 2 parameters, 3 a budget does
+    not pay, 130 interrupted. `audit` ends with 1 where a promise is violated.
     """
 
 
@@ -104,12 +119,19 @@ _promise = _options(
 )
 _counting = _options(
     click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, by a threshold mechanism."),
-    click.option("--relative-error", type=float, default=0.1, show_default=True, help="How close counts should be."),
+    click.option(
+        "--relative-error",
+        type=float,
+        default=0.1,
+        show_default=True,
+        help="How close a count just large enough to be named should be, below 1; under about 0.087 it takes --spend.",
+    ),
     click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see."),
     click.option(
         "--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call."
     ),
     click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call."),
+    click.option("--spend", is_flag=True, help="Pay for counts as close as --relative-error says; names fewer items."),
 )
 _top = _options(
     click.option("-k", type=int, required=True, metavar="N", help="How many items."),
@@ -163,8 +185,11 @@ def count(**options: Any) -> None:
     Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
     items, whatever the data (see `discreet plan count`).
 
+    Without --l0 a larger --rho names more items and leaves the noise of the same counts as it is: the column
+    sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
+
     \b
-    discreet count visits.parquet --user user --item page --rho 1 --delta 1e-6
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
     """
     _publish(discreet.count, **options)
@@ -182,7 +207,7 @@ def top_k(**options: Any) -> None:
     unknown-domain Gumbel mechanism (Rogers 2023).
 
     \b
-    discreet top-k visits.parquet --user user --item page -k 10 --epsilon 1 --delta 1e-6
+    discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
     """
     _publish(discreet.top_k, **options)
 
@@ -195,11 +220,12 @@ def top_k(**options: Any) -> None:
 def select(**options: Any) -> None:
     """The items of FILE that can be named, without counts.
 
-    At most --l0 items of each user count. By optimal partition selection (Desfontaines et al. 2020) or a
-    threshold mechanism, whichever names the smaller items.
+    At most --l0 items of each user count. With --method auto by a threshold on counts for one item of a user, by
+    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more, unless it needs far
+    more users than a threshold; from the promise and --l0 alone, whatever the data (see `discreet plan select`).
 
     \b
-    discreet select visits.parquet --user user --item page --l0 1 --epsilon 1 --delta 1e-6
+    discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
     """
     _publish(discreet.select, **options)
 
@@ -221,7 +247,7 @@ def _publish(
 ) -> None:
     """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
     if (file is None) == (sql is None):
-        raise click.UsageError("give exactly one of FILE and --sql")
+        raise click.UsageError("give exactly one of FILE, or - for standard input, and --sql")
     if engine == "spark" and (file is None or file == "-"):
         raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
     if engine == "local" and master is not None:
@@ -234,8 +260,12 @@ def _publish(
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
-        left = budget.remaining
-        click.echo(f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.", err=True)
+        whole, left = release.guarantee, budget.remaining
+        click.echo(
+            f"Charged to {dataset}: the whole guarantee, rho {whole.rho:.6g} and delta {whole.delta:.3g}. "
+            f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            err=True,
+        )
 
 
 cli.add_command(cli_budget.budget)
@@ -256,6 +286,10 @@ def plan() -> None:
 @cli.group(short_help="Checks a guarantee against exact laws.")
 def audit() -> None:
     """Holds the guarantee of a command's mechanism against its exact law on small neighbouring tables.
+
+    That is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`. Set unions, which
+    `select --method auto` takes for more than one item of a user, have too many outcomes, as has count without
+    --l0.
 
     \b
     discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000
@@ -291,8 +325,8 @@ def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str
         raise click.exceptions.Exit(1)
 
 
-def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any]) -> None:
-    """Adds the plan and the audit of a command."""
+def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any], limits: str) -> None:
+    """Adds the plan and the audit of a command; `limits` says what cannot be audited."""
     verb = name.replace("-", "_")
 
     def planned(as_json: bool, **given: Any) -> None:
@@ -303,12 +337,17 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
 
     text = f"of `discreet {name}` with these parameters."
     plan.command(name, help=f"The plan {text}")(_promise(parameters(_as_json(planned))))
-    audit.command(name, help=f"Audits the mechanism {text}")(_promise(audited_by(_examined(audited))))
+    audit.command(name, help=f"Audits the mechanism {text}\n\n{limits}")(_promise(audited_by(_examined(audited))))
 
 
-_without_data("count", _counting, _bounded)
-_without_data("top-k", _top, _top)
-_without_data("select", _selected, _selected)
+_without_data("count", _counting, _bounded, "Only with --l0: without it there are too many outcomes to enumerate.")
+_without_data("top-k", _top, _top, "Only with --method gumbel: the law of the other is not known.")
+_without_data(
+    "select",
+    _selected,
+    _selected,
+    "Only with --method threshold, which auto takes for --l0 1: no set union can be audited.",
+)
 
 
 @contextmanager
@@ -336,14 +375,14 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
             yield str(path)
 
 
-@cli.command()
+@cli.command(short_help="Counts a synthetic log, which it can also write.")
 @click.option("--rho", type=float, default=1.0, show_default=True, help="The privacy cost.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="The chance that the promise may fail.")
 @click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
 def demo(rho: float, delta: float, write: str | None) -> None:
     """Makes a synthetic log, counts it with differential privacy and shows the result."""
-    if write is not None:
-        export.form_of(write)
+    if write is not None and export.form_of(write) not in ("csv", "parquet"):
+        raise ParameterError("the file's suffix must be .csv or .parquet, which can be counted")
     log = demonstration.synthetic_log()
     table = log.table
     click.echo(f"A synthetic log: {len(log.users):,} visits by 20,000 users to 50,000 pages.", err=True)

@@ -6,6 +6,8 @@ an error that depends on the data is a leak.
 
 from __future__ import annotations
 
+from decimal import ROUND_DOWN, Context
+
 __all__ = [
     "BudgetExceeded",
     "DiscreetError",
@@ -44,12 +46,19 @@ class BudgetExceeded(DiscreetError):
     """A charge does not fit into what is left; `requested` and `remaining` say by how much."""
 
     def __init__(self, requested: object, remaining: object) -> None:
-        super().__init__(f"the charge {requested} does not fit into the remaining {remaining}")
+        fits = [_shortened(getattr(remaining, name, 0)) for name in ("rho", "delta")]
+        remedy = "" if "0" in fits else f"; a release of rho {fits[0]} and delta {fits[1]}, given as such, would fit"
+        super().__init__(f"the charge {requested} does not fit into the remaining {remaining}{remedy}")
         self.requested = requested
         self.remaining = remaining
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object]]:
         return type(self), (self.requested, self.remaining)
+
+
+def _shortened(number: float) -> str:
+    """Three digits of a number, rounded down."""
+    return f"{float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(repr(number))):g}"
 
 
 class LedgerError(DiscreetError):

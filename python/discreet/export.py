@@ -21,9 +21,11 @@ __all__ = [
     "call",
     "certificate_path",
     "digest",
+    "escapes",
     "file_digest",
     "form_of",
     "plain_text",
+    "remove_certificate",
     "text",
     "write",
     "write_certificate",
@@ -48,6 +50,11 @@ def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
     out = io.StringIO(newline="")
     _WRITERS[form](out, columns, header)
     return out.getvalue()
+
+
+def escapes(columns: list[Column]) -> bool:
+    """Whether CSV writes a cell of the columns otherwise than it is."""
+    return any(_is_formula(cell) for row in _rows(columns) for cell in row)
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
@@ -114,6 +121,14 @@ def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> 
     _replace(certificate_path(path), lambda draft: draft.write_text(json.dumps(content, indent=1) + "\n", "utf-8"))
 
 
+def remove_certificate(path: str | os.PathLike[str]) -> None:
+    """Removes the certificate of rows that this file held before; InputError where that cannot be done."""
+    try:
+        certificate_path(path).unlink(missing_ok=True)
+    except OSError:
+        raise InputError(f"cannot remove {certificate_path(path)}, the certificate of earlier rows") from None
+
+
 def _replace(target: Path, write: Callable[[Path], object]) -> None:
     """Puts what `write` writes in the place of a file."""
     try:
@@ -136,7 +151,11 @@ def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([name for name, _, _ in columns])
     for row in _rows(columns):
-        writer.writerow(["'" + v if isinstance(v, str) and v.startswith(_FORMULA) else v for v in row])
+        writer.writerow(["'" + v if _is_formula(v) else v for v in row])
+
+
+def _is_formula(cell: object) -> bool:
+    return isinstance(cell, str) and cell.startswith(_FORMULA)
 
 
 def _jsonl(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:

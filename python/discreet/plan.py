@@ -28,6 +28,7 @@ from discreet.queries.choice import AnswerPlan, plan_answers
 __all__ = ["Plan", "choose", "plan", "stated"]
 
 _LIMIT = 2**36
+_VERBS = "count, top_k or select, and of plan answer_queries too"
 _CLOSE, _FAR = 1.3, 1.5
 """Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
 by rounds, for what they share in fact."""
@@ -120,7 +121,7 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
         made, reasons = choose(mechanism, **parameters)
         return _planned(made, stated(made, parameters.get("epsilon"), parameters.get("delta")), reasons)
     if not isinstance(mechanism, Planned) or parameters:
-        raise ParameterError('plan takes a mechanism, or "count", "top_k" or "select" and the parameters of that verb')
+        raise ParameterError(f"plan takes a mechanism, or the parameters of a verb: {_VERBS}")
     return _planned(mechanism, mechanism.guarantee, ())
 
 
@@ -166,7 +167,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
     }
     verb = verb.replace("-", "_")
     if verb not in verbs:
-        raise ParameterError(f"there is no verb {verb!r}: use count, top_k or select")
+        raise ParameterError(f"there is no verb {verb!r}: use {_VERBS}, or give a mechanism")
     try:
         return verbs[verb](**parameters)
     except TypeError as error:
@@ -183,11 +184,12 @@ def _for_count(
     k_bar: int = 10_000,
     epsilon_star: float = 0.0005,
     delta_star: float = 1e-11,
+    spend: bool = False,
 ) -> tuple[Mechanism, tuple[str, ...]]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
-        if (relative_error, k_bar, epsilon_star, delta_star) != (0.1, 10_000, 0.0005, 1e-11):
-            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star and delta_star")
+        if (relative_error, k_bar, epsilon_star, delta_star, spend) != (0.1, 10_000, 0.0005, 1e-11, False):
+            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star, delta_star and spend")
         return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
     try:
         mechanism = PrivateCountRelease(
@@ -197,6 +199,7 @@ def _for_count(
             k_bar=k_bar,
             epsilon_star=epsilon_star,
             delta_star=delta_star,
+            spend=spend,
         )
     except ParameterError as error:
         if epsilon is None:
@@ -274,9 +277,12 @@ def _for_select(
             continue
         users = _users_for(union, 0.5)
         if users <= close * needed:
-            how = "with the greedy method " if more else ""
-            compared = f"half of the time it names an item of {users:,} users who share nothing else"
-            return union, (f"{kind.__name__} {how}was chosen: {compared} (by a threshold of {needed:,})",)
+            name = "greedy" if more else "dp_sips"
+            return union, (
+                f"{kind.__name__} was chosen (method {name}), which gains from what users share: half of the time it "
+                f"names an item of {users:,} users where they share nothing else, often of fewer where they do; "
+                f"a threshold on counts needs {needed:,} either way",
+            )
     return threshold, reasons
 
 

@@ -92,7 +92,7 @@ class Release:
         return f"{self.guarantee}" + ("" if math.isinf(epsilon) else f", {implied} ({epsilon:.4g}, {delta:.4g})-DP")
 
     def __repr__(self) -> str:
-        lines = [f"Release of {len(self)} items by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
+        lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
         # The second column, a count or a rank, before the item.
         lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
         if len(self) > _SHOWN:
@@ -104,9 +104,11 @@ class Release:
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._shown())
         cells = "".join(f"<tr>{row}</tr>" for row in rows)
         more = f"<p>and {len(self) - _SHOWN} more</p>" if len(self) > _SHOWN else ""
-        return (
-            f"<p><b>{len(self)} items</b>, {html.escape(self.promise)}</p><table><tr>{names}</tr>{cells}</table>{more}"
-        )
+        return f"<p><b>{self._size}</b>, {html.escape(self.promise)}</p><table><tr>{names}</tr>{cells}</table>{more}"
+
+    @property
+    def _size(self) -> str:
+        return f"{len(self):,} {'item' if len(self) == 1 else 'items'}"
 
     def _shown(self) -> list[list[str]]:
         """The cells of the first rows as text."""
@@ -142,13 +144,16 @@ class Release:
         """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.
 
         With `certificate` a second file, of the same name and .certificate.json, says which mechanism and parameters
-        made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them.
+        made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them. Without
+        it such a file of earlier rows is removed, since it would not be about these.
         Raises ParameterError for another suffix, or where a certificate is asked for a release without
         privacy, and InputError where the file cannot be written.
         """
         content = self.certificate if certificate else None
         export.write(path, self.columns, self.header)
-        if content is not None:
+        if content is None:
+            export.remove_certificate(path)
+        else:
             export.write_certificate(path, content)
 
     @property

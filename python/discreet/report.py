@@ -77,28 +77,40 @@ def require_form(output: str | None, form: str | None) -> None:
 
 def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:
     """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
+    chosen = form or ("table" if sys.stdout.isatty() else "csv")
     if output is not None:
+        chosen = export.form_of(output)
         release.write(output, certificate=certificate)
-    elif (form or ("table" if sys.stdout.isatty() else "csv")) == "table":
+    elif chosen == "table":
         click.echo(table(release, shown=_TABLE_ROWS), nl=False)
     else:
-        click.echo(export.text(release.columns, release.header, form or "csv"), nl=False)
-    if not quiet:
-        for line in guarantee_lines(release):
-            click.echo(line, err=True)
+        click.echo(export.text(release.columns, release.header, chosen), nl=False)
+    if quiet:
+        return
+    for line in guarantee_lines(release):
+        click.echo(line, err=True)
+    if chosen == "csv" and export.escapes(release.columns):
+        click.echo(
+            "Note: in CSV an apostrophe stands before items that a spreadsheet would run as formulas; "
+            "Parquet and JSONL hold them as they are.",
+            err=True,
+        )
 
 
 def guarantee_lines(release: Release) -> list[str]:
     """The guarantee, what was spent of it, and what a reader should know."""
     spent = release.spent
-    lines = [f"{len(release):,} items released. Guarantee: {release.promise}."]
+    lines = [f"{release._size} released. Guarantee: {release.promise}."]
     if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
         lines.append(
             f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
             f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections."
         )
     if not len(release):
-        lines.append("No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta.")
+        lines.append(
+            "No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta. Rows whose "
+            "user or item is empty are left out, and those of a CSV file that is not UTF-8: is it of another encoding?"
+        )
     if release.stopped_early:
         lines.append("The table was truncated and ran out of rows before the budget did.")
     return lines + [f"Note: {note}." for note in release.notes]

@@ -502,3 +502,26 @@ def test_a_refusal_survives_the_way_between_processes():
     error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
     assert error.requested == Guarantee(1, 0)
     assert "does not fit" in str(error)
+
+
+def test_what_would_fit_is_named_and_fits():
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    log = {"user": list(range(3000)), "item": ["home"] * 3000}
+    with pytest.raises(BudgetExceeded, match=r"rho 0\.0229 and delta 5e-07") as error:
+        discreet.count(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=3, budget=budget)
+    assert error.value.remaining.rho > 0
+    discreet.count(log, user="user", item="item", rho=0.0229, delta=5e-7, l0=3, budget=budget)
+    spent = discreet.Budget(rho=0.1, delta=1e-6)
+    spent.charge(discreet.Guarantee(0.1, 1e-6))
+    with pytest.raises(BudgetExceeded) as error:
+        spent.charge(discreet.Guarantee(0.1, 1e-6))
+    assert "would fit" not in str(error.value)
+
+
+def test_a_budget_of_epsilon_keeps_the_rho_that_implies_it():
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    assert budget.guarantee == discreet.Budget.from_epsilon(epsilon=1.0, delta=1e-6).guarantee
+    assert budget.guarantee.epsilon(1e-6) <= 1.0
+    for wrong in ({}, {"rho": 1.0, "epsilon": 1.0}):
+        with pytest.raises(ParameterError, match="exactly one"):
+            discreet.Budget(delta=1e-6, **wrong)

@@ -325,3 +325,26 @@ def test_parquet_columns_are_the_ones_that_are_named(tmp_path):
     for name in ("id", "ID"):
         with pytest.raises(SchemaError, match="case"):
             engines.histogram(tmp_path / "clash.parquet", name, "item")
+
+
+def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("1,secret\n2,b\n")
+    with pytest.raises(SchemaError, match="first line") as caught:
+        counted(path)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("wrong", "values"), [("user", [1.5, 2.5]), ("item", ["a", 1])])
+def test_a_column_of_a_dict_that_cannot_be_labels_is_named(wrong, values):
+    table = {"user": [1, None], "item": ["a", "a"]} | {wrong: values}
+    with pytest.raises(SchemaError, match=f"column '{wrong}'"):
+        dp.count(table, user="user", item="item", rho=1.0, delta=1e-6)
+
+
+def test_a_column_of_pandas_with_a_missing_integer_names_the_cast_that_keeps_it():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": [1, None], "item": ["a", "b"]})
+    with pytest.raises(SchemaError, match="Int64"):
+        dp.count(frame, user="user", item="item", rho=1.0, delta=1e-6)
+    dp.count(frame.astype({"user": "Int64"}), user="user", item="item", rho=1.0, delta=1e-6)

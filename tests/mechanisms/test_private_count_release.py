@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet as dp
 from contract import MechanismContract
 from discreet import Guarantee, Histogram, ParameterError, PrivateCountRelease, _core
 from discreet.reference.insecure import NumpyRng
@@ -289,7 +290,7 @@ def test_enough_rows_never_run_out():
         ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None]),
         ("delta_star", [0, 1e-3, -1, math.nan, None]),
         ("k_bar", [0, -1, 1.5, None, True, 10**400]),
-        ("relative_error", [0, -1, math.nan, math.inf, None]),
+        ("relative_error", [0, -1, 1, 5, math.nan, math.inf, None]),
         ("spend", [1, None, "yes"]),
     ],
 )
@@ -328,6 +329,29 @@ def test_a_missed_error_target_is_noted():
     assert PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram([9])).notes == ()
     tight = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=100, delta_star=1e-8, relative_error=0.05)
     assert "relative error" in tight.release(histogram([9])).notes[0]
+
+
+def test_spend_keeps_an_error_that_the_noise_would_otherwise_not_reach():
+    log = {"user": list(range(3000)), "item": ["a"] * 3000}
+    parameters = {"user": "user", "item": "item", "rho": 1.0, "delta": 1e-6, "relative_error": 0.02}
+    plain, spent = dp.count(log, **parameters), dp.count(log, **parameters, spend=True)
+    assert "spend=True" in plain.notes[0]
+    assert spent.notes == ()
+    assert "spend=True" in spent.made_by
+    assert spent.sigmas[0] < plain.sigmas[0] / 2
+    with pytest.raises(ParameterError, match="spend"):
+        dp.count(log, user="user", item="item", rho=1.0, delta=1e-6, l0=1, spend=True)
+
+
+def test_a_relative_error_of_one_or_more_is_refused_as_such():
+    with pytest.raises(ParameterError, match="below 1"):
+        PrivateCountRelease(rho=1.0, delta=1e-6, relative_error=5)
+
+
+def test_more_rho_buys_more_levels_and_the_same_noise():
+    few, many = (PrivateCountRelease(rho=rho, delta=1e-6).levels for rho in (0.3, 3.0))
+    assert len(few) < len(many)
+    assert [level.sigma for level in few] == [level.sigma for level in many[: len(few)]]
 
 
 # --- how good it is -----------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
     pairs = require_whole("pairs", pairs, 1)
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known here: audit takes a mechanism of histograms, "
-            "and of select that of at most three items of a user"
+            f"the exact law of {type(mechanism).__name__} is not known here: audit takes mechanisms of histograms, "
+            "which select has with --method threshold and top-k with --method gumbel"
         )
     own = mechanism.guarantee.dp is not None
     tightest: Finding | None = None

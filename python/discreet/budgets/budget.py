@@ -9,6 +9,7 @@ from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
+from discreet.errors import ParameterError
 from discreet.privacy import resolve_rho
 from discreet.release import Release
 
@@ -16,10 +17,11 @@ __all__ = ["Budget"]
 
 
 class Budget(Single, PrivacyFilter):
-    """A total of `rho` and `delta` that all releases charged to it stay within, together.
+    """A total of `rho` and `delta`, or `epsilon` and `delta`, that all releases charged to it stay within, together.
 
     It lives as long as this process: many threads may charge it, a forked process may not, and it is neither
-    copied nor pickled. A `Ledger` keeps a budget in a file. `unit`: what is protected, a whole "user" or one
+    copied nor pickled. A `Ledger` keeps a budget in a file. `epsilon`: instead of rho the total (epsilon, delta)-DP
+    promise, from which rho and half of delta follow. `unit`: what is protected, a whole "user" or one
     "event"; `neighbours`: whether that is "added" (or removed) or "replaced". Raises ParameterError where a
     parameter is out of range.
     """
@@ -29,7 +31,19 @@ class Budget(Single, PrivacyFilter):
     _lock: threading.Lock
     _log: list[tuple[Event, Account]]
 
-    def __init__(self, *, rho: float, delta: float, unit: str = "user", neighbours: str = "added") -> None:
+    def __init__(
+        self,
+        *,
+        rho: float | None = None,
+        delta: float,
+        epsilon: float | None = None,
+        unit: str = "user",
+        neighbours: str = "added",
+    ) -> None:
+        if (rho is None) == (epsilon is None):
+            raise ParameterError("give exactly one of rho and epsilon")
+        if epsilon is not None:
+            rho, delta = resolve_rho(None, epsilon, delta)
         account = Account.holding(rho, delta, unit, neighbours)
         self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
         self._own()
@@ -37,8 +51,7 @@ class Budget(Single, PrivacyFilter):
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float) -> Self:
         """The budget whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
-        rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own)
+        return cls(epsilon=epsilon, delta=delta)
 
     @property
     def history(self) -> list[Spending]:

@@ -85,7 +85,9 @@ class Connections:
         try:
             status = self._path.stat()
         except OSError:
-            raise LedgerError(f"there is no ledger {self._path}") from None
+            raise LedgerError(
+                f"there is no ledger {self._path}; make one with `discreet budget init` or Ledger.open"
+            ) from None
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"the ledger {self._path} is not a file")
         if not status.st_mode & 0o222 or not os.access(self._path, os.R_OK | os.W_OK):
@@ -171,6 +173,8 @@ def _refusal(path: Path, error: sqlite3.Error) -> str:
         return f"the ledger {path} cannot be opened for writing; its folder must be writable, too"
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return f"the ledger {path} cannot be written: the disk is full or fails"
+    if name == "SQLITE_NOTADB":
+        return f"{path} is not a ledger, or it is corrupt: then restore a whole copy"
     return corrupt(path)
 
 

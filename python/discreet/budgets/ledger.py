@@ -85,7 +85,10 @@ class Ledger:
                 _require_same(book.accounts[name], name, rho, delta, unit, neighbours)
                 return None
             if rho is None or delta is None:
-                raise ParameterError(f"the ledger has no dataset {name!r}{_near(name, book)}; rho and delta open one")
+                raise ParameterError(
+                    f"the ledger has no dataset {name!r}{_near(name, book)}; "
+                    "rho and delta, or `discreet budget init`, open one"
+                )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added")
             parameters = json.dumps({"rho": float(rho), "delta": float(delta), **account.protected._asdict()})
             return Event(kind="opened", dataset=name, charge=account.total, parameters=parameters)

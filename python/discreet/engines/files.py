@@ -58,6 +58,8 @@ def _matches(given: str) -> list[str]:
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
         raise InputError(f"cannot read {given}: no such file")
+    if Path(found[0]).is_dir():
+        raise InputError(f"cannot read {given}: it is a folder; give its files as {given.rstrip('/')}/*.parquet")
     return found
 
 
@@ -70,7 +72,9 @@ def form_of(name: str) -> tuple[str, str]:
     """What a file's suffix says that it is: "parquet" or "CSV", and its delimiter; InputError for any other."""
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
-        raise InputError(f"cannot read {name}: its suffix must be .parquet, .csv, .tsv or .csv.gz")
+        raise InputError(
+            f"cannot read {name}: its suffix must be .parquet or .pq, or .csv, .txt or .tsv with or without .gz"
+        )
     return _FORMS[suffix], "\t" if suffix == ".tsv" else ","
 
 
@@ -125,14 +129,14 @@ def require_distinct(names: Sequence[str], given: str) -> None:
         raise SchemaError(f"{given} has columns whose names are the same, or differ by case alone; rename them")
 
 
-def require_columns(names: Iterable[str], wanted: list[str]) -> None:
-    """Raises SchemaError, with the near miss, unless each wanted name is there exactly once."""
+def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "") -> None:
+    """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once."""
     known = Counter(list(names))
     for name in wanted:
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")
         if not known[name]:
-            near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1)
+            near = [] if instead else difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1)
             meant = next((k for k in known if near and k.lower() == near[0]), None)
-            hint = f"; did you mean {meant!r}?" if meant else ""
+            hint = f"; did you mean {meant!r}?" if meant else instead
             raise SchemaError(f"there is no column {name!r}{hint}")

@@ -67,7 +67,12 @@ def read(
         sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
         sources += [_frame(table, user, item) for table in frames]
         return work(sources, room.beside_scan if paths else room.total)
-    except (MemoryError, ParameterError, SchemaError, ResourceError, ImportError):
+    except SchemaError:
+        for table in frames:
+            if isinstance(table, dict):
+                _require_labels(table, [user, item])
+        raise
+    except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
@@ -105,6 +110,8 @@ def _frame(data: Any, user: str, item: str) -> Any:
         files.require_columns(data, [user, item])
         return data[user], data[item]
     data = narrowed(data, [user, item])
+    if _library(data) == "pandas":
+        _require_no_floats(data, [user, item])
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return data.__arrow_c_stream__()
@@ -114,6 +121,28 @@ def _frame(data: Any, user: str, item: str) -> Any:
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
+
+
+def _require_no_floats(data: Any, columns: list[str]) -> None:
+    """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
+    for name in columns:
+        if getattr(data[name].dtype, "kind", "") == "f":
+            raise SchemaError(
+                f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
+                '(with missing cells by .astype("Int64"))'
+            )
+
+
+def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
+    """Raises SchemaError, which names the column, for one that cannot be users or items."""
+    for name in columns:
+        try:
+            if name in table:
+                _core.Labels.from_sequence(table[name])
+        except SchemaError:
+            raise SchemaError(f"column {name!r} must hold integers, text or bytes, all of one type") from None
+        except Exception:  # users may repeat and be missing; what else is said may quote cells
+            continue
 
 
 def _cells(column: Any) -> NDArray[Any]:
@@ -166,7 +195,9 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             files.require_columns(relation.columns, columns)
             return relation.project(wanted)
         names = files.csv_header(source)
-        files.require_columns(names, columns)
+        # Where none of the names is there the first line may be data, which is not shown as a near miss.
+        headless = "; the first line of a CSV file must be the names of its columns"
+        files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
         types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
         return connection.sql(
             f"SELECT {wanted} FROM read_csv($1, columns = {{{types}}}, delim = {_literal(source.delimiter)}, "

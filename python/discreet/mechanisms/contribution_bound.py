@@ -103,4 +103,5 @@ class ContributionBound:
             made_by=repr(self),
             private=not rng.is_seeded,
             item_type="int64",
+            notes=(f"the item is a number of items that about {self.percentile} % of the users do not exceed",),
         )

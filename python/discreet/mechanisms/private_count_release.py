@@ -33,8 +33,10 @@ class PrivateCountRelease(Mechanism):
     `rho`, `delta`: the promise. `epsilon_star`: the first call's epsilon. `delta_star`: each call's share
     of delta, so that at most floor(delta/delta_star) calls are made. `k_bar`: how many ranked counts a
     call may see, fixed before the data is seen. `relative_error`: the noise's scale is chosen for a count
-    that is just large enough to be selected, so most others are closer. `spend`: keep that scale even
-    where the count then costs more than the call; otherwise the scale is at least 2/epsilon.
+    that is just large enough to be selected, so most others are closer; below 1. `spend`: keep that scale even
+    where the count then costs more than the call; otherwise the scale is at least 2/epsilon, and the error of an
+    item just selected no less than about 3/log(k_bar/delta_star). `rho` decides how many calls are paid for, and
+    so how many items are named, not the scale of the noise at a level.
     Raises ParameterError where a parameter is out of range.
     """
 
@@ -59,6 +61,8 @@ class PrivateCountRelease(Mechanism):
             object.__setattr__(self, name, value)
         if self.delta >= 1:
             raise ParameterError("delta must be below 1")
+        if self.relative_error >= 1:
+            raise ParameterError("relative_error must be below 1: it is a share of a count, 0.1 for a tenth")
         if self.delta_star > self.delta:
             raise ParameterError(
                 f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the share of one call; "
@@ -153,7 +157,8 @@ class PrivateCountRelease(Mechanism):
         if worst > self.relative_error * 1.001:
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
-                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more (see the parameter spend)"
+                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
+                "spend=True (--spend) buys less, and fewer items are named"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
