@@ -15,7 +15,7 @@ use crate::coded;
 use crate::column::Batch;
 use crate::crew;
 use crate::error::{Error, Result};
-use crate::hash::HashKeys;
+use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
 use crate::labels::{LabelType, Labels};
 use crate::merge::{Tally, each_partition};
@@ -206,7 +206,8 @@ fn count_shares<P: Pair>(
         }
         Counts { labels, counts }
     } else {
-        let new = || Unbounded { found: Counts::new(item_type), terms, here: Vec::new() };
+        let new =
+            || Unbounded { found: Counts::new(item_type), terms, partitions: 0, here: Vec::new() };
         let mut tallies = each_partition(&shares, keys, room, tick, new)?.into_iter();
         drop(shares);
         let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
@@ -225,6 +226,13 @@ impl Counts {
         Self { labels: Labels::new(item_type), counts: Vec::new() }
     }
 
+    /// Makes room for so many times what there is and a little more: what is not used is never touched.
+    fn reserve(&mut self, times: usize) {
+        let more = |len: usize| len * times + len / 2;
+        self.counts.reserve(more(self.counts.len()));
+        self.labels.reserve(more);
+    }
+
     /// Keeps the `limit` largest alone.
     fn keep(&mut self, limit: usize) {
         if limit < self.counts.len() {
@@ -239,8 +247,15 @@ impl Counts {
 struct Unbounded<'a> {
     found: Counts,
     terms: &'a Terms<'a>,
+    /// How many partitions have been counted.
+    partitions: usize,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
+}
+
+impl Unbounded<'_> {
+    /// After so many partitions it is foreseen how many items all threads will find.
+    const SEEN: usize = 8;
 }
 
 impl<P: Pair> Tally<P> for Unbounded<'_> {
@@ -272,7 +287,7 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) {
-        let Self { found, terms, here } = self;
+        let Self { found, terms, partitions, here } = self;
         if let Some(enough) = terms.enough {
             for count in here.iter_mut() {
                 *count = enough.min(*count);
@@ -283,6 +298,10 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
             None => items.keys().iter().for_each(|&item| found.labels.push_integer(item)),
         }
         found.counts.append(here);
+        *partitions += 1;
+        if *partitions == Self::SEEN && terms.limit.is_none() {
+            found.reserve(PARTITIONS / Self::SEEN);
+        }
         // Now and then what cannot be among the largest is dropped; a count of one partition is final.
         if let Some(limit) = terms.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16))
         {

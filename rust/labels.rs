@@ -64,6 +64,18 @@ impl Labels {
         self.len() == 0
     }
 
+    /// Makes room for as many labels and bytes more as `more` says of those there are.
+    pub fn reserve(&mut self, more: impl Fn(usize) -> usize) {
+        match self {
+            Self::Signed(values) => values.reserve(more(values.len())),
+            Self::Unsigned(values) => values.reserve(more(values.len())),
+            Self::Text(strings) | Self::Binary(strings) => {
+                strings.ends.reserve(more(strings.ends.len()));
+                strings.bytes.reserve(more(strings.bytes.len()));
+            }
+        }
+    }
+
     /// Adds a label that is its own key; nothing where the labels are bytes.
     pub fn push_integer(&mut self, key: u64) {
         match self {
