@@ -11,6 +11,7 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
+use crate::mark::Mark;
 use crate::merge::Tally;
 use crate::pairs::Pair;
 use crate::sieve::Items;
@@ -211,7 +212,8 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             && hashes.is_empty()
         {
             let bytes = (0..strings.len()).map(|code| strings.get(code));
-            hashes.extend(bytes.map(|bytes| bound.counts(bytes).then(|| keys.string(bytes))));
+            let hash = |bytes| keys.string(Mark::new(bytes), bytes);
+            hashes.extend(bytes.map(|bytes| bound.counts(bytes).then(|| hash(bytes))));
         }
         items.reserve(rows.len(), keys);
         for row in rows {

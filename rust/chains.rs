@@ -52,21 +52,27 @@ impl<T: Pod> Chains<T> {
         self.next[partition] = next + 1;
     }
 
-    /// Adds `len` values to a partition, at most a piece's, side by side, to be written; `rest` fills a piece that has no
-    /// room for them. Returns the place of the first, and all of them.
-    pub fn push_room(&mut self, partition: usize, len: usize, rest: T) -> (usize, &mut [T]) {
-        while !self.next[partition].is_multiple_of(Self::PIECE)
-            && Self::PIECE - self.next[partition] % Self::PIECE < len
-        {
-            self.push(partition, rest);
-        }
+    /// Adds `len` values to a partition, side by side, to be written: the first of `most`, which are at most a piece's. A
+    /// piece that has no room for so many is given up behind an `end`. Returns the place of the first, and all.
+    #[inline]
+    pub fn push_room(
+        &mut self,
+        partition: usize,
+        len: usize,
+        most: usize,
+        end: T,
+    ) -> (usize, &mut [T]) {
         let mut next = self.next[partition];
-        if next.is_multiple_of(Self::PIECE) {
+        let used = next % Self::PIECE;
+        if used == 0 || used + most > Self::PIECE {
+            if used > 0 {
+                self.push(partition, end);
+            }
             next = self.extend(partition);
         }
         self.next[partition] = next + len;
         let start = next % Self::BLOCK;
-        (next, &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + len])
+        (next, &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + most])
     }
 
     /// The values from a place to the end of its block.
@@ -148,16 +154,18 @@ mod tests {
         let mut chains = Chains::<u64>::default();
         let mut places = Vec::new();
         for n in 0..3000_u64 {
-            let len = 1 + n as usize % 61;
-            let (place, values) = chains.push_room(5, len, u64::MAX);
+            let (len, most) = (1 + n as usize % 61, 61);
+            let (place, values) = chains.push_room(5, len, most, u64::MAX);
             values.fill(n);
             places.push((place, len));
         }
         for (&(place, len), n) in places.iter().zip(0..) {
             assert!(chains.from(place)[..len].iter().all(|&value| value == n));
         }
-        let all: Vec<u64> =
-            chains.pieces(5).flatten().copied().filter(|&v| v != u64::MAX).collect();
+        let of_piece = |piece: &[u64]| {
+            piece.iter().copied().take_while(|&value| value != u64::MAX).collect::<Vec<_>>()
+        };
+        let all: Vec<u64> = chains.pieces(5).flat_map(of_piece).collect();
         assert_eq!(all.len(), places.iter().map(|place| place.1).sum::<usize>());
         assert!(all.is_sorted());
     }

@@ -7,6 +7,7 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
+use crate::mark::Mark;
 
 /// A dictionary of at most one value for so many rows is numbered.
 const ROWS: usize = 16;
@@ -63,7 +64,7 @@ fn number_column(
     let mut codes = Vec::with_capacity(values.len());
     let mut visit = |bytes: &[u8]| {
         let is_null = null[codes.len()];
-        let hash = keys.string(bytes) as u32;
+        let hash = keys.string(Mark::new(bytes), bytes) as u32;
         let code = if is_null { None } else { names.intern_valid(hash, bytes, is_text)? };
         codes.push(code.unwrap_or(Column::NONE));
         Ok(())

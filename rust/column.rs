@@ -9,6 +9,7 @@ use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
+use crate::mark::Mark;
 
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
@@ -240,48 +241,57 @@ impl Column {
         }
     }
 
-    /// Calls `visit` with the bytes of every row of `rows`, those of NULL cells being empty.
+    /// Calls `visit` with the mark and the bytes of every row of `rows`, those of NULL cells being empty.
     ///
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there; whatever `visit` returns.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
+    #[inline]
+    pub fn strings<'a>(
+        &'a self,
+        rows: Range<usize>,
+        null: &[bool],
+        mut visit: impl FnMut(Mark, &'a [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut visit = |(buffer, cell): (&'a [u8], Range<usize>), is_null: bool| {
+            let cell = if is_null { 0..0 } else { cell };
+            let bytes = buffer.get(cell.clone()).ok_or(BROKEN)?;
+            visit(Mark::of_cell(buffer, cell), bytes)
+        };
+        match &self.cells {
+            Cells::Strings { offsets, bytes } => with_slice!(offsets, offsets => {
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                for (ends, &is_null) in ends.zip(null) {
+                    visit((bytes, ends[0] as usize..ends[1] as usize), is_null)?;
+                }
+            }),
+            Cells::Views { views, inline, blocks } => {
+                for (row, &is_null) in rows.zip(null) {
+                    let view = if is_null { 0 } else { views[row] };
+                    visit(viewed(view, row, inline, blocks).ok_or(BROKEN)?, is_null)?;
+                }
+            }
+            Cells::Fixed { width, bytes } => {
+                for (row, &is_null) in rows.zip(null) {
+                    visit((bytes, row * width..(row + 1) * width), is_null)?;
+                }
+            }
+            _ => return Err(BROKEN),
+        }
+        Ok(())
+    }
+
+    /// The same without the marks.
+    ///
+    /// # Errors
+    /// Those of [`Self::strings`].
     pub fn bytes<'a>(
         &'a self,
         rows: Range<usize>,
         null: &[bool],
         mut visit: impl FnMut(&'a [u8]) -> Result<()>,
     ) -> Result<()> {
-        let start = rows.start;
-        let is_null = |row: usize| null[row - start];
-        match &self.cells {
-            Cells::Strings { offsets, bytes } => with_slice!(offsets, offsets => {
-                for row in rows {
-                    let cell = if is_null(row) {
-                        Some(&[] as &[u8])
-                    } else {
-                        bytes.get(offsets[row] as usize..offsets[row + 1] as usize)
-                    };
-                    visit(cell.ok_or(BROKEN)?)?;
-                }
-            }),
-            Cells::Views { views, inline, blocks } => {
-                for row in rows {
-                    let cell = if is_null(row) {
-                        Some(&[] as &[u8])
-                    } else {
-                        viewed(views[row], &inline[16 * row..16 * row + 16], blocks)
-                    };
-                    visit(cell.ok_or(BROKEN)?)?;
-                }
-            }
-            Cells::Fixed { width, bytes } => {
-                for row in rows {
-                    visit(bytes.get(row * width..(row + 1) * width).ok_or(BROKEN)?)?;
-                }
-            }
-            _ => return Err(BROKEN),
-        }
-        Ok(())
+        self.strings(rows, null, |_, bytes| visit(bytes))
     }
 }
 
@@ -302,15 +312,21 @@ impl Integers {
     }
 }
 
-/// The bytes that a view names: up to twelve inline, more in one of the blocks.
-fn viewed<'a>(view: u128, inline: &'a [u8], blocks: &'a [Buffer]) -> Option<&'a [u8]> {
+/// Where the bytes are that a view names: up to twelve inline, more in one of the blocks.
+fn viewed<'a>(
+    view: u128,
+    row: usize,
+    inline: &'a [u8],
+    blocks: &'a [Buffer],
+) -> Option<(&'a [u8], Range<usize>)> {
     let len = (view as u32) as usize;
+    let inline_start = size_of::<u128>() * row + size_of::<u32>();
     if len <= 12 {
-        return Some(&inline[4..4 + len]);
+        return Some((inline, inline_start..inline_start + len));
     }
-    let block = (view >> 64) as u32 as usize;
+    let block = blocks.get((view >> 64) as u32 as usize)?;
     let start = (view >> 96) as u32 as usize;
-    blocks.get(block)?.get(start..start + len)
+    Some((block, start..start + len))
 }
 
 fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {

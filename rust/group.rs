@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::hash::{HashKeys, partition_of};
 use crate::label_log::LabelLog;
 use crate::labels::LabelType;
+use crate::mark::Mark;
 
 /// Where a row belongs: its partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct Grouper {
     memo: Vec<Group>,
     memo_of: u64,
     scratch: Vec<u64>,
+    marks: Vec<(u64, Mark)>,
 }
 
 impl Grouper {
@@ -49,6 +51,7 @@ impl Grouper {
             memo: Vec::new(),
             memo_of: u64::MAX,
             scratch: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -102,7 +105,7 @@ impl Grouper {
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// All hashes first, so that no look-up that waits for memory keeps a hash from being made.
+    /// All hashes first, and then all that a look-up reads, so that none waits for memory alone.
     fn group_strings(
         &mut self,
         items: &Column,
@@ -110,18 +113,19 @@ impl Grouper {
         null: &[bool],
         into: &mut Vec<Group>,
     ) -> Result<()> {
-        let Self { keys, labels: Some(labels), is_text, scratch: hashes, .. } = self else {
+        let Self { keys, labels: Some(labels), is_text, marks, .. } = self else {
             return Ok(());
         };
-        hashes.clear();
-        items.bytes(rows.clone(), null, |bytes| {
-            hashes.push(keys.string(bytes));
+        marks.clear();
+        items.strings(rows.clone(), null, |mark, bytes| {
+            marks.push((keys.string(mark, bytes), mark));
             Ok(())
         })?;
+        labels.prefetch(marks.iter().map(|&(hash, _)| hash));
         let mut row = 0;
         items.bytes(rows, null, |bytes| {
-            let hash = hashes[row];
-            let code = if null[row] { None } else { labels.code(hash, bytes, *is_text)? };
+            let (hash, mark) = marks[row];
+            let code = if null[row] { None } else { labels.code(hash, mark, bytes, *is_text)? };
             into.push(Group::of(hash, code));
             row += 1;
             Ok(())
@@ -169,9 +173,9 @@ impl Grouper {
             values.integers(index..index + 1, &mut cell);
             group = self.integer(cell[0])?;
         } else if let Some(labels) = &mut self.labels {
-            values.bytes(index..index + 1, &[false], |bytes| {
-                let hash = self.keys.string(bytes);
-                group = Group::of(hash, labels.code(hash, bytes, self.is_text)?);
+            values.strings(index..index + 1, &[false], |mark, bytes| {
+                let hash = self.keys.string(mark, bytes);
+                group = Group::of(hash, labels.code(hash, mark, bytes, self.is_text)?);
                 Ok(())
             })?;
         }
@@ -185,7 +189,8 @@ impl Grouper {
         let Some(labels) = &mut self.labels else {
             return Ok(Group { partition: partition_of(hash) as u32, key });
         };
-        Ok(Group::of(hash, labels.code(hash, &key.to_le_bytes(), false)?))
+        let bytes = key.to_le_bytes();
+        Ok(Group::of(hash, labels.code(hash, Mark::new(&bytes), &bytes, false)?))
     }
 }
 

@@ -5,23 +5,34 @@ use std::hash::{BuildHasher, Hasher};
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
+use crate::mark::Mark;
 
 /// The number of partitions is two to this power.
 const PARTITION_BITS: u32 = 10;
 /// How many partitions there are.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
+/// How many words the keys are made of.
+pub(crate) const SEEDS: usize = 25;
+
 #[cfg(test)]
 thread_local! {
     /// What the keys of a thread's tests are made of, where two runs need the same.
-    pub(crate) static FIXED: std::cell::Cell<Option<[u64; 16]>> = const { std::cell::Cell::new(None) };
+    pub(crate) static FIXED: std::cell::Cell<Option<[u64; SEEDS]>> = const { std::cell::Cell::new(None) };
 }
 
 /// Hash keys of one run, from the operating system: nobody can choose labels that collide.
 pub struct HashKeys {
-    strings: RandomState,
-    users: [RandomState; 2],
+    strings: StringKeys,
+    users: [StringKeys; 2],
     integers: [u64; 4],
+}
+
+/// The keys of one hash of strings.
+struct StringKeys {
+    /// Of those that their marks tell from all others.
+    short: [u64; 3],
+    long: RandomState,
 }
 
 impl HashKeys {
@@ -30,7 +41,7 @@ impl HashKeys {
     /// # Errors
     /// [`Error::Entropy`] where the operating system gives no randomness.
     pub fn from_os() -> Result<Self> {
-        let mut seeds = [0_u64; 16];
+        let mut seeds = [0_u64; SEEDS];
         for seed in &mut seeds {
             *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
         }
@@ -38,18 +49,22 @@ impl HashKeys {
         if let Some(fixed) = FIXED.get() {
             seeds = fixed;
         }
-        let state = |s: &[u64]| RandomState::with_seeds(s[0], s[1], s[2], s[3]);
+        let of = |s: &[u64]| StringKeys {
+            short: [s[0], s[1], s[2]],
+            long: RandomState::with_seeds(s[3], s[4], s[5], s[6]),
+        };
         Ok(Self {
-            strings: state(&seeds[..4]),
-            users: [state(&seeds[4..8]), state(&seeds[8..12])],
-            integers: [seeds[12], seeds[13] | 1, seeds[14], seeds[15] | 1],
+            strings: of(&seeds[..7]),
+            users: [of(&seeds[7..14]), of(&seeds[14..21])],
+            integers: [seeds[21], seeds[22] | 1, seeds[23], seeds[24] | 1],
         })
     }
 
-    /// A hash of a string.
+    /// A hash of a string, whose mark this is.
+    #[inline]
     #[must_use]
-    pub fn string(&self, bytes: &[u8]) -> u64 {
-        hash_bytes(&self.strings, bytes)
+    pub fn string(&self, mark: Mark, bytes: &[u8]) -> u64 {
+        self.strings.hash(mark, bytes)
     }
 
     /// A hash of an integer.
@@ -69,17 +84,18 @@ impl HashKeys {
     /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
     /// collision could only lower a count: no user ever moves one by more than one. Where each keeps only some
     /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
+    #[inline]
     #[must_use]
-    pub fn user(&self, bytes: &[u8]) -> u128 {
-        let low = hash_bytes(&self.users[0], bytes);
-        let high = hash_bytes(&self.users[1], bytes) as u32;
+    pub fn user(&self, mark: Mark, bytes: &[u8]) -> u128 {
+        let low = self.users[0].hash(mark, bytes);
+        let high = self.users[1].hash(mark, bytes) as u32;
         u128::from(high) << 64 | u128::from(low)
     }
 
     /// The place of an item, given by its hash, in the order of a user's items: uniform for every user.
     #[must_use]
     pub fn priority(&self, user: u128, item: u64) -> u64 {
-        self.users[0].hash_one((user, item))
+        self.users[0].long.hash_one((user, item))
     }
 
     /// A hash of a pair of keys, for tables that live in one partition.
@@ -90,12 +106,19 @@ impl HashKeys {
     }
 }
 
-/// The hash of one string, whose length is part of it.
-#[inline]
-fn hash_bytes(state: &RandomState, bytes: &[u8]) -> u64 {
-    let mut hasher = state.build_hasher();
-    hasher.write(bytes);
-    hasher.finish()
+impl StringKeys {
+    /// The hash of one string, whose length is part of it.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    fn hash(&self, mark: Mark, bytes: &[u8]) -> u64 {
+        if !mark.is_whole() {
+            let mut hasher = self.long.build_hasher();
+            hasher.write(bytes);
+            return hasher.finish();
+        }
+        let ([a, b, c], [key_a, key_b, key_c]) = (mark.words, self.short);
+        fold(fold(a ^ key_a, b ^ key_b) ^ c, mark.len as u64 ^ key_c)
+    }
 }
 
 /// The partition of a hash.

@@ -16,13 +16,11 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// No labels yet, and room for so many.
-    #[must_use]
-    pub fn with_room(labels: usize) -> Self {
-        Self {
-            slots: vec![0; (2 * labels + 1).next_power_of_two().max(8)],
-            labels: Strings::default(),
-        }
+    /// Forgets all labels; about so many will come.
+    pub fn reset(&mut self, labels: usize) {
+        self.slots.clear();
+        self.slots.resize((2 * labels + 1).next_power_of_two().max(8), 0);
+        self.labels.clear();
     }
 
     /// The code of a label, a new one where it is new.

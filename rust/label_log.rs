@@ -6,7 +6,8 @@ use crate::chains::Chains;
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::interner::TOO_MANY;
-use crate::recent::{Mark, Recent};
+use crate::mark::Mark;
+use crate::recent::{Met, Recent};
 
 /// Labels of more bytes are kept apart from the others.
 const LONG: usize = 480;
@@ -26,12 +27,6 @@ pub struct LabelLog {
     recent: Recent,
 }
 
-/// The first word of a record.
-#[inline]
-fn head(hash: u64, len: usize) -> u64 {
-    hash << 32 | if len > LONG { IS_LONG.into() } else { len as u64 }
-}
-
 impl Default for LabelLog {
     fn default() -> Self {
         Self {
@@ -45,55 +40,74 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
+    /// Touches what the search for each of these hashes will read.
+    #[inline]
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        self.recent.prefetch(hashes);
+    }
+
     /// The code of a label in the partition of its hash, or nothing where it should be text and is not UTF-8, or has
     /// 4 GiB.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn code(&mut self, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
-        let mark = Mark::new(head(hash, bytes.len()), bytes);
-        if let Some(met) = self.recent.find(mark)
-            && (bytes.len() <= Mark::WHOLE || self.label(met.place as usize) == bytes)
-        {
-            return Ok(Some(met.code));
-        }
-        self.add(partition_of(hash), mark, bytes, is_text)
-    }
-
-    fn add(
+    pub fn code(
         &mut self,
-        partition: usize,
+        hash: u64,
         mark: Mark,
         bytes: &[u8],
         is_text: bool,
     ) -> Result<Option<u32>> {
-        let is_too_long = u32::try_from(bytes.len()).is_err();
-        if is_too_long || is_text && std::str::from_utf8(bytes).is_err() {
+        if let Some(met) = self.recent.find(hash, mark)
+            && (mark.is_whole() || self.label(met.place()) == bytes)
+        {
+            return Ok(Some(met.code()));
+        }
+        self.add(hash, mark, bytes, is_text)
+    }
+
+    fn add(&mut self, hash: u64, mark: Mark, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
+        let is_ascii = mark.is_whole() && mark.is_ascii();
+        if u32::try_from(mark.len).is_err()
+            || is_text && !is_ascii && std::str::from_utf8(bytes).is_err()
+        {
             return Ok(None);
         }
+        let partition = partition_of(hash);
         let code = self.lens[partition];
         if code == u32::MAX {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;
-        let place = if bytes.len() > LONG {
-            self.long.push(bytes.into());
-            self.long_bytes += bytes.len();
-            let (place, words) = self.words.push_room(partition, 2, END);
-            words.copy_from_slice(&[mark.head, self.long.len() as u64 - 1]);
-            place
-        } else {
-            let (place, words) = self.words.push_room(partition, 1 + bytes.len().div_ceil(8), END);
-            words[0] = mark.head;
-            bytemuck::cast_slice_mut(&mut words[1..])[..bytes.len()].copy_from_slice(bytes);
-            place
-        };
-        // Beyond 32 GiB of labels no further one is remembered, and each of its rows writes it down.
-        if let Ok(place) = u32::try_from(place) {
-            self.recent.remember(mark, place, code);
-        }
+        let place = self.write(partition, hash, mark, bytes);
+        self.recent.remember(hash, Met::new(mark, place, code));
         Ok(Some(code))
+    }
+
+    /// Writes a label down; returns the place of its record.
+    #[inline]
+    fn write(&mut self, partition: usize, hash: u64, mark: Mark, bytes: &[u8]) -> usize {
+        let is_long = mark.len > LONG;
+        let head = hash << 32 | if is_long { IS_LONG.into() } else { mark.len as u64 };
+        let len = 1 + if is_long { 1 } else { mark.len.div_ceil(8) };
+        if mark.is_whole() {
+            let [a, b, c] = mark.words.map(u64::to_le);
+            let record = [head, a, b, c];
+            let (place, words) = self.words.push_room(partition, len, record.len(), END);
+            words.copy_from_slice(&record);
+            return place;
+        }
+        let (place, words) = self.words.push_room(partition, len, len, END);
+        words[0] = head;
+        if is_long {
+            words[1] = self.long.len() as u64;
+            self.long.push(bytes.into());
+            self.long_bytes += mark.len;
+        } else {
+            bytemuck::cast_slice_mut(&mut words[1..])[..mark.len].copy_from_slice(bytes);
+        }
+        place
     }
 
     /// The label at a place.
@@ -150,6 +164,10 @@ impl LabelLog {
 mod tests {
     use super::*;
 
+    fn code(log: &mut LabelLog, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
+        log.code(hash, Mark::new(bytes), bytes, is_text)
+    }
+
     fn labels(log: &LabelLog, partition: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         log.visit(partition, |_, bytes| {
@@ -166,12 +184,12 @@ mod tests {
         let mut log = LabelLog::default();
         for round in 0..2 {
             for n in 0..100_u32 {
-                let code = log.code(7, &n.to_le_bytes(), false).unwrap().unwrap();
+                let code = code(&mut log, 7, &n.to_le_bytes(), false).unwrap().unwrap();
                 assert_eq!(labels(&log, 0)[code as usize], n.to_le_bytes());
             }
             assert_eq!(log.partition_len(0), 100 * (round + 1));
         }
-        assert_eq!(log.code(7, &99_u32.to_le_bytes(), false), Ok(Some(199)));
+        assert_eq!(code(&mut log, 7, &99_u32.to_le_bytes(), false), Ok(Some(199)));
     }
 
     #[test]
@@ -179,22 +197,27 @@ mod tests {
         let mut log = LabelLog::default();
         let label = |n: usize| vec![n as u8; n * n % 1117];
         for n in 0..4000 {
-            let hash = (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let code = log.code(hash, &label(n), false).unwrap();
-            assert_eq!(log.code(hash, &label(n), false), Ok(code));
+            let label = label(n);
+            let hash = label.iter().fold(label.len() as u64, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            });
+            let first = code(&mut log, hash, &label, false).unwrap();
+            assert_eq!(code(&mut log, hash, &label, false), Ok(first));
         }
         let mut all: Vec<_> = (0..PARTITIONS).flat_map(|p| labels(&log, p)).collect();
         let mut expected: Vec<_> = (0..4000).map(label).collect();
-        all.sort();
-        expected.sort();
+        for labels in [&mut all, &mut expected] {
+            labels.sort();
+            labels.dedup();
+        }
         assert!(all == expected);
     }
 
     #[test]
     fn what_is_not_text_has_no_code() {
         let mut log = LabelLog::default();
-        assert_eq!(log.code(3, b"\xff", true), Ok(None));
-        assert_eq!(log.code(3, b"\xff", false), Ok(Some(0)));
-        assert_eq!(log.code(3, "é".as_bytes(), true), Ok(Some(1)));
+        assert_eq!(code(&mut log, 3, b"\xff", true), Ok(None));
+        assert_eq!(code(&mut log, 3, b"\xff", false), Ok(Some(0)));
+        assert_eq!(code(&mut log, 3, "é".as_bytes(), true), Ok(Some(1)));
     }
 }

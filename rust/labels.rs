@@ -162,7 +162,14 @@ impl Strings {
         self.ends.is_empty()
     }
 
+    /// Forgets all strings.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
     /// Adds a string.
+    #[inline]
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len());

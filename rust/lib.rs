@@ -26,6 +26,7 @@
 //! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
 //! interner item_table top      strings by number; the items and their one order
 //! hash keystream               keyed hashes; first blocks of many streams at once
+//! mark                         what tells a string from others
 //! block recent labels          large blocks of memory; labels met lately; the labels of a histogram
 //! error                        what a kernel refuses
 //! ```
@@ -52,6 +53,7 @@ mod keystream;
 mod label_log;
 pub mod labels;
 pub mod lists;
+mod mark;
 mod merge;
 #[cfg(test)]
 mod neighbours;

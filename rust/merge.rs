@@ -45,13 +45,16 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     // The largest first, so that no thread is left with one at the end.
     waiting.sort_by_key(|&(_, len)| std::cmp::Reverse(len));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let has_labels = shares.iter().any(|share| share.labels.is_some());
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
     let work = || {
-        let (mut items, mut sieve) = (Items::default(), Sieve::default());
+        let (mut items, mut sieve, mut known) =
+            (Items::default(), Sieve::default(), Interner::default());
         let mut tally = new();
         while let Some(&(partition, len)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (labels, sources) = merge_labels(shares, partition)?;
-            items.reset(labels.as_ref().map(|labels| labels.labels().len()));
+            let sources = merge_labels(shares, partition, &mut known)?;
+            let labels = has_labels.then_some(&known);
+            items.reset(labels.map(|labels| labels.labels().len()));
             let passes = len.div_ceil(at_once).max(1) as u64;
             for pass in 0..passes {
                 if stop.load(Ordering::Relaxed) {
@@ -61,9 +64,9 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
                 for source in &sources {
                     source.read(partition, (pass, passes), keys, &mut sieve)?;
                 }
-                tally.add(sieve.distinct(keys), &mut items, labels.as_ref(), keys)?;
+                tally.add(sieve.distinct(keys), &mut items, labels, keys)?;
             }
-            tally.close(&items, labels.as_ref());
+            tally.close(&items, labels);
         }
         Ok(tally)
     };
@@ -79,14 +82,13 @@ struct Source<'a, P: Pair> {
     chapters: Vec<Vec<u32>>,
 }
 
-/// Puts a partition's labels of all threads together.
-fn merge_labels<P: Pair>(
-    shares: &[Share<Store<P>>],
+/// Puts a partition's labels of all threads together, all that are then `known`.
+fn merge_labels<'a, P: Pair>(
+    shares: &'a [Share<Store<P>>],
     partition: usize,
-) -> Result<(Option<Interner>, Vec<Source<'_, P>>)> {
-    let has_labels = shares.iter().any(|share| share.labels.is_some());
-    let most = shares.iter().map(|share| share.partition_labels(partition)).sum();
-    let mut known = Interner::with_room(most);
+    known: &mut Interner,
+) -> Result<Vec<Source<'a, P>>> {
+    known.reset(shares.iter().map(|share| share.partition_labels(partition)).sum());
     let mut sources = Vec::new();
     for share in shares {
         let mut codes = None;
@@ -98,12 +100,12 @@ fn merge_labels<P: Pair>(
             })?;
         }
         let chapters = match codes {
-            Some(_) => share.chapters.absorb(partition, &mut known)?,
+            Some(_) => share.chapters.absorb(partition, known)?,
             None => Vec::new(),
         };
         sources.push(Source { share, codes, chapters });
     }
-    Ok((has_labels.then_some(known), sources))
+    Ok(sources)
 }
 
 impl<P: Pair> Source<'_, P> {

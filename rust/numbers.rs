@@ -11,6 +11,7 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
+use crate::mark::Mark;
 
 const BROKEN: Error = Error::Input("a dictionary index is out of range");
 const TOO_MANY: Error = Error::Resource("there are more than 2^32 users or items");
@@ -126,8 +127,8 @@ impl Numbers {
             return Ok(());
         }
         hashes.clear();
-        column.bytes(rows.clone(), null, |bytes| {
-            hashes.push(keys.string(bytes) as u32);
+        column.strings(rows.clone(), null, |mark, bytes| {
+            hashes.push(keys.string(mark, bytes) as u32);
             Ok(())
         })?;
         strings.prefetch(hashes);
@@ -156,7 +157,10 @@ impl Numbers {
     pub fn rank(&self, number: u32) -> u128 {
         match self.order.get(number as usize) {
             Some(&cell) => cell.into(),
-            None => self.keys.user(self.strings.labels().get(number as usize)),
+            None => {
+                let bytes = self.strings.labels().get(number as usize);
+                self.keys.user(Mark::new(bytes), bytes)
+            }
         }
     }
 
@@ -183,7 +187,7 @@ impl Numbers {
                 self.integer(cell)?
             } else {
                 let bytes = strings.labels().get(number);
-                self.strings.intern(self.keys.string(bytes) as u32, bytes)?
+                self.strings.intern(self.keys.string(Mark::new(bytes), bytes) as u32, bytes)?
             };
         }
         Ok(numbers)

@@ -1,57 +1,66 @@
-//! Labels met lately, each at the one place that its hash allows: to look one up touches one line of the cache.
+//! Labels met lately, each at one of the two places of a line of the cache that its hash names.
 
-/// How many are remembered: at first and where few come back, and at most.
-const FEW: usize = 1 << 10;
-const MOST: usize = 1 << 16;
+use crate::block::{BLOCK, Block};
+use crate::mark::Mark;
 
-/// What tells a label from others: its hash above its length, its first eight bytes and its last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// The lower half of the hash, above the length or what stands for it.
-    pub head: u64,
-    ends: [u64; 2],
-}
+/// How many labels share a line.
+const WAYS: usize = 2;
+/// How many lines there are: at first and where few labels come back, and at most.
+const FEW: usize = 1 << 9;
+const MOST: usize = BLOCK / size_of::<Line>();
 
-impl Mark {
-    /// The length up to which a mark tells a label from all others.
-    pub const WHOLE: usize = 16;
-    /// No label's.
-    const NONE: Self = Self { head: u64::MAX, ends: [0; 2] };
+/// A label met lately: its mark's words, of which the last is the place of its record where the mark is not all of it,
+/// and its length and one more above its code.
+#[derive(Clone, Copy)]
+pub(crate) struct Met([u64; 4]);
 
-    /// The mark of a label with this head.
+impl Met {
+    /// A label with a record at a place.
     #[inline]
     #[must_use]
-    pub fn new(head: u64, bytes: &[u8]) -> Self {
-        let ends = match (bytes.first_chunk(), bytes.last_chunk()) {
-            (Some(first), Some(last)) => [u64::from_le_bytes(*first), u64::from_le_bytes(*last)],
-            _ => {
-                let mut word = [0; 8];
-                word[..bytes.len()].copy_from_slice(bytes);
-                [u64::from_le_bytes(word), 0]
-            }
-        };
-        Self { head, ends }
+    pub fn new(mark: Mark, place: usize, code: u32) -> Self {
+        let [first, second, third] = mark.words;
+        let third = if mark.is_whole() { third } else { place as u64 };
+        Self([first, second, third, len(mark) << 32 | u64::from(code)])
     }
 
+    /// Where the record is of a label whose mark is not all of it.
     #[inline]
-    fn place(&self, places: usize) -> usize {
-        (self.head >> 32) as usize & (places - 1)
+    #[must_use]
+    pub fn place(self) -> usize {
+        self.0[2] as usize
+    }
+
+    /// The label's code.
+    #[inline]
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self.0[3] as u32
+    }
+
+    /// Whether a label of this mark may be this one; it is, where the mark is all of it.
+    #[inline]
+    fn is(self, mark: Mark) -> bool {
+        let ([a, b, c, rest], words) = (self.0, mark.words);
+        let third = if mark.is_whole() { c ^ words[2] } else { 0 };
+        (a ^ words[0]) | (b ^ words[1]) | third | (rest >> 32 ^ len(mark)) == 0
     }
 }
 
-/// A label met lately: where its record is, and its code.
-#[derive(Clone, Copy)]
-pub(crate) struct Met {
-    mark: Mark,
-    /// Where its record is.
-    pub place: u32,
-    /// Its code.
-    pub code: u32,
+/// The length and one more, which no free place has, or the most that has room.
+#[inline]
+fn len(mark: Mark) -> u64 {
+    (mark.len as u64 + 1).min(u32::MAX.into())
 }
+
+/// Labels that share a line.
+type Line = [[u64; 4]; WAYS];
 
 /// The labels met lately.
 pub(crate) struct Recent {
-    met: Vec<Met>,
+    lines: Block<Line>,
+    /// How many lines are in use.
+    size: usize,
     /// Since their number was last looked at.
     found: usize,
     new: usize,
@@ -61,51 +70,51 @@ pub(crate) struct Recent {
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { met: none(FEW), found: 0, new: 0, few_return: false }
+        Self { lines: Block::new(), size: FEW, found: 0, new: 0, few_return: false }
     }
 }
 
 impl Recent {
-    /// What was met lately under this mark.
+    /// Touches the lines of some hashes, all loads under way together.
     #[inline]
-    pub fn find(&mut self, mark: Mark) -> Option<Met> {
-        let met = self.met[mark.place(self.met.len())];
-        let found = met.mark == mark;
-        self.found += usize::from(found);
-        found.then_some(met)
+    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+        let (lines, mask) = (self.lines.values(), self.size - 1);
+        let all = hashes.fold(0, |all, hash| all ^ lines[hash as usize & mask][0][0]);
+        std::hint::black_box(all);
     }
 
-    /// Remembers a label in the place of another.
+    /// A label met lately that may be the one of this mark; it is, where the mark is all of it.
     #[inline]
-    pub fn remember(&mut self, mark: Mark, place: u32, code: u32) {
-        let places = self.met.len();
-        self.met[mark.place(places)] = Met { mark, place, code };
+    pub fn find(&mut self, hash: u64, mark: Mark) -> Option<Met> {
+        let line = &self.lines.values()[hash as usize & (self.size - 1)];
+        let is_second = Met(line[1]).is(mark);
+        let found = is_second | Met(line[0]).is(mark);
+        self.found += usize::from(found);
+        found.then_some(Met(line[usize::from(is_second)]))
+    }
+
+    /// Remembers a label in the place of the older one of its line.
+    #[inline]
+    pub fn remember(&mut self, hash: u64, met: Met) {
         self.new += 1;
-        if self.new > places {
+        if self.new > WAYS * self.size {
             self.adapt();
         }
+        let line = &mut self.lines.values_mut()[hash as usize & (self.size - 1)];
+        *line = [met.0, line[0]];
     }
 
-    /// Remembers more labels where many come, and few again where hardly one comes back.
+    /// Remembers more from now on where many come, and few again where hardly one comes back.
     #[cold]
     fn adapt(&mut self) {
-        let size = match self.met.len() {
+        self.size = match self.size {
             size if size < MOST && !self.few_return => 2 * size,
             MOST if self.found < self.new / 16 => FEW,
             size => size,
         };
-        self.few_return |= size == FEW;
+        self.few_return |= self.size == FEW;
         (self.found, self.new) = (0, 0);
-        for met in std::mem::replace(&mut self.met, none(size)) {
-            if met.mark != Mark::NONE {
-                self.met[met.mark.place(size)] = met;
-            }
-        }
     }
-}
-
-fn none(places: usize) -> Vec<Met> {
-    vec![Met { mark: Mark::NONE, place: 0, code: 0 }; places]
 }
 
 #[cfg(test)]
@@ -114,29 +123,27 @@ mod tests {
 
     #[test]
     fn labels_come_back_while_there_is_room_and_few_are_kept_where_none_does() {
-        let mark = |n: u64| Mark::new(n << 32 | 8, &n.to_le_bytes());
+        let mark = |n: u64| Mark::new(&n.to_le_bytes());
         let mut recent = Recent::default();
-        for n in 0..10_000 {
-            recent.remember(mark(n), n as u32, 7);
+        for n in 0..20_000 {
+            recent.remember(n, Met::new(mark(n), 0, n as u32));
         }
-        assert_eq!(recent.met.len(), 1 << 13);
+        assert_eq!(recent.size, 1 << 13);
+        let find = |recent: &mut Recent, n: u64| recent.find(n, mark(n));
         assert!(
-            (9_000..10_000).all(|n| recent.find(mark(n)).is_some_and(|met| met.place == n as u32))
+            (19_000..20_000)
+                .all(|n| find(&mut recent, n).is_some_and(|met| met.code() == n as u32))
         );
-        assert!(recent.find(mark(20_000)).is_none());
-        (0..300_000).for_each(|n| recent.remember(mark(n), 0, 0));
-        assert_eq!(recent.met.len(), FEW);
+        assert!(find(&mut recent, 20_000).is_none());
+        (0..600_000).for_each(|n| recent.remember(n, Met::new(mark(n), 0, 0)));
+        assert_eq!(recent.size, FEW);
     }
 
     #[test]
-    fn short_labels_with_one_mark_are_equal() {
-        let labels: [&[u8]; 7] =
-            [b"", b"\0", b"\0\0", b"abcdefg", b"abcdefgh", b"abcdefgha", b"aabcdefgh"];
-        for a in labels {
-            for b in labels {
-                let same = Mark::new(a.len() as u64, a) == Mark::new(b.len() as u64, b);
-                assert_eq!(same, a == b);
-            }
+    fn nothing_is_met_at_first() {
+        let mut recent = Recent::default();
+        for bytes in [&b""[..], b"\0", b"\x01", b"\0\0"] {
+            assert!(recent.find(0, Mark::new(bytes)).is_none());
         }
     }
 }

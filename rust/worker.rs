@@ -21,7 +21,7 @@ use crate::store::Store;
 const COMPACT_ROWS: usize = 1 << 22;
 
 /// How many rows pass through the nearest cache at a time.
-const AT_ONCE: usize = 1 << 10;
+const AT_ONCE: usize = 1 << 9;
 
 /// Keys that no user has: those have at most 96 bits.
 const UNKNOWN: u128 = u128::MAX;
@@ -192,8 +192,8 @@ impl Worker {
             column.integers(rows, &mut self.integers);
         } else {
             let (users, keys) = (&mut self.users, &self.keys);
-            column.bytes(rows, &self.null, |bytes| {
-                users.push(keys.user(bytes));
+            column.strings(rows, &self.null, |mark, bytes| {
+                users.push(keys.user(mark, bytes));
                 Ok(())
             })?;
         }
@@ -235,8 +235,8 @@ fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u12
         return Ok(Some(cell[0].into()));
     }
     let mut key = 0;
-    values.bytes(index..index + 1, &[false], |bytes| {
-        key = keys.user(bytes);
+    values.strings(index..index + 1, &[false], |mark, bytes| {
+        key = keys.user(mark, bytes);
         Ok(())
     })?;
     Ok(Some(key))
