@@ -11,7 +11,7 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::mark::Mark;
+use crate::mark::Marked;
 use crate::merge::Tally;
 use crate::pairs::Pair;
 use crate::sieve::Items;
@@ -212,7 +212,7 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
             && hashes.is_empty()
         {
             let bytes = (0..strings.len()).map(|code| strings.get(code));
-            let hash = |bytes| keys.string(Mark::new(bytes), bytes);
+            let hash = |bytes| keys.string(Marked::new(bytes));
             hashes.extend(bytes.map(|bytes| bound.counts(bytes).then(|| hash(bytes))));
         }
         items.reserve(rows.len(), keys);

@@ -7,10 +7,12 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::mark::Mark;
+use crate::mark::Marked;
 
 /// A dictionary of at most one value for so many rows is numbered.
 const ROWS: usize = 16;
+/// How many values are read at a time.
+const AT_ONCE: usize = 1 << 10;
 
 /// What numbered items are called; items that are their own labels are not numbered.
 pub(crate) struct Names(Option<(Interner, LabelType)>);
@@ -62,19 +64,22 @@ fn number_column(
     let mut null = vec![false; values.len()];
     values.mark_nulls(0..values.len(), &mut null);
     let mut codes = Vec::with_capacity(values.len());
-    let mut visit = |bytes: &[u8]| {
+    let mut visit = |string: Marked<'_>| {
         let is_null = null[codes.len()];
-        let hash = keys.string(Mark::new(bytes), bytes) as u32;
-        let code = if is_null { None } else { names.intern_valid(hash, bytes, is_text)? };
+        let hash = keys.string(string) as u32;
+        let code = if is_null { None } else { names.intern_valid(hash, string.bytes, is_text)? };
         codes.push(code.unwrap_or(Column::NONE));
         Ok(())
     };
     if values.label_type().is_integer() {
         let mut cells = Vec::new();
         values.integers(0..values.len(), &mut cells);
-        cells.iter().try_for_each(|cell| visit(&cell.to_le_bytes()))?;
+        cells.iter().try_for_each(|cell| visit(Marked::new(&cell.to_le_bytes())))?;
     } else {
-        values.bytes(0..values.len(), &null, visit)?;
+        for start in (0..values.len()).step_by(AT_ONCE) {
+            let rows = start..values.len().min(start + AT_ONCE);
+            values.strings(rows.clone(), &null[rows])?.into_iter().try_for_each(&mut visit)?;
+        }
     }
     Ok((column.coded(codes)?, Some(names)))
 }

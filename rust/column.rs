@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
-use crate::mark::Mark;
+use crate::mark::{Mark, Marked};
 
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
@@ -58,11 +58,17 @@ pub struct Batch {
 
 enum Cells {
     Integers(Integers),
-    Strings { offsets: Integers, bytes: Buffer },
+    Strings { offsets: Offsets, bytes: Buffer },
     Views { views: ScalarBuffer<u128>, inline: Buffer, blocks: Vec<Buffer> },
     Fixed { width: usize, bytes: Buffer },
     Dictionary { indices: Integers, values: Box<Column> },
     Coded { indices: Integers, codes: Vec<u32> },
+}
+
+/// Where strings end in their buffer.
+enum Offsets {
+    Small(ScalarBuffer<i32>),
+    Large(ScalarBuffer<i64>),
 }
 
 /// Integers of any width, as 64 bits.
@@ -104,16 +110,16 @@ impl Column {
         let (offset, len) = (data.offset(), data.len());
         let cells = match data.data_type().clone() {
             DataType::Utf8 | DataType::Binary if len > 0 => Cells::Strings {
-                offsets: Integers::I32(typed(&data, 0, offset, len + 1)?),
+                offsets: Offsets::Small(typed(&data, 0, offset, len + 1)?),
                 bytes: buffer(&data, 1)?,
             },
             DataType::LargeUtf8 | DataType::LargeBinary if len > 0 => Cells::Strings {
-                offsets: Integers::I64(typed(&data, 0, offset, len + 1)?),
+                offsets: Offsets::Large(typed(&data, 0, offset, len + 1)?),
                 bytes: buffer(&data, 1)?,
             },
             DataType::Utf8 | DataType::Binary | DataType::LargeUtf8 | DataType::LargeBinary => {
                 let bytes = Buffer::from(&[] as &[u8]);
-                Cells::Strings { offsets: Integers::I32(vec![0].into()), bytes }
+                Cells::Strings { offsets: Offsets::Small(vec![0].into()), bytes }
             }
             DataType::Utf8View | DataType::BinaryView => {
                 let inline = buffer(&data, 0)?;
@@ -241,58 +247,51 @@ impl Column {
         }
     }
 
-    /// Calls `visit` with the mark and the bytes of every row of `rows`, those of NULL cells being empty.
+    /// The strings of `rows`, those of NULL cells being empty.
     ///
     /// # Errors
-    /// [`Error::Input`] where the bytes of a cell are not there; whatever `visit` returns.
-    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
-    #[inline]
-    pub fn strings<'a>(
-        &'a self,
-        rows: Range<usize>,
-        null: &[bool],
-        mut visit: impl FnMut(Mark, &'a [u8]) -> Result<()>,
-    ) -> Result<()> {
-        let mut visit = |(buffer, cell): (&'a [u8], Range<usize>), is_null: bool| {
-            let cell = if is_null { 0..0 } else { cell };
-            let bytes = buffer.get(cell.clone()).ok_or(BROKEN)?;
-            visit(Mark::of_cell(buffer, cell), bytes)
-        };
+    /// [`Error::Input`] where the bytes of a cell are not there.
+    pub fn strings(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
+        let mut strings = Vec::with_capacity(rows.len());
+        let null = null.iter().copied();
         match &self.cells {
-            Cells::Strings { offsets, bytes } => with_slice!(offsets, offsets => {
+            Cells::Strings { offsets: Offsets::Small(offsets), bytes } => {
                 let ends = offsets[rows.start..=rows.end].windows(2);
-                for (ends, &is_null) in ends.zip(null) {
-                    visit((bytes, ends[0] as usize..ends[1] as usize), is_null)?;
-                }
-            }),
+                let cells = ends.map(|ends| ends[0] as usize..ends[1] as usize);
+                add(&mut strings, cells.map(|cell| Some((&**bytes, cell))).zip(null))?;
+            }
+            Cells::Strings { offsets: Offsets::Large(offsets), bytes } => {
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                let cells = ends.map(|ends| ends[0] as usize..ends[1] as usize);
+                add(&mut strings, cells.map(|cell| Some((&**bytes, cell))).zip(null))?;
+            }
             Cells::Views { views, inline, blocks } => {
-                for (row, &is_null) in rows.zip(null) {
-                    let view = if is_null { 0 } else { views[row] };
-                    visit(viewed(view, row, inline, blocks).ok_or(BROKEN)?, is_null)?;
-                }
+                let cells = rows.map(|row| viewed(views[row], row, inline, blocks));
+                add(&mut strings, cells.zip(null))?;
             }
             Cells::Fixed { width, bytes } => {
-                for (row, &is_null) in rows.zip(null) {
-                    visit((bytes, row * width..(row + 1) * width), is_null)?;
-                }
+                let cells = rows.map(|row| Some((&**bytes, row * width..(row + 1) * width)));
+                add(&mut strings, cells.zip(null))?;
             }
             _ => return Err(BROKEN),
         }
-        Ok(())
+        Ok(strings)
     }
+}
 
-    /// The same without the marks.
-    ///
-    /// # Errors
-    /// Those of [`Self::strings`].
-    pub fn bytes<'a>(
-        &'a self,
-        rows: Range<usize>,
-        null: &[bool],
-        mut visit: impl FnMut(&'a [u8]) -> Result<()>,
-    ) -> Result<()> {
-        self.strings(rows, null, |_, bytes| visit(bytes))
+/// Adds the strings of some cells of buffers.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
+fn add<'a>(
+    strings: &mut Vec<Marked<'a>>,
+    cells: impl Iterator<Item = (Option<(&'a [u8], Range<usize>)>, bool)>,
+) -> Result<()> {
+    for (cell, is_null) in cells {
+        let (buffer, cell) = if is_null { (&[][..], 0..0) } else { cell.ok_or(BROKEN)? };
+        let bytes = buffer.get(cell.clone()).ok_or(BROKEN)?;
+        strings.push(Marked { mark: Mark::of_cell(buffer, cell), bytes });
     }
+    Ok(())
 }
 
 impl Integers {

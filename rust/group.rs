@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::hash::{HashKeys, partition_of};
 use crate::label_log::LabelLog;
 use crate::labels::LabelType;
-use crate::mark::Mark;
+use crate::mark::Marked;
 
 /// Where a row belongs: its partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub struct Grouper {
     memo: Vec<Group>,
     memo_of: u64,
     scratch: Vec<u64>,
-    marks: Vec<(u64, Mark)>,
 }
 
 impl Grouper {
@@ -51,7 +50,6 @@ impl Grouper {
             memo: Vec::new(),
             memo_of: u64::MAX,
             scratch: Vec::new(),
-            marks: Vec::new(),
         }
     }
 
@@ -113,23 +111,18 @@ impl Grouper {
         null: &[bool],
         into: &mut Vec<Group>,
     ) -> Result<()> {
-        let Self { keys, labels: Some(labels), is_text, marks, .. } = self else {
+        let Self { keys, labels: Some(labels), is_text, scratch: hashes, .. } = self else {
             return Ok(());
         };
-        marks.clear();
-        items.strings(rows.clone(), null, |mark, bytes| {
-            marks.push((keys.string(mark, bytes), mark));
-            Ok(())
-        })?;
-        labels.prefetch(marks.iter().map(|&(hash, _)| hash));
-        let mut row = 0;
-        items.bytes(rows, null, |bytes| {
-            let (hash, mark) = marks[row];
-            let code = if null[row] { None } else { labels.code(hash, mark, bytes, *is_text)? };
+        let strings = items.strings(rows, null)?;
+        hashes.clear();
+        hashes.extend(strings.iter().map(|&string| keys.string(string)));
+        labels.prefetch(hashes);
+        for ((&string, &hash), &null) in strings.iter().zip(&*hashes).zip(null) {
+            let code = if null { None } else { labels.code(hash, string, *is_text)? };
             into.push(Group::of(hash, code));
-            row += 1;
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn group_dictionary(
@@ -173,11 +166,10 @@ impl Grouper {
             values.integers(index..index + 1, &mut cell);
             group = self.integer(cell[0])?;
         } else if let Some(labels) = &mut self.labels {
-            values.strings(index..index + 1, &[false], |mark, bytes| {
-                let hash = self.keys.string(mark, bytes);
-                group = Group::of(hash, labels.code(hash, mark, bytes, self.is_text)?);
-                Ok(())
-            })?;
+            for string in values.strings(index..index + 1, &[false])? {
+                let hash = self.keys.string(string);
+                group = Group::of(hash, labels.code(hash, string, self.is_text)?);
+            }
         }
         self.memo[index] = group;
         Ok(group)
@@ -190,7 +182,7 @@ impl Grouper {
             return Ok(Group { partition: partition_of(hash) as u32, key });
         };
         let bytes = key.to_le_bytes();
-        Ok(Group::of(hash, labels.code(hash, Mark::new(&bytes), &bytes, false)?))
+        Ok(Group::of(hash, labels.code(hash, Marked::new(&bytes), false)?))
     }
 }
 

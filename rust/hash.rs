@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
-use crate::mark::Mark;
+use crate::mark::Marked;
 
 /// The number of partitions is two to this power.
 const PARTITION_BITS: u32 = 10;
@@ -60,11 +60,11 @@ impl HashKeys {
         })
     }
 
-    /// A hash of a string, whose mark this is.
+    /// A hash of a string.
     #[inline]
     #[must_use]
-    pub fn string(&self, mark: Mark, bytes: &[u8]) -> u64 {
-        self.strings.hash(mark, bytes)
+    pub fn string(&self, string: Marked<'_>) -> u64 {
+        self.strings.hash(string)
     }
 
     /// A hash of an integer.
@@ -86,9 +86,9 @@ impl HashKeys {
     /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
     #[inline]
     #[must_use]
-    pub fn user(&self, mark: Mark, bytes: &[u8]) -> u128 {
-        let low = self.users[0].hash(mark, bytes);
-        let high = self.users[1].hash(mark, bytes) as u32;
+    pub fn user(&self, name: Marked<'_>) -> u128 {
+        let low = self.users[0].hash(name);
+        let high = self.users[1].hash(name) as u32;
         u128::from(high) << 64 | u128::from(low)
     }
 
@@ -110,7 +110,7 @@ impl StringKeys {
     /// The hash of one string, whose length is part of it.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    fn hash(&self, mark: Mark, bytes: &[u8]) -> u64 {
+    fn hash(&self, Marked { mark, bytes }: Marked<'_>) -> u64 {
         if !mark.is_whole() {
             let mut hasher = self.long.build_hasher();
             hasher.write(bytes);

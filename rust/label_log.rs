@@ -6,7 +6,7 @@ use crate::chains::Chains;
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::interner::TOO_MANY;
-use crate::mark::Mark;
+use crate::mark::Marked;
 use crate::recent::{Met, Recent};
 
 /// Labels of more bytes are kept apart from the others.
@@ -42,7 +42,7 @@ impl Default for LabelLog {
 impl LabelLog {
     /// Touches what the search for each of these hashes will read.
     #[inline]
-    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch(&self, hashes: &[u64]) {
         self.recent.prefetch(hashes);
     }
 
@@ -52,22 +52,17 @@ impl LabelLog {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn code(
-        &mut self,
-        hash: u64,
-        mark: Mark,
-        bytes: &[u8],
-        is_text: bool,
-    ) -> Result<Option<u32>> {
-        if let Some(met) = self.recent.find(hash, mark)
-            && (mark.is_whole() || self.label(met.place()) == bytes)
+    pub fn code(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+        if let Some(met) = self.recent.find(hash, label.mark)
+            && (label.mark.is_whole() || self.label(met.place()) == label.bytes)
         {
             return Ok(Some(met.code()));
         }
-        self.add(hash, mark, bytes, is_text)
+        self.add(hash, label, is_text)
     }
 
-    fn add(&mut self, hash: u64, mark: Mark, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
+    fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+        let Marked { mark, bytes } = label;
         let is_ascii = mark.is_whole() && mark.is_ascii();
         if u32::try_from(mark.len).is_err()
             || is_text && !is_ascii && std::str::from_utf8(bytes).is_err()
@@ -80,14 +75,15 @@ impl LabelLog {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;
-        let place = self.write(partition, hash, mark, bytes);
+        let place = self.write(partition, hash, label);
         self.recent.remember(hash, Met::new(mark, place, code));
         Ok(Some(code))
     }
 
     /// Writes a label down; returns the place of its record.
     #[inline]
-    fn write(&mut self, partition: usize, hash: u64, mark: Mark, bytes: &[u8]) -> usize {
+    fn write(&mut self, partition: usize, hash: u64, label: Marked<'_>) -> usize {
+        let Marked { mark, bytes } = label;
         let is_long = mark.len > LONG;
         let head = hash << 32 | if is_long { IS_LONG.into() } else { mark.len as u64 };
         let len = 1 + if is_long { 1 } else { mark.len.div_ceil(8) };
@@ -165,7 +161,7 @@ mod tests {
     use super::*;
 
     fn code(log: &mut LabelLog, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
-        log.code(hash, Mark::new(bytes), bytes, is_text)
+        log.code(hash, Marked::new(bytes), is_text)
     }
 
     fn labels(log: &LabelLog, partition: usize) -> Vec<Vec<u8>> {

@@ -25,9 +25,8 @@
 //! rng                          one fresh ChaCha20 per release
 //! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
 //! interner item_table top      strings by number; the items and their one order
-//! hash keystream               keyed hashes; first blocks of many streams at once
-//! mark                         what tells a string from others
-//! block recent labels          large blocks of memory; labels met lately; the labels of a histogram
+//! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
+//! block mark labels            large blocks of memory; what tells a string from others; the labels of a histogram
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]

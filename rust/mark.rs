@@ -11,6 +11,23 @@ pub struct Mark {
     pub len: usize,
 }
 
+/// A string and its mark.
+#[derive(Clone, Copy)]
+pub struct Marked<'a> {
+    /// What tells it from others.
+    pub mark: Mark,
+    /// All of it.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> Marked<'a> {
+    /// A string.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { mark: Mark::new(bytes), bytes }
+    }
+}
+
 const WORDS: usize = 3;
 const WORD: usize = size_of::<u64>();
 /// What a string of each length leaves of the words that begin where it does.

@@ -11,7 +11,7 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::mark::Mark;
+use crate::mark::Marked;
 
 const BROKEN: Error = Error::Input("a dictionary index is out of range");
 const TOO_MANY: Error = Error::Resource("there are more than 2^32 users or items");
@@ -126,20 +126,15 @@ impl Numbers {
             }
             return Ok(());
         }
+        let cells = column.strings(rows, null)?;
         hashes.clear();
-        column.strings(rows.clone(), null, |mark, bytes| {
-            hashes.push(keys.string(mark, bytes) as u32);
-            Ok(())
-        })?;
+        hashes.extend(cells.iter().map(|&cell| keys.string(cell) as u32));
         strings.prefetch(hashes);
-        let mut place = 0;
-        column.bytes(rows, null, |bytes| {
-            let (hash, is_null) = (hashes[place], null[place]);
-            place += 1;
-            let number = if is_null { None } else { strings.intern_valid(hash, bytes, is_text)? };
+        for ((cell, &hash), &is_null) in cells.iter().zip(&*hashes).zip(&*null) {
+            let number =
+                if is_null { None } else { strings.intern_valid(hash, cell.bytes, is_text)? };
             into.push(number.unwrap_or(Self::NONE));
-            Ok(())
-        })?;
+        }
         if strings.labels().len() > UNSEEN as usize { Err(TOO_MANY) } else { Ok(()) }
     }
 
@@ -157,10 +152,7 @@ impl Numbers {
     pub fn rank(&self, number: u32) -> u128 {
         match self.order.get(number as usize) {
             Some(&cell) => cell.into(),
-            None => {
-                let bytes = self.strings.labels().get(number as usize);
-                self.keys.user(Mark::new(bytes), bytes)
-            }
+            None => self.keys.user(Marked::new(self.strings.labels().get(number as usize))),
         }
     }
 
@@ -187,7 +179,7 @@ impl Numbers {
                 self.integer(cell)?
             } else {
                 let bytes = strings.labels().get(number);
-                self.strings.intern(self.keys.string(Mark::new(bytes), bytes) as u32, bytes)?
+                self.strings.intern(self.keys.string(Marked::new(bytes)) as u32, bytes)?
             };
         }
         Ok(numbers)

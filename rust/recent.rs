@@ -77,9 +77,9 @@ impl Default for Recent {
 impl Recent {
     /// Touches the lines of some hashes, all loads under way together.
     #[inline]
-    pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch(&self, hashes: &[u64]) {
         let (lines, mask) = (self.lines.values(), self.size - 1);
-        let all = hashes.fold(0, |all, hash| all ^ lines[hash as usize & mask][0][0]);
+        let all = hashes.iter().fold(0, |all, &hash| all ^ lines[hash as usize & mask][0][0]);
         std::hint::black_box(all);
     }
 

@@ -191,11 +191,8 @@ impl Worker {
         } else if column.label_type().is_integer() {
             column.integers(rows, &mut self.integers);
         } else {
-            let (users, keys) = (&mut self.users, &self.keys);
-            column.strings(rows, &self.null, |mark, bytes| {
-                users.push(keys.user(mark, bytes));
-                Ok(())
-            })?;
+            let names = column.strings(rows, &self.null)?;
+            self.users.extend(names.into_iter().map(|name| self.keys.user(name)));
         }
         Ok(())
     }
@@ -234,12 +231,8 @@ fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u12
         values.integers(index..index + 1, &mut cell);
         return Ok(Some(cell[0].into()));
     }
-    let mut key = 0;
-    values.strings(index..index + 1, &[false], |mark, bytes| {
-        key = keys.user(mark, bytes);
-        Ok(())
-    })?;
-    Ok(Some(key))
+    let names = values.strings(index..index + 1, &[false])?;
+    Ok(names.first().map(|&name| keys.user(name)))
 }
 
 fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {
