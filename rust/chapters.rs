@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::hash::PARTITIONS;
 use crate::interner::Interner;
 use crate::label_log::LabelLog;
+use crate::mark::Marked;
 use crate::pairs::{Narrow, Pair};
 use crate::spill::{PIECE, Spill};
 use crate::store::Store;
@@ -71,10 +72,10 @@ impl Chapters {
             if let Some(log) = log {
                 log.visit(partition, |hash, label| {
                     labels += 1;
-                    bytes += label.len();
-                    file.push(&(u64::from(hash) << 32 | label.len() as u64).to_le_bytes())
+                    bytes += label.bytes.len();
+                    file.push(&(u64::from(hash) << 32 | label.bytes.len() as u64).to_le_bytes())
                 })?;
-                log.visit(partition, |_, label| file.push(label))?;
+                log.visit(partition, |_, label| file.push(label.bytes))?;
             }
             for piece in rows.pieces(partition) {
                 piece.for_each(|row| row.write(&mut row_bytes));
@@ -104,7 +105,7 @@ impl Chapters {
                 let head = u64::from_le_bytes(*head);
                 let (label, rest) = bytes.split_at(head as u32 as usize);
                 bytes = rest;
-                known.intern((head >> 32) as u32, label)
+                known.intern((head >> 32) as u32, Marked::new(label))
             };
             heads.as_chunks().0.iter().map(label).collect()
         };

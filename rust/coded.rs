@@ -67,7 +67,7 @@ fn number_column(
     let mut visit = |string: Marked<'_>| {
         let is_null = null[codes.len()];
         let hash = keys.string(string) as u32;
-        let code = if is_null { None } else { names.intern_valid(hash, string.bytes, is_text)? };
+        let code = if is_null { None } else { names.intern_valid(hash, string, is_text)? };
         codes.push(code.unwrap_or(Column::NONE));
         Ok(())
     };

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::labels::Strings;
+use crate::mark::Marked;
 
 /// What is said of labels beyond the numbers that there are.
 pub(crate) const TOO_MANY: Error =
@@ -27,10 +28,10 @@ impl Interner {
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
-    pub fn intern(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
-        match self.find(hash, bytes) {
+    pub fn intern(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
+        match self.find(hash, label) {
             Some(code) => Ok(code),
-            None => self.insert(hash, bytes),
+            None => self.insert(hash, label),
         }
     }
 
@@ -56,18 +57,23 @@ impl Interner {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn intern_valid(&mut self, hash: u32, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
-        if let Some(code) = self.find(hash, bytes) {
+    pub fn intern_valid(
+        &mut self,
+        hash: u32,
+        label: Marked<'_>,
+        is_text: bool,
+    ) -> Result<Option<u32>> {
+        if let Some(code) = self.find(hash, label) {
             return Ok(Some(code));
         }
-        if is_text && std::str::from_utf8(bytes).is_err() {
+        if is_text && !label.is_utf8() {
             return Ok(None);
         }
-        self.insert(hash, bytes).map(Some)
+        self.insert(hash, label).map(Some)
     }
 
     #[inline]
-    fn find(&self, hash: u32, bytes: &[u8]) -> Option<u32> {
+    fn find(&self, hash: u32, label: Marked<'_>) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
@@ -79,20 +85,20 @@ impl Interner {
                 return None;
             }
             let code = (slot as u32) - 1;
-            if (slot >> 32) as u32 == hash && self.labels.get(code as usize) == bytes {
+            if (slot >> 32) as u32 == hash && self.labels.is(code as usize, label) {
                 return Some(code);
             }
             place = (place + 1) & mask;
         }
     }
 
-    fn insert(&mut self, hash: u32, bytes: &[u8]) -> Result<u32> {
+    fn insert(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
         let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
         let code = code.ok_or(TOO_MANY)?;
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
         }
-        self.labels.push(bytes);
+        self.labels.push_marked(label);
         self.place(u64::from(hash) << 32 | u64::from(code + 1));
         Ok(code)
     }
@@ -135,10 +141,11 @@ mod tests {
     #[test]
     fn equal_hashes_of_unlike_labels_are_told_apart() {
         let mut interner = Interner::default();
-        let codes: Vec<u32> =
-            (0..100_u32).map(|n| interner.intern(7, &n.to_le_bytes()).unwrap()).collect();
+        let codes: Vec<u32> = (0..100_u32)
+            .map(|n| interner.intern(7, Marked::new(&n.to_le_bytes())).unwrap())
+            .collect();
         assert_eq!(codes, (0..100).collect::<Vec<_>>());
-        assert_eq!(interner.intern(7, &42_u32.to_le_bytes()), Ok(42));
+        assert_eq!(interner.intern(7, Marked::new(&42_u32.to_le_bytes())), Ok(42));
         assert_eq!(interner.labels().len(), 100);
     }
 }

@@ -6,7 +6,7 @@ use crate::chains::Chains;
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::interner::TOO_MANY;
-use crate::mark::Marked;
+use crate::mark::{Mark, Marked};
 use crate::recent::{Met, Recent};
 
 /// Labels of more bytes are kept apart from the others.
@@ -54,7 +54,7 @@ impl LabelLog {
     #[inline]
     pub fn code(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
         if let Some(met) = self.recent.find(hash, label.mark)
-            && (label.mark.is_whole() || self.label(met.place()) == label.bytes)
+            && (label.mark.is_whole() || self.label(met.place()).bytes == label.bytes)
         {
             return Ok(Some(met.code()));
         }
@@ -62,11 +62,7 @@ impl LabelLog {
     }
 
     fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
-        let Marked { mark, bytes } = label;
-        let is_ascii = mark.is_whole() && mark.is_ascii();
-        if u32::try_from(mark.len).is_err()
-            || is_text && !is_ascii && std::str::from_utf8(bytes).is_err()
-        {
+        if u32::try_from(label.mark.len).is_err() || is_text && !label.is_utf8() {
             return Ok(None);
         }
         let partition = partition_of(hash);
@@ -76,7 +72,7 @@ impl LabelLog {
         }
         self.lens[partition] += 1;
         let place = self.write(partition, hash, label);
-        self.recent.remember(hash, Met::new(mark, place, code));
+        self.recent.remember(hash, Met::new(label.mark, place, code));
         Ok(Some(code))
     }
 
@@ -108,18 +104,18 @@ impl LabelLog {
 
     /// The label at a place.
     #[inline]
-    fn label(&self, place: usize) -> &[u8] {
+    fn label(&self, place: usize) -> Marked<'_> {
         let words = self.words.from(place);
         self.read(words[0] as u32, &words[1..])
     }
 
     #[inline]
-    fn read<'a>(&'a self, len: u32, words: &'a [u64]) -> &'a [u8] {
+    fn read<'a>(&'a self, len: u32, words: &'a [u64]) -> Marked<'a> {
         if len == IS_LONG {
-            &self.long[words[0] as usize]
-        } else {
-            &bytemuck::cast_slice(words)[..len as usize]
+            return Marked::new(&self.long[words[0] as usize]);
         }
+        let (buffer, cell) = (bytemuck::cast_slice(words), 0..len as usize);
+        Marked { mark: Mark::of_cell(buffer, cell.clone()), bytes: &buffer[cell] }
     }
 
     /// How many labels a partition has.
@@ -128,22 +124,21 @@ impl LabelLog {
         self.lens[partition] as usize
     }
 
-    /// Calls `visit` with the lower half of the hash and the bytes of every label of a partition, by code.
+    /// Calls `visit` with the lower half of the hash of every label and the label of a partition, by code.
     ///
     /// # Errors
     /// Those of `visit`.
     pub fn visit(
         &self,
         partition: usize,
-        mut visit: impl FnMut(u32, &[u8]) -> Result<()>,
+        mut visit: impl FnMut(u32, Marked<'_>) -> Result<()>,
     ) -> Result<()> {
         for piece in self.words.pieces(partition) {
             let mut rest = piece;
             while let Some((&head, words)) = rest.split_first().filter(|(head, _)| **head != END) {
                 let len = head as u32;
-                let bytes = self.read(len, words);
-                visit((head >> 32) as u32, bytes)?;
-                rest = &words[if len == IS_LONG { 1 } else { bytes.len().div_ceil(8) }..];
+                visit((head >> 32) as u32, self.read(len, words))?;
+                rest = &words[if len == IS_LONG { 1 } else { len.div_ceil(8) as usize }..];
             }
         }
         Ok(())
@@ -166,8 +161,8 @@ mod tests {
 
     fn labels(log: &LabelLog, partition: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
-        log.visit(partition, |_, bytes| {
-            all.push(bytes.to_vec());
+        log.visit(partition, |_, label| {
+            all.push(label.bytes.to_vec());
             Ok(())
         })
         .unwrap();

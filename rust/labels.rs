@@ -1,6 +1,9 @@
 //! The distinct labels of a histogram, one a row, and their one order.
 
 use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::mark::{Mark, Marked};
 
 /// What the labels of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +178,31 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
+    /// Adds a string with a mark.
+    #[inline]
+    pub fn push_marked(&mut self, string: Marked<'_>) {
+        if !string.mark.is_whole() {
+            return self.push(string.bytes);
+        }
+        // All words, whatever the length: no jump depends on it.
+        let end = self.bytes.len() + string.mark.len;
+        self.bytes.extend_from_slice(&string.mark.bytes());
+        self.bytes.truncate(end);
+        self.ends.push(end);
+    }
+
+    /// Whether the string of a row is this one.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, row: usize, string: Marked<'_>) -> bool {
+        let cell = self.cell(row);
+        if string.mark.is_whole() {
+            Mark::of_cell(&self.bytes, cell) == string.mark
+        } else {
+            &self.bytes[cell] == string.bytes
+        }
+    }
+
     /// How many bytes of memory they hold.
     #[must_use]
     pub fn held(&self) -> usize {
@@ -190,8 +218,13 @@ impl Strings {
     /// The string of a row.
     #[must_use]
     pub fn get(&self, row: usize) -> &[u8] {
+        &self.bytes[self.cell(row)]
+    }
+
+    #[inline]
+    fn cell(&self, row: usize) -> Range<usize> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        &self.bytes[start..self.ends[row]]
+        start..self.ends[row]
     }
 
     fn select(&self, rows: &[usize]) -> Self {

@@ -26,7 +26,8 @@
 //! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
-//! block mark labels            large blocks of memory; what tells a string from others; the labels of a histogram
+//! labels                       the labels of a histogram
+//! block mark                   large blocks of memory; what tells a string from others
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]

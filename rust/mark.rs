@@ -26,6 +26,13 @@ impl<'a> Marked<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { mark: Mark::new(bytes), bytes }
     }
+
+    /// Whether it is UTF-8.
+    #[inline]
+    #[must_use]
+    pub fn is_utf8(&self) -> bool {
+        self.mark.is_whole() && self.mark.is_ascii() || std::str::from_utf8(self.bytes).is_ok()
+    }
 }
 
 const WORDS: usize = 3;
@@ -86,6 +93,13 @@ impl Mark {
         self.len <= Self::WHOLE
     }
 
+    /// The first bytes of the string, zeros behind a shorter one.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> [u8; Self::WHOLE] {
+        bytemuck::cast(self.words.map(u64::to_le))
+    }
+
     /// Whether the string is ASCII as far as the words go.
     #[inline]
     #[must_use]
@@ -134,7 +148,7 @@ mod tests {
     fn the_words_are_the_bytes_of_a_short_string_and_zeros() {
         for string in strings().iter().filter(|string| string.len() <= Mark::WHOLE) {
             let mark = Mark::new(string);
-            let bytes: Vec<u8> = mark.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let bytes = mark.bytes();
             assert_eq!(&bytes[..string.len()], &string[..]);
             assert!(bytes[string.len()..].iter().all(|&byte| byte == 0) && mark.is_ascii());
         }

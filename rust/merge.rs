@@ -94,8 +94,8 @@ fn merge_labels<'a, P: Pair>(
         let mut codes = None;
         if let Some(labels) = &share.labels {
             let codes = codes.insert(Vec::with_capacity(labels.partition_len(partition)));
-            labels.visit(partition, |hash, bytes| {
-                codes.push(known.intern(hash, bytes)?);
+            labels.visit(partition, |hash, label| {
+                codes.push(known.intern(hash, label)?);
                 Ok(())
             })?;
         }

@@ -131,8 +131,7 @@ impl Numbers {
         hashes.extend(cells.iter().map(|&cell| keys.string(cell) as u32));
         strings.prefetch(hashes);
         for ((cell, &hash), &is_null) in cells.iter().zip(&*hashes).zip(&*null) {
-            let number =
-                if is_null { None } else { strings.intern_valid(hash, cell.bytes, is_text)? };
+            let number = if is_null { None } else { strings.intern_valid(hash, *cell, is_text)? };
             into.push(number.unwrap_or(Self::NONE));
         }
         if strings.labels().len() > UNSEEN as usize { Err(TOO_MANY) } else { Ok(()) }
@@ -178,8 +177,8 @@ impl Numbers {
             numbers[number] = if let Some(&cell) = order.get(number) {
                 self.integer(cell)?
             } else {
-                let bytes = strings.labels().get(number);
-                self.strings.intern(self.keys.string(Marked::new(bytes)) as u32, bytes)?
+                let label = Marked::new(strings.labels().get(number));
+                self.strings.intern(self.keys.string(label) as u32, label)?
             };
         }
         Ok(numbers)
