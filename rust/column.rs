@@ -208,6 +208,15 @@ impl Column {
     /// The code of a cell that is NULL.
     pub const NONE: u32 = u32::MAX;
 
+    /// How many codes a column has that is coded.
+    #[must_use]
+    pub fn codes(&self) -> Option<usize> {
+        match &self.cells {
+            Cells::Coded { codes, .. } => Some(codes.len()),
+            _ => None,
+        }
+    }
+
     /// Whether the cells are numbers that stand for themselves.
     #[must_use]
     pub fn is_keyed(&self) -> bool {

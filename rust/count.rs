@@ -13,30 +13,24 @@ use std::sync::{Arc, Mutex};
 use crate::bound::{Bounded, Contribution};
 use crate::coded;
 use crate::column::Batch;
+use crate::counts::Found;
 use crate::crew;
 use crate::error::{Error, Result};
-use crate::hash::{HashKeys, PARTITIONS};
+use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::{LabelType, Labels};
 use crate::merge::{Tally, each_partition};
+use crate::packed::{Count, Layout, Packed};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share};
 use crate::sieve::Items;
 use crate::store::Store;
-use crate::top::top;
 use crate::worker::{Morsel, Worker};
+
+pub use crate::counts::Counts;
 
 /// How many rows a worker takes at a time.
 const MORSEL: usize = 1 << 13;
-
-/// A histogram before it is sorted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts {
-    /// The distinct items.
-    pub labels: Labels,
-    /// How many distinct users each has.
-    pub counts: Vec<i64>,
-}
 
 /// How a table is to be counted.
 pub struct Terms<'a> {
@@ -114,6 +108,12 @@ fn count_batches(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
+    let mut batches = batches.peekable();
+    // What bounds a contribution looks at users and items, which such rows have not.
+    let layout = match batches.peek() {
+        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
+        _ => None,
+    };
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
@@ -121,7 +121,7 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), types, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), types, layout, parts.rows);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -157,13 +157,26 @@ fn count_batches(
 
 /// Brings the rows of all workers into one form and counts them.
 fn finish(
-    shares: Vec<Share<Rows>>,
+    shares: Vec<(Option<Packed>, Share<Rows>)>,
     item_type: LabelType,
     terms: &Terms<'_>,
     keys: &HashKeys,
     parts: &Parts,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
+    let all: Option<Vec<&Packed>> = shares.iter().map(|(packed, _)| packed.as_ref()).collect();
+    let count = all.and_then(Count::of).filter(|count| count.held() <= parts.merge);
+    if let Some(count) = count {
+        let new = || Found::new(item_type, terms.limit, terms.enough);
+        return Ok(Found::all(count.count(parts.threads, keys, tick, new)?, new));
+    }
+    let unpacked = |(packed, mut share): (Option<Packed>, Share<Rows>)| {
+        if let Some(packed) = packed {
+            share.rows = Rows::Narrow(packed.unpack(keys));
+        }
+        share
+    };
+    let shares: Vec<Share<Rows>> = shares.into_iter().map(unpacked).collect();
     let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
     for Share { labels, rows, chapters } in shares {
@@ -194,7 +207,7 @@ fn count_shares<P: Pair>(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let room = (parts.threads, parts.merge);
-    let mut total = if let Some(bound) = terms.bound {
+    Ok(if let Some(bound) = terms.bound {
         let rows = shares.iter().map(Share::len).sum();
         let new = || Bounded::new(item_type, bound, rows, parts.merge);
         let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
@@ -204,61 +217,26 @@ fn count_shares<P: Pair>(
         for part in tallies {
             labels.append(part.labels());
         }
-        Counts { labels, counts }
-    } else {
-        let new =
-            || Unbounded { found: Counts::new(item_type), terms, partitions: 0, here: Vec::new() };
-        let mut tallies = each_partition(&shares, keys, room, tick, new)?.into_iter();
-        drop(shares);
-        let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
-        for tally in tallies {
-            total.labels.append(&tally.found.labels);
-            total.counts.extend(tally.found.counts);
-        }
+        let mut total = Counts { labels, counts };
+        terms.limit.into_iter().for_each(|limit| total.keep(limit));
         total
-    };
-    terms.limit.into_iter().for_each(|limit| total.keep(limit));
-    Ok(total)
-}
-
-impl Counts {
-    fn new(item_type: LabelType) -> Self {
-        Self { labels: Labels::new(item_type), counts: Vec::new() }
-    }
-
-    /// Makes room for so many times what there is and a little more: what is not used is never touched.
-    fn reserve(&mut self, times: usize) {
-        let more = |len: usize| len * times + len / 2;
-        self.counts.reserve(more(self.counts.len()));
-        self.labels.reserve(more);
-    }
-
-    /// Keeps the `limit` largest alone.
-    fn keep(&mut self, limit: usize) {
-        if limit < self.counts.len() {
-            let rows = top(&self.labels, &self.counts, limit);
-            self.labels = self.labels.select(&rows);
-            self.counts = rows.iter().map(|&row| self.counts[row]).collect();
-        }
-    }
+    } else {
+        let found = || Found::new(item_type, terms.limit, terms.enough);
+        let new = || Unbounded { found: found(), here: Vec::new() };
+        let tallies = each_partition(&shares, keys, room, tick, new)?;
+        drop(shares);
+        Found::all(tallies.into_iter().map(|tally| tally.found), found)
+    })
 }
 
 /// The counts of some partitions, of all items of each user.
-struct Unbounded<'a> {
-    found: Counts,
-    terms: &'a Terms<'a>,
-    /// How many partitions have been counted.
-    partitions: usize,
+struct Unbounded {
+    found: Found,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
 }
 
-impl Unbounded<'_> {
-    /// After so many partitions it is foreseen how many items all threads will find.
-    const SEEN: usize = 8;
-}
-
-impl<P: Pair> Tally<P> for Unbounded<'_> {
+impl<P: Pair> Tally<P> for Unbounded {
     fn add(
         &mut self,
         rows: &[P],
@@ -287,26 +265,10 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) {
-        let Self { found, terms, partitions, here } = self;
-        if let Some(enough) = terms.enough {
-            for count in here.iter_mut() {
-                *count = enough.min(*count);
-            }
-        }
-        match labels {
-            Some(interner) => found.labels.append_strings(interner.labels()),
-            None => items.keys().iter().for_each(|&item| found.labels.push_integer(item)),
-        }
-        found.counts.append(here);
-        *partitions += 1;
-        if *partitions == Self::SEEN && terms.limit.is_none() {
-            found.reserve(PARTITIONS / Self::SEEN);
-        }
-        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-        if let Some(limit) = terms.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16))
-        {
-            found.keep(limit);
-        }
+        self.found.add(self.here.drain(..), |into| match labels {
+            Some(interner) => into.append_strings(interner.labels()),
+            None => items.keys().iter().for_each(|&item| into.push_integer(item)),
+        });
     }
 }
 

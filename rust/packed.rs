@@ -1,0 +1,242 @@
+//! Rows of four bytes. Where users and items are small numbers, as dense ones and those of dictionaries are, an item's
+//! number is mixed with a secret factor; its upper bits choose the partition, and the row is the user above the lower
+//! ones. Nothing is hashed and no key is kept.
+
+use crate::chains::Chains;
+use crate::column::{Batch, Column};
+use crate::counts::Found;
+use crate::crew;
+use crate::error::Result;
+use crate::hash::{HashKeys, PARTITIONS};
+use crate::pairs::{Narrow, Pair};
+use crate::seen::Seen;
+use crate::store::{Store, deduplicate};
+
+/// The bits of an item's number that choose its partition.
+const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
+/// Counts of so many items take no time, however few the rows are.
+const ITEMS: u64 = 1 << 20;
+
+/// How numbers of users and items become rows: one for all threads of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    /// How many bits of an item's number are in a row, below those of the user.
+    local: u32,
+    factor: u32,
+    inverse: u32,
+}
+
+impl Layout {
+    /// One that a batch seems to fit, and others that are like it.
+    pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
+        let users = look(&batch.users)?;
+        let items = look(&batch.items)?;
+        let bits = (64 - items.leading_zeros()).max(PARTITION_BITS);
+        if 1 << bits > ITEMS.max(2 * batch.items.len() as u64) {
+            return None;
+        }
+        let factor = keys.factor();
+        // Each step doubles the bits that are right, of which there are three.
+        let inverse = (0..4).fold(factor, |inverse: u32, _| {
+            inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
+        });
+        let layout = Self { local: bits - PARTITION_BITS, factor, inverse };
+        layout.holds_users(users | users.wrapping_add(1)).then_some(layout)
+    }
+
+    /// Whether items have bits below `bits` alone.
+    fn holds_items(self, bits: u64) -> bool {
+        bits >> (self.local + PARTITION_BITS) == 0
+    }
+
+    /// Whether users that have such bits, or are one less, have room; no row is zero.
+    fn holds_users(self, bits: u64) -> bool {
+        bits >> (u32::BITS - self.local) == 0
+    }
+
+    fn mask(self) -> u32 {
+        (1 << self.local) - 1
+    }
+
+    /// The partition of an item and its row with a user, both of which fit.
+    #[inline]
+    fn pack(self, user: u64, item: u64) -> (usize, u32) {
+        let mixed = (item as u32).wrapping_mul(self.factor);
+        let row = (user as u32).wrapping_add(1) << self.local | mixed & self.mask();
+        ((mixed >> self.local) as usize % PARTITIONS, row)
+    }
+
+    /// The item of a partition's row, which need not have a user.
+    fn item(self, partition: usize, row: u32) -> u64 {
+        let mixed = (partition as u32) << self.local | row & self.mask();
+        let item = u64::from(mixed.wrapping_mul(self.inverse));
+        item & ((PARTITIONS as u64) << self.local) - 1
+    }
+
+    fn user(self, row: u32) -> u64 {
+        u64::from((row >> self.local) - 1)
+    }
+}
+
+/// About how large the numbers of a column are, a little above those that are met in a look at some thousand of them
+/// from its first to its last; nothing where its cells are not numbers.
+fn look(column: &Column) -> Option<u64> {
+    const LOOKS: usize = 64;
+    if let Some(codes) = column.codes() {
+        return Some(codes as u64);
+    }
+    if !column.is_keyed() || column.is_empty() {
+        return None;
+    }
+    let (mut cells, mut null) = (Vec::new(), Vec::new());
+    let mut largest = 0;
+    let len = column.len().min(LOOKS);
+    for number in 0..LOOKS {
+        let start = (column.len() - len) / (LOOKS - 1) * number;
+        let start = if number + 1 == LOOKS { column.len() - len } else { start };
+        null.clear();
+        null.resize(len, false);
+        column.keys(start..start + len, &mut null, &mut cells).ok()?;
+        let met = cells.iter().zip(&null).filter(|(_, null)| !**null).map(|(&cell, _)| cell);
+        largest = met.fold(largest, u64::max);
+    }
+    largest.checked_add(largest / 8)
+}
+
+/// One thread's rows.
+pub(crate) struct Packed {
+    layout: Layout,
+    rows: Chains<u32>,
+    /// All bits of all rows.
+    bits: u32,
+}
+
+impl Packed {
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, rows: Chains::default(), bits: 0 }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many bytes of memory they hold, and would while they are unpacked.
+    pub fn held_unpacking(&self) -> usize {
+        self.rows.held() * (size_of::<u32>() + size_of::<Narrow>()) / size_of::<u32>()
+    }
+
+    /// Adds rows, if all fit; says whether they do.
+    pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
+        let (layout, rows) = (self.layout, &mut self.rows);
+        let item_bits = items.iter().fold(0, |all, item| all | item);
+        let user_bits = users.iter().fold(0, |all, user| all | user | user.wrapping_add(1));
+        let fits = layout.holds_items(item_bits) && layout.holds_users(user_bits);
+        if fits {
+            self.bits |= (user_bits as u32) << layout.local | layout.mask();
+            for (&user, &item) in users.iter().zip(items) {
+                let (partition, row) = layout.pack(user, item);
+                rows.push(partition, row);
+            }
+        }
+        fits
+    }
+
+    /// The rows under their own keys.
+    pub fn unpack(self, keys: &HashKeys) -> Store<Narrow> {
+        let mut store = Store::default();
+        for partition in 0..PARTITIONS {
+            for &row in self.rows.pieces(partition).flatten() {
+                let item = self.layout.item(partition, row);
+                let user = self.layout.user(row);
+                store.push(keys.partition(item), Narrow::new(item, user.into()));
+            }
+        }
+        store
+    }
+
+    /// Deduplicates every partition if a sample of them says that it pays.
+    pub fn compact(&mut self, keys: &HashKeys) {
+        let (mut seen, mut distinct) = (Seen::default(), Vec::new());
+        let end = u64::from(self.bits) + 1;
+        deduplicate(|partition| {
+            let len = self.rows.partition_len(partition);
+            seen.reset(len, end);
+            for rows in self.rows.pieces(partition) {
+                let mut at = distinct.len();
+                distinct.resize(at + rows.len(), 0);
+                seen.extend(rows, keys, |row, is_new| {
+                    distinct[at] = row;
+                    at += usize::from(is_new);
+                });
+                distinct.truncate(at);
+            }
+            self.rows.clear(partition);
+            distinct.iter().for_each(|&row| self.rows.push(partition, row));
+            let left = distinct.len();
+            distinct.clear();
+            (len, left)
+        });
+    }
+}
+
+/// The counts of the rows of all threads.
+pub(crate) struct Count<'a> {
+    shares: Vec<&'a Packed>,
+    layout: Layout,
+    /// What rows are below.
+    end: u64,
+}
+
+impl<'a> Count<'a> {
+    /// Nothing where there are no rows.
+    pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
+        let bits = shares.iter().fold(0, |all, share| all | share.bits);
+        let layout = shares.first()?.layout;
+        Some(Self { shares, layout, end: u64::from(bits) + 1 })
+    }
+
+    fn partition_len(&self, partition: usize) -> usize {
+        self.shares.iter().map(|share| share.rows.partition_len(partition)).sum()
+    }
+
+    /// The most bytes of memory that a thread takes for it.
+    pub fn held(&self) -> usize {
+        let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
+        let counts = size_of::<u32>() << self.layout.local;
+        Seen::held(most.unwrap_or(0), self.end) + counts
+    }
+
+    /// How many distinct users each item has, found by threads each of which begins with `new`.
+    pub fn count(
+        &self,
+        threads: usize,
+        keys: &HashKeys,
+        tick: impl FnMut() -> Result<()>,
+        new: impl Fn() -> Found + Sync,
+    ) -> Result<Vec<Found>> {
+        let layout = self.layout;
+        let begin = || (Seen::default(), vec![0_u32; 1 << layout.local], new());
+        let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
+        let done = crew::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
+            let (seen, counts, found) = state;
+            if len == 0 {
+                return Ok(());
+            }
+            seen.reset(len, self.end);
+            let mask = counts.len() - 1;
+            for rows in self.shares.iter().flat_map(|share| share.rows.pieces(partition)) {
+                seen.extend(rows, keys, |row, is_new| {
+                    counts[row as usize & mask] += u32::from(is_new);
+                });
+            }
+            let met = || (0..).zip(&*counts).filter(|(_, count)| **count > 0);
+            found.add(met().map(|(_, &count)| count.into()), |labels| {
+                met().for_each(|(local, _)| labels.push_integer(layout.item(partition, local)));
+            });
+            counts.fill(0);
+            Ok(())
+        })?;
+        Ok(done.into_iter().map(|(.., found)| found).collect())
+    }
+}
