@@ -103,6 +103,113 @@ fn look(column: &Column) -> Option<u64> {
     largest.checked_add(largest / 8)
 }
 
+/// How many rows of a partition wait side by side, a line of the processor's cache.
+const LINE: usize = 16;
+
+/// Rows by partition, which go to their chains by the line.
+struct Lines {
+    waiting: Vec<[u32; LINE]>,
+    filled: Vec<u8>,
+    full: Chains<u32>,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        let (waiting, filled) = (vec![[0; LINE]; PARTITIONS], vec![0; PARTITIONS]);
+        Self { waiting, filled, full: Chains::default() }
+    }
+}
+
+impl Lines {
+    #[inline]
+    fn extend(&mut self, rows: impl Iterator<Item = (usize, u32)>) {
+        let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
+        for (partition, row) in rows {
+            let (partition, len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
+            let line = &mut waiting[partition];
+            line[usize::from(len) % LINE] = row;
+            filled[partition] = (len + 1) % LINE as u8;
+            if usize::from(len) + 1 == LINE {
+                self.full.push_room(partition, LINE, 0).1.copy_from_slice(line);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Chains<u32> {
+        for (partition, (line, &len)) in self.waiting.iter().zip(&self.filled).enumerate() {
+            line[..usize::from(len)].iter().for_each(|&row| self.full.push(partition, row));
+        }
+        self.full
+    }
+}
+
+/// One thread's rows while they come.
+pub(crate) struct Packer {
+    layout: Layout,
+    lines: Lines,
+    /// All bits of all rows.
+    bits: u32,
+}
+
+impl Packer {
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, lines: Lines::default(), bits: 0 }
+    }
+
+    /// How many rows there are, but for those that wait.
+    pub fn len(&self) -> usize {
+        self.lines.full.len()
+    }
+
+    /// How many bytes of memory they hold, and would while they are unpacked.
+    pub fn held_unpacking(&self) -> usize {
+        self.lines.full.held() * (size_of::<u32>() + size_of::<Narrow>()) / size_of::<u32>()
+    }
+
+    /// Adds rows, if all fit; says whether they do.
+    pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
+        let layout = self.layout;
+        let item_bits = items.iter().fold(0, |all, item| all | item);
+        let user_bits = users.iter().fold(0, |all, user| all | user | user.wrapping_add(1));
+        let fits = layout.holds_items(item_bits) && layout.holds_users(user_bits);
+        if fits {
+            self.bits |= (user_bits as u32) << layout.local | layout.mask();
+            let rows = users.iter().zip(items);
+            self.lines.extend(rows.map(|(&user, &item)| layout.pack(user, item)));
+        }
+        fits
+    }
+
+    /// Deduplicates every partition if a sample of them says that it pays.
+    pub fn compact(&mut self, keys: &HashKeys) {
+        let (mut seen, mut distinct) = (Seen::default(), Vec::new());
+        let end = u64::from(self.bits) + 1;
+        let lines = &mut self.lines;
+        deduplicate(|partition| {
+            let len = lines.full.partition_len(partition);
+            seen.reset(len, end);
+            for rows in lines.full.pieces(partition) {
+                let mut at = distinct.len();
+                distinct.resize(at + rows.len(), 0);
+                seen.extend(rows, keys, |row, is_new| {
+                    distinct[at] = row;
+                    at += usize::from(is_new);
+                });
+                distinct.truncate(at);
+            }
+            lines.full.clear(partition);
+            let left = distinct.len();
+            lines.extend(distinct.drain(..).map(|row| (partition, row)));
+            (len, left)
+        });
+    }
+
+    /// All rows.
+    pub fn finish(self) -> Packed {
+        Packed { layout: self.layout, rows: self.lines.finish(), bits: self.bits }
+    }
+}
+
 /// One thread's rows.
 pub(crate) struct Packed {
     layout: Layout,
@@ -112,36 +219,6 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    pub fn new(layout: Layout) -> Self {
-        Self { layout, rows: Chains::default(), bits: 0 }
-    }
-
-    /// How many rows there are.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// How many bytes of memory they hold, and would while they are unpacked.
-    pub fn held_unpacking(&self) -> usize {
-        self.rows.held() * (size_of::<u32>() + size_of::<Narrow>()) / size_of::<u32>()
-    }
-
-    /// Adds rows, if all fit; says whether they do.
-    pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
-        let (layout, rows) = (self.layout, &mut self.rows);
-        let item_bits = items.iter().fold(0, |all, item| all | item);
-        let user_bits = users.iter().fold(0, |all, user| all | user | user.wrapping_add(1));
-        let fits = layout.holds_items(item_bits) && layout.holds_users(user_bits);
-        if fits {
-            self.bits |= (user_bits as u32) << layout.local | layout.mask();
-            for (&user, &item) in users.iter().zip(items) {
-                let (partition, row) = layout.pack(user, item);
-                rows.push(partition, row);
-            }
-        }
-        fits
-    }
-
     /// The rows under their own keys.
     pub fn unpack(self, keys: &HashKeys) -> Store<Narrow> {
         let mut store = Store::default();
@@ -153,30 +230,6 @@ impl Packed {
             }
         }
         store
-    }
-
-    /// Deduplicates every partition if a sample of them says that it pays.
-    pub fn compact(&mut self, keys: &HashKeys) {
-        let (mut seen, mut distinct) = (Seen::default(), Vec::new());
-        let end = u64::from(self.bits) + 1;
-        deduplicate(|partition| {
-            let len = self.rows.partition_len(partition);
-            seen.reset(len, end);
-            for rows in self.rows.pieces(partition) {
-                let mut at = distinct.len();
-                distinct.resize(at + rows.len(), 0);
-                seen.extend(rows, keys, |row, is_new| {
-                    distinct[at] = row;
-                    at += usize::from(is_new);
-                });
-                distinct.truncate(at);
-            }
-            self.rows.clear(partition);
-            distinct.iter().for_each(|&row| self.rows.push(partition, row));
-            let left = distinct.len();
-            distinct.clear();
-            (len, left)
-        });
     }
 }
 

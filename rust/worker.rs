@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
-use crate::packed::{Layout, Packed};
+use crate::packed::{Layout, Packed, Packer};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
 use crate::sieve::Sieve;
@@ -42,7 +42,7 @@ pub(crate) struct Worker {
     keys: Arc<HashKeys>,
     grouper: Grouper,
     /// The rows as long as all are of this form, and otherwise all of them.
-    packed: Option<Packed>,
+    packed: Option<Packer>,
     rows: Rows,
     /// What has been put away, and how many bytes may be held before more is.
     chapters: Chapters,
@@ -69,7 +69,7 @@ impl Worker {
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             keys,
-            packed: layout.map(Packed::new),
+            packed: layout.map(Packer::new),
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
@@ -112,19 +112,19 @@ impl Worker {
             self.put_away(stop)?;
         }
         let Self { mut grouper, packed, rows, chapters, .. } = self;
-        Ok((packed, Share { labels: grouper.take(), rows, chapters }))
+        Ok((packed.map(Packer::finish), Share { labels: grouper.take(), rows, chapters }))
     }
 
     fn len(&self) -> usize {
         self.packed
             .as_ref()
-            .map_or_else(|| with_store!(&self.rows, store => store.len()), Packed::len)
+            .map_or_else(|| with_store!(&self.rows, store => store.len()), Packer::len)
     }
 
     /// Goes on with rows that hold any numbers.
     fn unpack(&mut self) {
         if let Some(packed) = self.packed.take() {
-            self.rows = Rows::Narrow(packed.unpack(&self.keys));
+            self.rows = Rows::Narrow(packed.finish().unpack(&self.keys));
         }
     }
 
@@ -253,7 +253,7 @@ impl Worker {
 
 /// Drops the pairs of which either is NULL.
 fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
-    if !null.contains(&true) {
+    if !null.iter().fold(false, |any, null| any | null) {
         return;
     }
     let mut len = 0;
