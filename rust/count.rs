@@ -274,7 +274,7 @@ impl<P: Pair> Tally<P> for Unbounded {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use arrow_array::{Array, Int64Array, StringArray};
     use rand::rand_core::TryRng;
@@ -369,12 +369,59 @@ mod tests {
     }
 
     #[test]
+    fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
+        let mut rng = SecureRng::seeded(3);
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let small = random_rows(&mut rng, 40_000, 900, 400);
+        let large = [
+            (Some(1 << 31), Some(1)),
+            (Some(u32::MAX.into()), Some(2)),
+            (Some(1 << 40), Some(3)),
+            (Some(-1), Some(4)),
+            (Some(5), Some(1 << 20)),
+            (Some(6), Some(i64::MIN)),
+            (None, Some(1 << 50)),
+            (Some(1 << 50), None),
+        ];
+        for place in [0, 17_001, 40_000] {
+            for few in (0..=large.len()).map(|few| &large[..few]) {
+                let mut rows = small.clone();
+                rows.splice(place..place, few.iter().copied());
+                let pairs: BTreeSet<_> = rows.iter().filter_map(|&(u, i)| u.zip(i)).collect();
+                let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+                for (_, item) in pairs {
+                    *expected.entry(item.to_be_bytes().to_vec()).or_default() += 1;
+                }
+                let mut terms =
+                    Terms { bound: None, limit: None, enough: None, threads: 3, memory: None };
+                for (threads, size, memory) in [
+                    (1, 50_000, None),
+                    (3, 7000, None),
+                    (2, 900, Some(1 << 28)),
+                    (2, 9000, Some(1 << 25)),
+                ] {
+                    terms = Terms { threads, memory, ..terms };
+                    assert_eq!(counted(&rows, false, size, &terms, &keys), expected);
+                }
+                terms.enough = Some(30);
+                expected.values_mut().for_each(|count| *count = 30.min(*count));
+                assert_eq!(counted(&rows, false, 9000, &terms, &keys), expected);
+                terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
+                let largest = counted(&rows, false, 9000, &terms, &keys);
+                let unpacked = Terms { memory: Some(0), ..terms };
+                assert_eq!(largest, counted(&rows, false, 9000, &unpacked, &keys));
+                assert_eq!(largest.len(), 10);
+            }
+        }
+    }
+
+    #[test]
     fn one_user_changes_at_most_l0_counts_and_each_by_one() {
         let mut rng = SecureRng::seeded(2);
         for round in 0..120_usize {
-            let (as_text, l0) = (round % 2 == 0, 1 + round % 3);
+            let (as_text, l0) = (round % 2 == 0, (round % 4 < 3).then_some(1 + round % 3));
             let keys = Arc::new(HashKeys::from_os().unwrap());
-            let bound = Contribution::new(Some(l0), None);
+            let bound = Contribution::new(l0, None);
             let memory = (round % 5 == 0).then_some(0);
             let terms = Terms {
                 bound: bound.as_ref(),
@@ -394,7 +441,9 @@ mod tests {
                     .filter(|&change| change != 0)
                     .collect();
                 assert!(without.keys().all(|item| all.contains_key(item)));
-                assert!(changes.len() <= l0 && changes.iter().all(|&change| change == 1));
+                assert!(
+                    changes.len() <= l0.unwrap_or(6) && changes.iter().all(|&change| change == 1)
+                );
             }
         }
     }

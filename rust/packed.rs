@@ -31,10 +31,10 @@ impl Layout {
     pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
         let users = look(&batch.users)?;
         let items = look(&batch.items)?;
-        let bits = (64 - items.leading_zeros()).max(PARTITION_BITS);
-        if 1 << bits > ITEMS.max(2 * batch.items.len() as u64) {
+        if items >= ITEMS.max(2 * batch.items.len() as u64).min(1 << u32::BITS) {
             return None;
         }
+        let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);
         let factor = keys.factor();
         // Each step doubles the bits that are right, of which there are three.
         let inverse = (0..4).fold(factor, |inverse: u32, _| {
@@ -291,5 +291,87 @@ impl<'a> Count<'a> {
             Ok(())
         })?;
         Ok(done.into_iter().map(|(.., found)| found).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use arrow_array::{Array, Int64Array};
+
+    use super::*;
+
+    fn batch(users: &[i64], items: &[i64]) -> Batch {
+        let column = |cells: &[i64]| Column::new(Int64Array::from(cells.to_vec()).into_data());
+        Batch { users: column(users).unwrap(), items: column(items).unwrap() }
+    }
+
+    #[test]
+    fn rows_hold_both_numbers_up_to_the_largest_that_fit() {
+        let keys = HashKeys::from_os().unwrap();
+        for (largest, local) in [(0, 0), (900, 0), (80_000, 7), (930_000, 10)] {
+            let layout = Layout::of(&batch(&[7; 9], &[largest; 9]), &keys).unwrap();
+            let (users, items) = (1_u64 << (32 - local), 1_u64 << (10 + local));
+            assert_eq!(layout.local, local);
+            assert!(layout.holds_items(items - 1) && !layout.holds_items(items));
+            let mut rows = BTreeSet::new();
+            for user in [0, 1, users / 3, users - 2] {
+                for item in (0..items - 1).step_by(73).chain([items - 1]) {
+                    let (partition, row) = layout.pack(user, item);
+                    assert_eq!((layout.user(row), layout.item(partition, row)), (user, item));
+                    assert!(row != 0 && rows.insert((partition, row)));
+                }
+                assert!(Packer::new(layout).extend(&[user], &[items - 1]));
+            }
+            for (user, item) in [(users - 1, 0), (u64::MAX, 0), (0, items), (0, u64::MAX)] {
+                let mut rows = Packer::new(layout);
+                assert!(!rows.extend(&[3, user], &[5, item]));
+                assert_eq!(rows.finish().rows.len(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_layout_is_for_numbers_that_leave_room_alone() {
+        let keys = HashKeys::from_os().unwrap();
+        let found = |user, item| Layout::of(&batch(&[0, user], &[item, 1]), &keys).is_some();
+        assert!(found(3_000_000_000, 900) && found(3_000_000, 900_000));
+        for (user, item) in [(-1, 1), (1, -1), (i64::MAX, 1), (1, i64::MAX), (i64::MIN, i64::MIN)] {
+            assert!(!found(user, item));
+        }
+        assert!(!found(5_000_000, 900_000) && !found(1, 2_000_000));
+        assert!(Layout::of(&batch(&[], &[]), &keys).is_none());
+        let last: Vec<i64> = (0..100_000).map(|n| n / 99_999 * (1 << 40)).collect();
+        assert!(Layout::of(&batch(&last, &last), &keys).is_none());
+    }
+
+    #[test]
+    fn compacting_drops_nothing_but_duplicates() {
+        let keys = HashKeys::from_os().unwrap();
+        let layout = Layout::of(&batch(&[50_000], &[3000]), &keys).unwrap();
+        let all = |rows: Packer| -> BTreeSet<(u64, u128)> {
+            let store = rows.finish().unpack(&keys);
+            let pairs = (0..PARTITIONS).flat_map(|partition| store.pieces(partition).flatten());
+            pairs.map(|row| (row.item(), row.user())).collect()
+        };
+        for (times, users) in [(40, 50), (2, 50_000)] {
+            let mut rows = Packer::new(layout);
+            let mut expected = BTreeSet::new();
+            for turn in 0..times {
+                for start in (0..100_000).step_by(1000) {
+                    let n = start..start + 1000_u64;
+                    let (u, i): (Vec<u64>, Vec<u64>) = n.map(|n| (n % users, n % 3000)).unzip();
+                    assert!(rows.extend(&u, &i));
+                    expected.extend(i.into_iter().zip(u.into_iter().map(u128::from)));
+                }
+                if turn % 7 == 1 {
+                    let before = rows.len();
+                    rows.compact(&keys);
+                    assert!(rows.len() < before && rows.len() <= expected.len());
+                }
+            }
+            assert_eq!(all(rows), expected);
+        }
     }
 }

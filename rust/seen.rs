@@ -26,23 +26,29 @@ impl Seen {
             self.bits.resize(end.div_ceil(64) as usize, 0);
         } else {
             self.taken = 0;
-            self.most = (2 * rows).next_power_of_two().max(64);
-            self.slots.resize(self.most.min(SLOTS), 0);
+            let size = (4 * rows).next_power_of_two().clamp(64, SLOTS);
+            self.most = Self::most(rows).max(size);
+            self.slots.resize(size, 0);
         }
     }
 
-    /// Whether bits take no more memory than the rows.
+    /// Whether bits take no more memory than a table might.
     fn is_bits(rows: usize, end: u64) -> bool {
-        end <= 32 * rows as u64
+        end <= 64 * rows as u64
+    }
+
+    /// A table for so many distinct rows, half of it free.
+    fn most(rows: usize) -> usize {
+        (2 * rows).next_power_of_two()
     }
 
     /// The most bytes that so many rows may take.
     pub fn held(rows: usize, end: u64) -> usize {
         if Self::is_bits(rows, end) {
-            return 4 * rows;
+            return 8 * rows;
         }
         // While a table grows, there are two.
-        (2 * rows).next_power_of_two() * size_of::<u32>() * 3 / 2
+        Self::most(rows).max(SLOTS) * size_of::<u32>() * 3 / 2
     }
 
     /// Takes some rows and calls `visit` with each, and with whether it is new.
@@ -116,7 +122,7 @@ mod tests {
             (1, 1, u32::MAX),
             (10_000, 700, 1),
             (10_000, 700, 5_000_011),
-            (400_000, 150_000, 28_001),
+            (900_000, 300_000, 14_001),
         ] {
             let all: Vec<u32> = (0..rows).map(|n| (n % distinct + 1) * step).collect();
             seen.reset(all.len(), u64::from(distinct * step) + 1);
@@ -125,9 +131,9 @@ mod tests {
                 seen.extend(piece, &keys, |row, is_new| assert_eq!(is_new, new.insert(row)));
             }
             assert_eq!(new.len(), distinct as usize);
-            assert_eq!(seen.bits.is_empty(), step > 32);
+            assert_eq!(seen.bits.is_empty(), step > 1 << 10);
             let held = size_of_val(&*seen.bits) + size_of_val(&*seen.slots);
-            assert!(held <= Seen::held(all.len(), u64::from(distinct * step) + 1).max(256));
+            assert!(held <= Seen::held(all.len(), u64::from(distinct * step) + 1));
         }
     }
 }

@@ -57,8 +57,8 @@ impl<P: Pair> Store<P> {
 pub fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
     const SAMPLE: usize = PARTITIONS / 64;
     let mut in_vain = 0;
-    for partition in 0..PARTITIONS {
-        if partition == SAMPLE && 2 * in_vain > SAMPLE {
+    for (number, partition) in (0..PARTITIONS).rev().enumerate() {
+        if number == SAMPLE && 2 * in_vain > SAMPLE {
             break;
         }
         let (before, after) = one(partition);
