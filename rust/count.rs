@@ -404,7 +404,9 @@ mod tests {
                     assert_eq!(counted(&rows, false, size, &terms, &keys), expected);
                 }
                 terms.enough = Some(30);
-                expected.values_mut().for_each(|count| *count = 30.min(*count));
+                for count in expected.values_mut() {
+                    *count = 30.min(*count);
+                }
                 assert_eq!(counted(&rows, false, 9000, &terms, &keys), expected);
                 terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
                 let largest = counted(&rows, false, 9000, &terms, &keys);

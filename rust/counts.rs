@@ -73,7 +73,9 @@ impl Found {
         };
         let Self { mut counts, limit, .. } =
             threads.into_iter().reduce(together).unwrap_or_else(new);
-        limit.into_iter().for_each(|limit| counts.keep(limit));
+        if let Some(limit) = limit {
+            counts.keep(limit);
+        }
         counts
     }
 }

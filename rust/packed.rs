@@ -70,7 +70,7 @@ impl Layout {
     fn item(self, partition: usize, row: u32) -> u64 {
         let mixed = (partition as u32) << self.local | row & self.mask();
         let item = u64::from(mixed.wrapping_mul(self.inverse));
-        item & ((PARTITIONS as u64) << self.local) - 1
+        item & (((PARTITIONS as u64) << self.local) - 1)
     }
 
     fn user(self, row: u32) -> u64 {

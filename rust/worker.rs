@@ -299,7 +299,9 @@ fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) {
         }
         store.clear(partition);
         let rows = sieve.distinct(keys);
-        rows.iter().for_each(|&row| store.push(partition, row));
+        for &row in rows {
+            store.push(partition, row);
+        }
         (before, rows.len())
     });
 }

@@ -113,7 +113,7 @@ def test_small_numbers_are_counted_as_by_numpy_whatever_comes_among_them(threads
         assert as_dict(_core.count_pairs(users, items, threads=threads, memory=memory)) == expected
     parts = [(users[part], items[part]) for part in np.split(np.arange(200_000), [100, 120_000])]
     for source in (parts, parts[::-1]):
-        assert as_dict(_core.count_distinct(source, 0, 1, threads=threads)) == expected
+        assert as_dict(_core.count_distinct(source, "u", "i", threads=threads)) == expected
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
