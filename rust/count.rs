@@ -77,7 +77,7 @@ pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
     terms: &Terms<'_>,
-    tick: impl FnMut() -> Result<()>,
+    mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
     let mut batches = batches.fuse();
@@ -90,7 +90,7 @@ pub fn count_distinct(
         let batches = first.map(Ok).into_iter().chain(second).chain(batches);
         return count_batches(batches, types, terms, &keys, tick);
     };
-    let (batch, names) = coded::number(batch, &keys)?;
+    let (batch, names) = coded::number(batch, terms.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label.
     let all = Terms { limit: None, ..*terms };

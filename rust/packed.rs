@@ -130,7 +130,7 @@ impl Lines {
             line[usize::from(len) % LINE] = row;
             filled[partition] = (len + 1) % LINE as u8;
             if usize::from(len) + 1 == LINE {
-                self.full.push_room(partition, LINE, 0).1.copy_from_slice(line);
+                self.full.push_room(partition, LINE, LINE, 0).1.copy_from_slice(line);
             }
         }
     }
