@@ -372,7 +372,9 @@ mod tests {
     fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
         let mut rng = SecureRng::seeded(3);
         let keys = Arc::new(HashKeys::from_os().unwrap());
-        let small = random_rows(&mut rng, 40_000, 900, 400);
+        let mut small = random_rows(&mut rng, 40_000, 900, 400);
+        // What some of the large ones have in their lower bits.
+        small.extend([(Some(0), Some(3)), (Some(5), Some(0)), (Some(6), Some(0))]);
         let large = [
             (Some(1 << 31), Some(1)),
             (Some(u32::MAX.into()), Some(2)),
@@ -386,7 +388,7 @@ mod tests {
         for place in [0, 17_001, 40_000] {
             for few in (0..=large.len()).map(|few| &large[..few]) {
                 let mut rows = small.clone();
-                rows.splice(place..place, few.iter().copied());
+                rows.splice(place..place, few.iter().chain(few).copied());
                 let pairs: BTreeSet<_> = rows.iter().filter_map(|&(u, i)| u.zip(i)).collect();
                 let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
                 for (_, item) in pairs {
