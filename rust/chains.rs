@@ -96,6 +96,12 @@ impl<T: Pod> Chains<T> {
         piece * Self::PIECE
     }
 
+    /// How many values there are in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
+    }
+
     /// How many values a partition has.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {

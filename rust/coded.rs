@@ -1,7 +1,10 @@
 //! Look before choosing: where a table is one batch whose columns are integers or dictionaries of few values, the
 //! values are numbered once, and the rows are counted as integers.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::column::{Batch, Column};
+use crate::crew;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::interner::Interner;
@@ -41,26 +44,48 @@ pub(crate) fn is_worth_it(batch: &Batch) -> bool {
         && columns.iter().any(|column| !column.is_keyed())
 }
 
-/// The batch with numbers for the values of its dictionaries, and what the items are called.
+/// The batch with numbers for the values of its dictionaries, found on at most so many threads, and what the items are
+/// called.
 ///
 /// # Errors
-/// [`crate::error::Error::Input`] where an array contradicts itself.
-pub(crate) fn number(batch: Batch, keys: &HashKeys) -> Result<(Batch, Names)> {
-    let item_type = batch.items.label_type();
-    let (users, _) = number_column(batch.users, keys, false)?;
-    let (items, names) = number_column(batch.items, keys, item_type == LabelType::Text)?;
+/// [`crate::error::Error::Input`] where an array contradicts itself; whatever `tick` returns.
+pub(crate) fn number(
+    batch: Batch,
+    threads: usize,
+    keys: &HashKeys,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<(Batch, Names)> {
+    let Batch { users, items } = batch;
+    let item_type = items.label_type();
+    let columns = [(&users, false), (&items, item_type == LabelType::Text)];
+    let sizes = columns.iter().map(|(column, _)| column.dictionary().map_or(0, Column::len));
+    let work = |made: &mut [Option<Numbered>; 2], number: usize, _, _: &AtomicBool| {
+        let (column, is_text) = columns[number];
+        made[number] =
+            column.dictionary().map(|values| number_values(values, keys, is_text)).transpose()?;
+        Ok(())
+    };
+    let made = crew::share_out(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
+    let [of_users, of_items] =
+        made.into_iter().fold([None, None], |[users, items], [u, i]| [users.or(u), items.or(i)]);
+    let users = match of_users {
+        Some((codes, _)) => users.coded(codes)?,
+        None => users,
+    };
+    let (items, names) = match of_items {
+        Some((codes, names)) => (items.coded(codes)?, Some(names)),
+        None => (items, None),
+    };
     Ok((Batch { users, items }, Names(names.map(|names| (names, item_type)))))
 }
 
-/// A column under the numbers of its dictionary's distinct values. A value that is NULL, or should be text and is
-/// not, has none.
-fn number_column(
-    column: Column,
-    keys: &HashKeys,
-    is_text: bool,
-) -> Result<(Column, Option<Interner>)> {
-    let Some(values) = column.dictionary() else { return Ok((column, None)) };
+/// The number of every value of a dictionary, and the values by number.
+type Numbered = (Vec<u32>, Interner);
+
+/// Numbers the distinct values of a dictionary. One that is NULL, or should be text and is not, has no number.
+fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Numbered> {
     let mut names = Interner::default();
+    names.reset(values.len());
     let mut null = vec![false; values.len()];
     values.mark_nulls(0..values.len(), &mut null);
     let mut codes = Vec::with_capacity(values.len());
@@ -81,5 +106,5 @@ fn number_column(
             values.strings(rows.clone(), &null[rows])?.into_iter().try_for_each(&mut visit)?;
         }
     }
-    Ok((column.coded(codes)?, Some(names)))
+    Ok((codes, names))
 }

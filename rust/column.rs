@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::mark::{Mark, Marked};
 
+const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
 const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
 impl LabelType {
@@ -62,7 +63,7 @@ enum Cells {
     Views { views: ScalarBuffer<u128>, inline: Buffer, blocks: Vec<Buffer> },
     Fixed { width: usize, bytes: Buffer },
     Dictionary { indices: Integers, values: Box<Column> },
-    Coded { indices: Integers, codes: Vec<u32> },
+    Coded { indices: Integers, codes: Vec<u32>, is_plain: bool },
 }
 
 /// Where strings end in their buffer.
@@ -201,12 +202,23 @@ impl Column {
     /// [`Error::Input`] where it is not one.
     pub fn coded(self, codes: Vec<u32>) -> Result<Self> {
         let Cells::Dictionary { indices, .. } = self.cells else { return Err(BROKEN) };
-        let cells = Cells::Coded { indices, codes };
+        // Values that are distinct, as they mostly are, have their places as codes.
+        let is_plain = codes.iter().zip(0..).all(|(&code, index)| code == index);
+        let cells = Cells::Coded { indices, codes, is_plain };
         Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
     }
 
     /// The code of a cell that is NULL.
     pub const NONE: u32 = u32::MAX;
+
+    /// How many codes a column has that is coded.
+    #[must_use]
+    pub fn codes(&self) -> Option<usize> {
+        match &self.cells {
+            Cells::Coded { codes, .. } => Some(codes.len()),
+            _ => None,
+        }
+    }
 
     /// Whether the cells are numbers that stand for themselves.
     #[must_use]
@@ -221,12 +233,19 @@ impl Column {
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
         self.mark_nulls(rows.clone(), null);
-        let Cells::Coded { indices, codes } = &self.cells else {
+        let Cells::Coded { indices, codes, is_plain } = &self.cells else {
             self.integers(rows, into);
             return Ok(());
         };
         into.clear();
         let mut in_range = true;
+        if *is_plain {
+            with_slice!(indices, slice => into.extend(slice[rows].iter().map(|&v| v as u64)));
+            for (&index, &null) in into.iter().zip(&*null) {
+                in_range &= null | (index < codes.len() as u64);
+            }
+            return if in_range { Ok(()) } else { Err(OUT_OF_RANGE) };
+        }
         with_slice!(indices, slice => into.extend(slice[rows].iter().zip(null).map(|(&index, null)| {
             let code = codes.get(index as usize).copied();
             in_range &= *null || code.is_some();
@@ -234,7 +253,7 @@ impl Column {
             *null |= code == Self::NONE;
             u64::from(code)
         })));
-        if in_range { Ok(()) } else { Err(Error::Input("a dictionary index is out of range")) }
+        if in_range { Ok(()) } else { Err(OUT_OF_RANGE) }
     }
 
     /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL

@@ -13,30 +13,24 @@ use std::sync::{Arc, Mutex};
 use crate::bound::{Bounded, Contribution};
 use crate::coded;
 use crate::column::Batch;
+use crate::counts::Found;
 use crate::crew;
 use crate::error::{Error, Result};
-use crate::hash::{HashKeys, PARTITIONS};
+use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::{LabelType, Labels};
 use crate::merge::{Tally, each_partition};
+use crate::packed::{Count, Layout, Packed};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share};
 use crate::sieve::Items;
 use crate::store::Store;
-use crate::top::top;
 use crate::worker::{Morsel, Worker};
+
+pub use crate::counts::Counts;
 
 /// How many rows a worker takes at a time.
 const MORSEL: usize = 1 << 13;
-
-/// A histogram before it is sorted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts {
-    /// The distinct items.
-    pub labels: Labels,
-    /// How many distinct users each has.
-    pub counts: Vec<i64>,
-}
 
 /// How a table is to be counted.
 pub struct Terms<'a> {
@@ -83,7 +77,7 @@ pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
     terms: &Terms<'_>,
-    tick: impl FnMut() -> Result<()>,
+    mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
     let mut batches = batches.fuse();
@@ -96,7 +90,7 @@ pub fn count_distinct(
         let batches = first.map(Ok).into_iter().chain(second).chain(batches);
         return count_batches(batches, types, terms, &keys, tick);
     };
-    let (batch, names) = coded::number(batch, &keys)?;
+    let (batch, names) = coded::number(batch, terms.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label.
     let all = Terms { limit: None, ..*terms };
@@ -114,6 +108,12 @@ fn count_batches(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
+    let mut batches = batches.peekable();
+    // What bounds a contribution looks at users and items, which such rows have not.
+    let layout = match batches.peek() {
+        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
+        _ => None,
+    };
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
@@ -121,7 +121,7 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), types, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), types, layout, parts.rows);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -157,13 +157,26 @@ fn count_batches(
 
 /// Brings the rows of all workers into one form and counts them.
 fn finish(
-    shares: Vec<Share<Rows>>,
+    shares: Vec<(Option<Packed>, Share<Rows>)>,
     item_type: LabelType,
     terms: &Terms<'_>,
     keys: &HashKeys,
     parts: &Parts,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
+    let all: Option<Vec<&Packed>> = shares.iter().map(|(packed, _)| packed.as_ref()).collect();
+    let count = all.and_then(Count::of).filter(|count| count.held() <= parts.merge);
+    if let Some(count) = count {
+        let new = || Found::new(item_type, terms.limit, terms.enough);
+        return Ok(Found::all(count.count(parts.threads, keys, tick, new)?, new));
+    }
+    let unpacked = |(packed, mut share): (Option<Packed>, Share<Rows>)| {
+        if let Some(packed) = packed {
+            share.rows = Rows::Narrow(packed.unpack(keys));
+        }
+        share
+    };
+    let shares: Vec<Share<Rows>> = shares.into_iter().map(unpacked).collect();
     let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
     let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
     for Share { labels, rows, chapters } in shares {
@@ -194,7 +207,7 @@ fn count_shares<P: Pair>(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let room = (parts.threads, parts.merge);
-    let mut total = if let Some(bound) = terms.bound {
+    Ok(if let Some(bound) = terms.bound {
         let rows = shares.iter().map(Share::len).sum();
         let new = || Bounded::new(item_type, bound, rows, parts.merge);
         let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
@@ -204,61 +217,26 @@ fn count_shares<P: Pair>(
         for part in tallies {
             labels.append(part.labels());
         }
-        Counts { labels, counts }
-    } else {
-        let new =
-            || Unbounded { found: Counts::new(item_type), terms, partitions: 0, here: Vec::new() };
-        let mut tallies = each_partition(&shares, keys, room, tick, new)?.into_iter();
-        drop(shares);
-        let mut total = tallies.next().map_or_else(|| Counts::new(item_type), |tally| tally.found);
-        for tally in tallies {
-            total.labels.append(&tally.found.labels);
-            total.counts.extend(tally.found.counts);
-        }
+        let mut total = Counts { labels, counts };
+        terms.limit.into_iter().for_each(|limit| total.keep(limit));
         total
-    };
-    terms.limit.into_iter().for_each(|limit| total.keep(limit));
-    Ok(total)
-}
-
-impl Counts {
-    fn new(item_type: LabelType) -> Self {
-        Self { labels: Labels::new(item_type), counts: Vec::new() }
-    }
-
-    /// Makes room for so many times what there is and a little more: what is not used is never touched.
-    fn reserve(&mut self, times: usize) {
-        let more = |len: usize| len * times + len / 2;
-        self.counts.reserve(more(self.counts.len()));
-        self.labels.reserve(more);
-    }
-
-    /// Keeps the `limit` largest alone.
-    fn keep(&mut self, limit: usize) {
-        if limit < self.counts.len() {
-            let rows = top(&self.labels, &self.counts, limit);
-            self.labels = self.labels.select(&rows);
-            self.counts = rows.iter().map(|&row| self.counts[row]).collect();
-        }
-    }
+    } else {
+        let found = || Found::new(item_type, terms.limit, terms.enough);
+        let new = || Unbounded { found: found(), here: Vec::new() };
+        let tallies = each_partition(&shares, keys, room, tick, new)?;
+        drop(shares);
+        Found::all(tallies.into_iter().map(|tally| tally.found), found)
+    })
 }
 
 /// The counts of some partitions, of all items of each user.
-struct Unbounded<'a> {
-    found: Counts,
-    terms: &'a Terms<'a>,
-    /// How many partitions have been counted.
-    partitions: usize,
+struct Unbounded {
+    found: Found,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
 }
 
-impl Unbounded<'_> {
-    /// After so many partitions it is foreseen how many items all threads will find.
-    const SEEN: usize = 8;
-}
-
-impl<P: Pair> Tally<P> for Unbounded<'_> {
+impl<P: Pair> Tally<P> for Unbounded {
     fn add(
         &mut self,
         rows: &[P],
@@ -287,32 +265,16 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) {
-        let Self { found, terms, partitions, here } = self;
-        if let Some(enough) = terms.enough {
-            for count in here.iter_mut() {
-                *count = enough.min(*count);
-            }
-        }
-        match labels {
-            Some(interner) => found.labels.append_strings(interner.labels()),
-            None => items.keys().iter().for_each(|&item| found.labels.push_integer(item)),
-        }
-        found.counts.append(here);
-        *partitions += 1;
-        if *partitions == Self::SEEN && terms.limit.is_none() {
-            found.reserve(PARTITIONS / Self::SEEN);
-        }
-        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-        if let Some(limit) = terms.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16))
-        {
-            found.keep(limit);
-        }
+        self.found.add(self.here.drain(..), |into| match labels {
+            Some(interner) => into.append_strings(interner.labels()),
+            None => items.keys().iter().for_each(|&item| into.push_integer(item)),
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use arrow_array::{Array, Int64Array, StringArray};
     use rand::rand_core::TryRng;
@@ -407,12 +369,63 @@ mod tests {
     }
 
     #[test]
+    fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
+        let mut rng = SecureRng::seeded(3);
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let mut small = random_rows(&mut rng, 40_000, 900, 400);
+        // What some of the large ones have in their lower bits.
+        small.extend([(Some(0), Some(3)), (Some(5), Some(0)), (Some(6), Some(0))]);
+        let large = [
+            (Some(1 << 31), Some(1)),
+            (Some(u32::MAX.into()), Some(2)),
+            (Some(1 << 40), Some(3)),
+            (Some(-1), Some(4)),
+            (Some(5), Some(1 << 20)),
+            (Some(6), Some(i64::MIN)),
+            (None, Some(1 << 50)),
+            (Some(1 << 50), None),
+        ];
+        for place in [0, 17_001, 40_000] {
+            for few in (0..=large.len()).map(|few| &large[..few]) {
+                let mut rows = small.clone();
+                rows.splice(place..place, few.iter().chain(few).copied());
+                let pairs: BTreeSet<_> = rows.iter().filter_map(|&(u, i)| u.zip(i)).collect();
+                let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+                for (_, item) in pairs {
+                    *expected.entry(item.to_be_bytes().to_vec()).or_default() += 1;
+                }
+                let mut terms =
+                    Terms { bound: None, limit: None, enough: None, threads: 3, memory: None };
+                for (threads, size, memory) in [
+                    (1, 50_000, None),
+                    (3, 7000, None),
+                    (2, 900, Some(1 << 28)),
+                    (2, 9000, Some(1 << 25)),
+                ] {
+                    terms = Terms { threads, memory, ..terms };
+                    assert_eq!(counted(&rows, false, size, &terms, &keys), expected);
+                }
+                terms.enough = Some(30);
+                for count in expected.values_mut() {
+                    *count = 30.min(*count);
+                }
+                assert_eq!(counted(&rows, false, 9000, &terms, &keys), expected);
+                terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
+                let largest = counted(&rows, false, 9000, &terms, &keys);
+                let unpacked = Terms { memory: Some(0), ..terms };
+                assert_eq!(largest, counted(&rows, false, 9000, &unpacked, &keys));
+                assert_eq!(largest.len(), 10);
+            }
+        }
+    }
+
+    #[test]
     fn one_user_changes_at_most_l0_counts_and_each_by_one() {
         let mut rng = SecureRng::seeded(2);
         for round in 0..120_usize {
-            let (as_text, l0) = (round % 2 == 0, 1 + round % 3);
+            let (as_text, l0) = (round % 2 == 0, (round % 4 < 3).then_some(1 + round % 3));
             let keys = Arc::new(HashKeys::from_os().unwrap());
-            let bound = Contribution::new(Some(l0), None);
+            let bound = Contribution::new(l0, None);
             let memory = (round % 5 == 0).then_some(0);
             let terms = Terms {
                 bound: bound.as_ref(),
@@ -432,7 +445,9 @@ mod tests {
                     .filter(|&change| change != 0)
                     .collect();
                 assert!(without.keys().all(|item| all.contains_key(item)));
-                assert!(changes.len() <= l0 && changes.iter().all(|&change| change == 1));
+                assert!(
+                    changes.len() <= l0.unwrap_or(6) && changes.iter().all(|&change| change == 1)
+                );
             }
         }
     }

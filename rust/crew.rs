@@ -1,6 +1,6 @@
 //! Some threads at work while the one that called leads them and looks for interrupts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -50,4 +50,29 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
         Some(error) => Err(error.clone()),
         None => done.into_iter().collect(),
     }
+}
+
+/// What threads have made of numbered jobs of these sizes, each beginning with `new`. The largest jobs come first, so
+/// that no thread is left with one at the end; the last argument of `work` says whether all are to stop.
+pub(crate) fn share_out<S: Send>(
+    threads: usize,
+    sizes: impl Iterator<Item = usize>,
+    tick: impl FnMut() -> Result<()>,
+    new: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize, usize, &AtomicBool) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let mut waiting: Vec<(usize, usize)> = sizes.enumerate().collect();
+    waiting.sort_by_key(|&(_, size)| std::cmp::Reverse(size));
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let job = || {
+        let mut made = new();
+        while let Some(&(number, size)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(STOPPED);
+            }
+            work(&mut made, number, size, &stop)?;
+        }
+        Ok(made)
+    };
+    run((0..threads).map(|_| &job), &stop, tick, |_| Ok(()))
 }

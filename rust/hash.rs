@@ -98,6 +98,12 @@ impl HashKeys {
         self.users[0].long.hash_one((user, item))
     }
 
+    /// An odd factor.
+    #[must_use]
+    pub fn factor(&self) -> u32 {
+        self.integers[1] as u32
+    }
+
     /// A hash of a pair of keys, for tables that live in one partition.
     #[inline]
     #[must_use]

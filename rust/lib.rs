@@ -9,8 +9,8 @@
 //! bound                        at most l0 items of each user
 //! merge worker                 what all threads have of a partition, deduplicated; what one thread does
 //! share                        what one thread has, in memory and put away
-//! chapters group               rows in a file; cells -> partitions and keys
-//! label_log store sieve        one thread's labels, and its rows; what is distinct among rows
+//! chapters group packed        rows in a file; cells -> partitions and keys; rows of small numbers
+//! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
 //! lists                        users' items, and at most l0 of each
 //! coded numbers                tables of dictionaries as integers; users and items by number
@@ -23,6 +23,7 @@
 //! threshold partition_selection scores  counts -> which are released; counts, a rate and the stop element
 //! noise parts                  exact integer samplers, one distribution a file; rows in parts, each with its stream
 //! rng                          one fresh ChaCha20 per release
+//! counts                       a histogram before it is sorted
 //! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
@@ -41,6 +42,7 @@ mod coded;
 pub mod column;
 pub mod compose;
 pub mod count;
+mod counts;
 mod crew;
 pub mod error;
 pub mod gather;
@@ -60,6 +62,7 @@ mod neighbours;
 pub mod node_noise;
 pub mod noise;
 mod numbers;
+mod packed;
 pub mod pairs;
 pub mod partition_selection;
 mod parts;
@@ -69,6 +72,7 @@ pub mod real_gumbel;
 mod recent;
 pub mod rng;
 pub mod scores;
+mod seen;
 mod share;
 mod sieve;
 mod spill;

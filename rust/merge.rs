@@ -2,7 +2,7 @@
 //! One that is too large for memory is read several times, each time for some of its users: users do not meet, so
 //! that what comes of them adds up.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::crew;
 use crate::error::Result;
@@ -41,36 +41,30 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     new: impl Fn() -> T + Sync,
 ) -> Result<Vec<T>> {
     let len = |partition: usize| shares.iter().map(|share| share.partition_len(partition)).sum();
-    let mut waiting: Vec<(usize, usize)> = (0..PARTITIONS).map(|p| (p, len(p))).collect();
-    // The largest first, so that no thread is left with one at the end.
-    waiting.sort_by_key(|&(_, len)| std::cmp::Reverse(len));
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let has_labels = shares.iter().any(|share| share.labels.is_some());
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
-    let work = || {
-        let (mut items, mut sieve, mut known) =
-            (Items::default(), Sieve::default(), Interner::default());
-        let mut tally = new();
-        while let Some(&(partition, len)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let sources = merge_labels(shares, partition, &mut known)?;
-            let labels = has_labels.then_some(&known);
-            items.reset(labels.map(|labels| labels.labels().len()));
-            let passes = len.div_ceil(at_once).max(1) as u64;
-            for pass in 0..passes {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(crew::STOPPED);
-                }
-                sieve.reset(if passes == 1 { len } else { at_once + at_once / 4 });
-                for source in &sources {
-                    source.read(partition, (pass, passes), keys, &mut sieve)?;
-                }
-                tally.add(sieve.distinct(keys), &mut items, labels, keys)?;
+    let begin = || (Items::default(), Sieve::default(), Interner::default(), new());
+    let work = |state: &mut (Items, Sieve<P>, _, T), partition, len: usize, stop: &AtomicBool| {
+        let (items, sieve, known, tally) = state;
+        let sources = merge_labels(shares, partition, known)?;
+        let labels = has_labels.then_some(&*known);
+        items.reset(labels.map(|labels| labels.labels().len()));
+        let passes = len.div_ceil(at_once).max(1) as u64;
+        for pass in 0..passes {
+            if stop.load(Ordering::Relaxed) {
+                return Err(crew::STOPPED);
             }
-            tally.close(&items, labels);
+            sieve.reset(if passes == 1 { len } else { at_once + at_once / 4 });
+            for source in &sources {
+                source.read(partition, (pass, passes), keys, sieve)?;
+            }
+            tally.add(sieve.distinct(keys), items, labels, keys)?;
         }
-        Ok(tally)
+        tally.close(items, labels);
+        Ok(())
     };
-    crew::run((0..threads).map(|_| &work), &stop, tick, |_| Ok(()))
+    let done = crew::share_out(threads, (0..PARTITIONS).map(len), tick, begin, work)?;
+    Ok(done.into_iter().map(|(.., tally)| tally).collect())
 }
 
 /// Where rows of a partition come from, and what their codes are called now.

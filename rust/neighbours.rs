@@ -106,8 +106,9 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
     let mut rng = SecureRng::seeded(5);
     for turn in 0..rounds {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
-        let (as_text, l0) = (turn % 2 == 0, 1 + turn % 5);
-        let bound = Contribution::new(Some(l0), None);
+        // Integers that nothing bounds have rows of their own form, as long as all are small.
+        let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
+        let bound = Contribution::new(l0, None);
         let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
@@ -120,14 +121,18 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
             }
             counts
         };
-        let round = Round::new(&mut rng, worlds);
+        let mut round = Round::new(&mut rng, worlds);
+        if turn % 8 == 5 {
+            let place = draw(&mut rng, round.rows.len() as u64);
+            round.rows.insert(place as usize, (Some(1 << 40), Some(0)));
+        }
         let all = counted(&round.rows, 1, round.rows.len());
         let without = counted(&round.others(&mut rng), 2, 3000);
         let each = all.chunks(ROOM as usize).zip(without.chunks(ROOM as usize));
         for ((all, without), &owned) in each.zip(&round.owned) {
             let changes: Vec<i64> = all.iter().zip(without).map(|(a, b)| a - b).collect();
             assert!(changes.iter().all(|change| (0..=1).contains(change)), "{changes:?}");
-            assert_eq!(changes.iter().sum::<i64>() as usize, owned.min(l0));
+            assert_eq!(changes.iter().sum::<i64>() as usize, owned.min(l0.unwrap_or(usize::MAX)));
         }
     }
     FIXED.set(None);

@@ -23,7 +23,7 @@ impl<P: Pair> Store<P> {
     /// How many rows there are in all.
     #[must_use]
     pub fn len(&self) -> usize {
-        (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
+        self.0.len()
     }
 
     /// How many rows a partition has.
@@ -49,5 +49,19 @@ impl<P: Pair> Store<P> {
     /// Forgets the rows of a partition.
     pub fn clear(&mut self, partition: usize) {
         self.0.clear(partition);
+    }
+}
+
+/// Deduplicates partition after partition, unless it pays for few of a sample of them: of all rows in a sample, most
+/// may be those of one item. `one` does so with one, and returns how many rows there were and how many are left.
+pub fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
+    const SAMPLE: usize = PARTITIONS / 64;
+    let mut in_vain = 0;
+    for (number, partition) in (0..PARTITIONS).rev().enumerate() {
+        if number == SAMPLE && 2 * in_vain > SAMPLE {
+            break;
+        }
+        let (before, after) = one(partition);
+        in_vain += usize::from(4 * after > 3 * before);
     }
 }

@@ -10,12 +10,13 @@ use crate::column::{Batch, Column};
 use crate::crew::STOPPED;
 use crate::error::{Error, Result};
 use crate::group::{Group, Grouper};
-use crate::hash::{HashKeys, PARTITIONS};
+use crate::hash::HashKeys;
 use crate::labels::LabelType;
+use crate::packed::{Layout, Packed, Packer};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
 use crate::sieve::Sieve;
-use crate::store::Store;
+use crate::store::{Store, deduplicate};
 
 /// How many rows a worker gathers before it looks for duplicates.
 const COMPACT_ROWS: usize = 1 << 22;
@@ -40,6 +41,8 @@ pub(crate) struct Morsel {
 pub(crate) struct Worker {
     keys: Arc<HashKeys>,
     grouper: Grouper,
+    /// The rows as long as all are of this form, and otherwise all of them.
+    packed: Option<Packer>,
     rows: Rows,
     /// What has been put away, and how many bytes may be held before more is.
     chapters: Chapters,
@@ -59,12 +62,14 @@ impl Worker {
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
+        layout: Option<Layout>,
         held: usize,
     ) -> Self {
         let hashed = !user_type.is_integer();
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             keys,
+            packed: layout.map(Packer::new),
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
@@ -86,7 +91,7 @@ impl Worker {
         morsels: &Mutex<Receiver<Morsel>>,
         tickets: &Sender<()>,
         stop: &AtomicBool,
-    ) -> Result<Share<Rows>> {
+    ) -> Result<(Option<Packed>, Share<Rows>)> {
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(morsel) = next else { break };
@@ -95,6 +100,9 @@ impl Worker {
             }
             let _ = tickets.send(());
             self.take(&morsel)?;
+            if self.packed.as_ref().is_some_and(|rows| rows.held_unpacking() > self.held) {
+                self.unpack();
+            }
             if self.rows_held() + self.grouper.held() > self.held {
                 self.put_away(stop)?;
             }
@@ -103,8 +111,21 @@ impl Worker {
         if !self.chapters.is_empty() {
             self.put_away(stop)?;
         }
-        let Self { mut grouper, rows, chapters, .. } = self;
-        Ok(Share { labels: grouper.take(), rows, chapters })
+        let Self { mut grouper, packed, rows, chapters, .. } = self;
+        Ok((packed.map(Packer::finish), Share { labels: grouper.take(), rows, chapters }))
+    }
+
+    fn len(&self) -> usize {
+        self.packed
+            .as_ref()
+            .map_or_else(|| with_store!(&self.rows, store => store.len()), Packer::len)
+    }
+
+    /// Goes on with rows that hold any numbers.
+    fn unpack(&mut self) {
+        if let Some(packed) = self.packed.take() {
+            self.rows = Rows::Narrow(packed.finish().unpack(&self.keys));
+        }
     }
 
     fn rows_held(&self) -> usize {
@@ -127,6 +148,7 @@ impl Worker {
             if self.grouper.keeps_keys(items) && users.is_keyed() {
                 self.take_keys(users, items, rows)?;
             } else {
+                self.unpack();
                 self.read_users(users, morsel.number, rows.clone())?;
                 self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
                 self.append();
@@ -138,16 +160,22 @@ impl Worker {
 
     /// Appends rows of numbers, the quickest of all.
     fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
-        let Self { keys, integers, cells, null, .. } = self;
+        let Self { integers, cells, null, .. } = self;
         users.keys(rows.clone(), null, integers)?;
         items.keys(rows, null, cells)?;
+        drop_nulls(null, integers, cells);
+        if let Some(packed) = &mut self.packed {
+            if packed.extend(integers, cells) {
+                return Ok(());
+            }
+            self.unpack();
+        }
+        let Self { keys, integers, cells, .. } = self;
         let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
         with_store!(&mut self.rows, store => {
-            for ((&item, &user), &null) in cells.iter().zip(&*integers).zip(&*null) {
-                if !null {
-                    store.push(keys.partition(item), Pair::new(item, user.into()));
-                }
+            for (&item, &user) in cells.iter().zip(&*integers) {
+                store.push(keys.partition(item), Pair::new(item, user.into()));
             }
         });
         Ok(())
@@ -155,10 +183,12 @@ impl Worker {
 
     /// Drops duplicates now and then.
     fn compact(&mut self) {
-        let gathered = with_store!(&self.rows, store => store.len());
-        if gathered >= self.compact_at {
-            let left = with_store!(&mut self.rows, store => compact(store, &self.keys));
-            self.compact_at = COMPACT_ROWS.max(2 * left);
+        if self.len() >= self.compact_at {
+            match &mut self.packed {
+                Some(rows) => rows.compact(&self.keys),
+                None => with_store!(&mut self.rows, store => compact(store, &self.keys)),
+            }
+            self.compact_at = COMPACT_ROWS.max(2 * self.len());
         }
     }
 
@@ -221,6 +251,20 @@ impl Worker {
     }
 }
 
+/// Drops the pairs of which either is NULL.
+fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
+    if !null.iter().fold(false, |any, null| any | null) {
+        return;
+    }
+    let mut len = 0;
+    for (row, null) in null.iter().enumerate() {
+        (users[len], items[len]) = (users[row], items[row]);
+        len += usize::from(!null);
+    }
+    users.truncate(len);
+    items.truncate(len);
+}
+
 /// The key of a dictionary's value, or nothing where it is NULL.
 fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
     if values.is_null(index) {
@@ -243,27 +287,21 @@ fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<
     }
 }
 
-/// Deduplicates every partition if a sample of them says that it pays; returns the rows left.
-fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) -> usize {
-    const SAMPLE: usize = PARTITIONS / 64;
-    let before: usize = (0..SAMPLE).map(|partition| store.partition_len(partition)).sum();
+/// Deduplicates every partition if a sample of them says that it pays.
+fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) {
     let mut sieve = Sieve::default();
-    let mut after = 0;
-    for partition in 0..PARTITIONS {
-        if partition == SAMPLE && 4 * after > 3 * before {
-            break;
-        }
-        sieve.reset(store.partition_len(partition));
+    deduplicate(|partition| {
+        let before = store.partition_len(partition);
+        sieve.reset(before);
         for rows in store.pieces(partition) {
             let most = rows.len();
             sieve.extend(rows, most, keys);
         }
         store.clear(partition);
         let rows = sieve.distinct(keys);
-        after += rows.len();
         for &row in rows {
             store.push(partition, row);
         }
-    }
-    store.len()
+        (before, rows.len())
+    });
 }

@@ -100,6 +100,22 @@ def test_keys_that_grow_on_the_way_are_widened():
     )
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("large", [None, (2**31, 1), (-1, 1), (1, 2**21), (1, -1), (2**40, 1), (1, 2**40)])
+def test_small_numbers_are_counted_as_by_numpy_whatever_comes_among_them(threads, large):
+    random = np.random.default_rng(1)
+    users, items = random.integers(0, 3000, 200_000), random.zipf(1.3, 200_000) % 40_000
+    if large:
+        users[150_001], items[150_001] = large
+    labels, counts = count_distinct(users, items)
+    expected = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    for memory in (None, 1 << 25, 1 << 27):
+        assert as_dict(_core.count_pairs(users, items, threads=threads, memory=memory)) == expected
+    parts = [(users[part], items[part]) for part in np.split(np.arange(200_000), [100, 120_000])]
+    for source in (parts, parts[::-1]):
+        assert as_dict(_core.count_distinct(source, "u", "i", threads=threads)) == expected
+
+
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 def test_integers_of_any_width_keep_their_value(dtype):
     info = np.iinfo(dtype)
