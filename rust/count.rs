@@ -20,11 +20,13 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::{LabelType, Labels};
 use crate::merge::{Tally, each_partition};
-use crate::packed::{Count, Layout, Packed};
+use crate::packed::Layout;
 use crate::pairs::Pair;
 use crate::share::{Rows, Share};
+use crate::short::{self, Form, Short};
 use crate::sieve::Items;
 use crate::store::Store;
+use crate::users::Users;
 use crate::worker::{Morsel, Worker};
 
 pub use crate::counts::Counts;
@@ -109,9 +111,16 @@ fn count_batches(
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
     let mut batches = batches.peekable();
-    // What bounds a contribution looks at users and items, which such rows have not.
-    let layout = match batches.peek() {
-        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
+    let hashed = !types.0.is_integer();
+    let short = match batches.peek() {
+        // What bounds a contribution looks at users and items, which short rows have not.
+        Some(Ok(batch)) if terms.bound.is_none() => {
+            if hashed || !types.1.is_integer() {
+                Some(Form::Numbered(Arc::new(Users::new(hashed, keys))))
+            } else {
+                Layout::of(batch, keys).map(Form::Packed)
+            }
+        }
         _ => None,
     };
     let stop = AtomicBool::new(false);
@@ -121,7 +130,7 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), types, layout, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), types, short.clone(), parts.rows);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -157,22 +166,22 @@ fn count_batches(
 
 /// Brings the rows of all workers into one form and counts them.
 fn finish(
-    shares: Vec<(Option<Packed>, Share<Rows>)>,
+    shares: Vec<(Option<Short>, Share<Rows>)>,
     item_type: LabelType,
     terms: &Terms<'_>,
     keys: &HashKeys,
     parts: &Parts,
-    tick: impl FnMut() -> Result<()>,
+    mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let all: Option<Vec<&Packed>> = shares.iter().map(|(packed, _)| packed.as_ref()).collect();
-    let count = all.and_then(Count::of).filter(|count| count.held() <= parts.merge);
-    if let Some(count) = count {
+    if let Some(count) = short::Count::of(&shares).filter(|count| count.held() <= parts.merge) {
         let new = || Found::new(item_type, terms.limit, terms.enough);
-        return Ok(Found::all(count.count(parts.threads, keys, tick, new)?, new));
+        if let Some(found) = count.count(parts.threads, keys, &mut tick, new)? {
+            return Ok(Found::all(found, new));
+        }
     }
-    let unpacked = |(packed, mut share): (Option<Packed>, Share<Rows>)| {
-        if let Some(packed) = packed {
-            share.rows = Rows::Narrow(packed.unpack(keys));
+    let unpacked = |(short, mut share): (Option<Short>, Share<Rows>)| {
+        if let Some(rows) = short {
+            share.rows = rows.unpack(share.rows.take(), keys);
         }
         share
     };

@@ -8,8 +8,11 @@
 //! count                        rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
 //! merge worker                 what all threads have of a partition, deduplicated; what one thread does
+//! short                        rows of four bytes, of either form
+//! numbered                     those of numbered users and labels
 //! share                        what one thread has, in memory and put away
-//! chapters group packed        rows in a file; cells -> partitions and keys; rows of small numbers
+//! chapters group packed        rows in a file; cells -> partitions and keys; rows of four bytes of small numbers
+//! lines users                  rows of four bytes by partition; users by number, for all threads
 //! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
 //! lists                        users' items, and at most l0 of each
@@ -54,6 +57,7 @@ pub mod item_table;
 mod keystream;
 mod label_log;
 pub mod labels;
+mod lines;
 pub mod lists;
 mod mark;
 mod merge;
@@ -61,6 +65,7 @@ mod merge;
 mod neighbours;
 pub mod node_noise;
 pub mod noise;
+mod numbered;
 mod numbers;
 mod packed;
 pub mod pairs;
@@ -74,12 +79,14 @@ pub mod rng;
 pub mod scores;
 mod seen;
 mod share;
+mod short;
 mod sieve;
 mod spill;
 mod store;
 pub mod threshold;
 pub mod top;
 pub mod union;
+mod users;
 pub mod weighted_noise;
 mod worker;
 

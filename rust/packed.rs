@@ -8,9 +8,10 @@ use crate::counts::Found;
 use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
+use crate::lines::Lines;
 use crate::pairs::{Narrow, Pair};
 use crate::seen::Seen;
-use crate::store::{Store, deduplicate};
+use crate::store::Store;
 
 /// The bits of an item's number that choose its partition.
 const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
@@ -103,46 +104,6 @@ fn look(column: &Column) -> Option<u64> {
     largest.checked_add(largest / 8)
 }
 
-/// How many rows of a partition wait side by side, a line of the processor's cache.
-const LINE: usize = 16;
-
-/// Rows by partition, which go to their chains by the line.
-struct Lines {
-    waiting: Vec<[u32; LINE]>,
-    filled: Vec<u8>,
-    full: Chains<u32>,
-}
-
-impl Default for Lines {
-    fn default() -> Self {
-        let (waiting, filled) = (vec![[0; LINE]; PARTITIONS], vec![0; PARTITIONS]);
-        Self { waiting, filled, full: Chains::default() }
-    }
-}
-
-impl Lines {
-    #[inline]
-    fn extend(&mut self, rows: impl Iterator<Item = (usize, u32)>) {
-        let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
-        for (partition, row) in rows {
-            let (partition, len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
-            let line = &mut waiting[partition];
-            line[usize::from(len) % LINE] = row;
-            filled[partition] = (len + 1) % LINE as u8;
-            if usize::from(len) + 1 == LINE {
-                self.full.push_room(partition, LINE, LINE, 0).1.copy_from_slice(line);
-            }
-        }
-    }
-
-    fn finish(mut self) -> Chains<u32> {
-        for (partition, (line, &len)) in self.waiting.iter().zip(&self.filled).enumerate() {
-            line[..usize::from(len)].iter().for_each(|&row| self.full.push(partition, row));
-        }
-        self.full
-    }
-}
-
 /// One thread's rows while they come.
 pub(crate) struct Packer {
     layout: Layout,
@@ -158,12 +119,12 @@ impl Packer {
 
     /// How many rows there are, but for those that wait.
     pub fn len(&self) -> usize {
-        self.lines.full.len()
+        self.lines.len()
     }
 
     /// How many bytes of memory they hold, and would while they are unpacked.
     pub fn held_unpacking(&self) -> usize {
-        self.lines.full.held() * (size_of::<u32>() + size_of::<Narrow>()) / size_of::<u32>()
+        self.lines.held_beside(size_of::<Narrow>())
     }
 
     /// Adds rows, if all fit; says whether they do.
@@ -182,26 +143,7 @@ impl Packer {
 
     /// Deduplicates every partition if a sample of them says that it pays.
     pub fn compact(&mut self, keys: &HashKeys) {
-        let (mut seen, mut distinct) = (Seen::default(), Vec::new());
-        let end = u64::from(self.bits) + 1;
-        let lines = &mut self.lines;
-        deduplicate(|partition| {
-            let len = lines.full.partition_len(partition);
-            seen.reset(len, end);
-            for rows in lines.full.pieces(partition) {
-                let mut at = distinct.len();
-                distinct.resize(at + rows.len(), 0);
-                seen.extend(rows, keys, |row, is_new| {
-                    distinct[at] = row;
-                    at += usize::from(is_new);
-                });
-                distinct.truncate(at);
-            }
-            lines.full.clear(partition);
-            let left = distinct.len();
-            lines.extend(distinct.drain(..).map(|row| (partition, row)));
-            (len, left)
-        });
+        self.lines.compact(u64::from(self.bits) + 1, keys);
     }
 
     /// All rows.
@@ -368,8 +310,7 @@ mod tests {
                 if turn % 7 == 1 {
                     let before = rows.len();
                     rows.compact(&keys);
-                    let waiting = PARTITIONS * LINE;
-                    assert!(rows.len() < before && rows.len() <= expected.len() + waiting);
+                    assert!(rows.len() < before && rows.len() <= expected.len() + Lines::WAITING);
                 }
             }
             assert_eq!(all(rows), expected);

@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
-use crate::packed::{Layout, Packed, Packer};
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
+use crate::short::{Form, Gathered, Short};
 use crate::sieve::Sieve;
 use crate::store::{Store, deduplicate};
 
@@ -41,8 +41,8 @@ pub(crate) struct Morsel {
 pub(crate) struct Worker {
     keys: Arc<HashKeys>,
     grouper: Grouper,
-    /// The rows as long as all are of this form, and otherwise all of them.
-    packed: Option<Packer>,
+    /// All rows as long as they are short, and otherwise none.
+    short: Option<Gathered>,
     rows: Rows,
     /// What has been put away, and how many bytes may be held before more is.
     chapters: Chapters,
@@ -62,14 +62,14 @@ impl Worker {
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
-        layout: Option<Layout>,
+        short: Option<Form>,
         held: usize,
     ) -> Self {
         let hashed = !user_type.is_integer();
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             keys,
-            packed: layout.map(Packer::new),
+            short: short.map(Gathered::new),
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
@@ -91,7 +91,7 @@ impl Worker {
         morsels: &Mutex<Receiver<Morsel>>,
         tickets: &Sender<()>,
         stop: &AtomicBool,
-    ) -> Result<(Option<Packed>, Share<Rows>)> {
+    ) -> Result<(Option<Short>, Share<Rows>)> {
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(morsel) = next else { break };
@@ -100,7 +100,8 @@ impl Worker {
             }
             let _ = tickets.send(());
             self.take(&morsel)?;
-            if self.packed.as_ref().is_some_and(|rows| rows.held_unpacking() > self.held) {
+            let held = self.short.as_ref().map_or(0, Gathered::held_unpacking);
+            if held > 0 && held + self.grouper.held() > self.held {
                 self.unpack();
             }
             if self.rows_held() + self.grouper.held() > self.held {
@@ -111,20 +112,21 @@ impl Worker {
         if !self.chapters.is_empty() {
             self.put_away(stop)?;
         }
-        let Self { mut grouper, packed, rows, chapters, .. } = self;
-        Ok((packed.map(Packer::finish), Share { labels: grouper.take(), rows, chapters }))
+        let Self { mut grouper, short, rows, chapters, .. } = self;
+        Ok((short.map(Gathered::finish), Share { labels: grouper.take(), rows, chapters }))
     }
 
     fn len(&self) -> usize {
-        self.packed
-            .as_ref()
-            .map_or_else(|| with_store!(&self.rows, store => store.len()), Packer::len)
+        match &self.short {
+            Some(rows) => rows.len(),
+            None => with_store!(&self.rows, store => store.len()),
+        }
     }
 
     /// Goes on with rows that hold any numbers.
     fn unpack(&mut self) {
-        if let Some(packed) = self.packed.take() {
-            self.rows = Rows::Narrow(packed.finish().unpack(&self.keys));
+        if let Some(rows) = self.short.take() {
+            self.rows = rows.finish().unpack(self.rows.take(), &self.keys);
         }
     }
 
@@ -148,7 +150,9 @@ impl Worker {
             if self.grouper.keeps_keys(items) && users.is_keyed() {
                 self.take_keys(users, items, rows)?;
             } else {
-                self.unpack();
+                if matches!(self.short, Some(Gathered::Packed(_))) {
+                    self.unpack();
+                }
                 self.read_users(users, morsel.number, rows.clone())?;
                 self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
                 self.append();
@@ -164,12 +168,12 @@ impl Worker {
         users.keys(rows.clone(), null, integers)?;
         items.keys(rows, null, cells)?;
         drop_nulls(null, integers, cells);
-        if let Some(packed) = &mut self.packed {
-            if packed.extend(integers, cells) {
-                return Ok(());
-            }
-            self.unpack();
+        if let Some(Gathered::Packed(packed)) = &mut self.short
+            && packed.extend(integers, cells)
+        {
+            return Ok(());
         }
+        self.unpack();
         let Self { keys, integers, cells, .. } = self;
         let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
@@ -184,7 +188,7 @@ impl Worker {
     /// Drops duplicates now and then.
     fn compact(&mut self) {
         if self.len() >= self.compact_at {
-            match &mut self.packed {
+            match &mut self.short {
                 Some(rows) => rows.compact(&self.keys),
                 None => with_store!(&mut self.rows, store => compact(store, &self.keys)),
             }
@@ -229,25 +233,30 @@ impl Worker {
 
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
-        let keys = self.groups.iter().fold(0, |all, group| all | group.key);
-        self.make_room(keys.into());
-        let (groups, users) = (&self.groups, &self.users);
-        if users.is_empty() {
-            let users = self.integers.iter().map(|&user| u128::from(user));
-            with_store!(&mut self.rows, store => append(store, groups, users));
+        if self.users.is_empty() {
+            let users = std::mem::take(&mut self.integers);
+            self.append_of(users.iter().map(|&user| user.into()));
+            self.integers = users;
         } else {
-            let users = users.iter().copied();
-            with_store!(&mut self.rows, store => append(store, groups, users));
+            let users = std::mem::take(&mut self.users);
+            self.append_of(users.iter().copied());
+            self.users = users;
         }
     }
 
-    /// Widens the rows where a user that was read, or a key with bits among `bits`, does not fit.
-    fn make_room(&mut self, bits: u128) {
-        if matches!(self.rows, Rows::Narrow(_)) {
-            let integers = self.integers.iter().fold(0, |all, user| all | user);
-            let users = self.users.iter().fold(u128::from(integers), |all, user| all | user);
-            self.rows.make_room(bits | users);
+    fn append_of(&mut self, users: impl Iterator<Item = u128> + Clone) {
+        if let Some(Gathered::Numbered(numbered)) = &mut self.short
+            && numbered.extend(users.clone(), &self.groups, &self.keys)
+        {
+            return;
         }
+        self.unpack();
+        if matches!(self.rows, Rows::Narrow(_)) {
+            let keys = self.groups.iter().fold(0, |all, group| all | group.key);
+            self.rows.make_room(users.clone().fold(keys.into(), |all, user| all | user));
+        }
+        let groups = &self.groups;
+        with_store!(&mut self.rows, store => append(store, groups, users));
     }
 }
 
