@@ -437,13 +437,13 @@ def test_no_noise_is_missing_after_an_interrupt(kind, rounds):
     for at in itertools.count(1):
         stream = begun()
         stream.step(late, release=False)
-        noise = stream._noise
-        stream._noise = Interrupted(noise, at)
+        noise = stream._running.noise
+        stream._running.noise = Interrupted(noise, at)
         try:
             stream.show()
             break
         except KeyboardInterrupt:
-            stream._noise = noise
+            stream._running.noise = noise
         assert list(stream.show()) == expected
         assert list(stream.step(late)) == after
     assert at > 1
@@ -454,13 +454,9 @@ def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():
         stream = Stream(made(BinaryMechanism, l0=2))
         stream._begin(stream.mechanism, b"k" * 32, "integer")
         stream.step([first, *[list(range(6))] * 5], release=False)
-        return dict(
-            zip(
-                stream._items.select(np.arange(len(stream._counts))).take(np.arange(len(stream._counts))),
-                stream._counts.tolist(),
-                strict=True,
-            )
-        )
+        running = stream._running
+        labels = running.items.select(np.arange(len(running.counts))).take(np.arange(len(running.counts)))
+        return dict(zip(labels, running.counts.tolist(), strict=True))
 
     plain = kept(list(range(6)))
     for kind in (np.int64, np.int32, np.uint8):
@@ -629,9 +625,10 @@ def test_very_many_items_are_each_found_again():
     names = [f"item-{n}" for n in range(3000)]
     for part in (names[:10], names[5:2000], names, names):
         stream.step([[name] for name in part], release=False)
-    counts = dict(zip(names, stream._counts[stream._items.find(names)].tolist(), strict=True))
+    running = stream._running
+    counts = dict(zip(names, running.counts[running.items.find(names)].tolist(), strict=True))
     assert counts == {name: 2 + (n < 2000 and n >= 5) + (n < 10) for n, name in enumerate(names)}
-    assert len(stream._items) == 3000
+    assert len(running.items) == 3000
 
 
 @pytest.mark.parametrize("sigma", [3.0, 1e7])
