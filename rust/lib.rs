@@ -12,7 +12,7 @@
 //! chapters group packed        rows in a file; cells -> partitions and keys; rows of small numbers
 //! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
-//! lists                        users' items, and at most l0 of each
+//! lists bucket                 users' items, and at most l0 of each; some users' pairs, distinct
 //! coded numbers                tables of dictionaries as integers; users and items by number
 //! chains pairs                 values by partition; rows as integers
 //! column                       the cells of Arrow arrays
@@ -36,6 +36,7 @@
 
 mod block;
 pub mod bound;
+mod bucket;
 mod chains;
 mod chapters;
 mod coded;
