@@ -28,7 +28,7 @@
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
-//! block mark                   large blocks of memory; what tells a string from others
+//! block mark entropy           large blocks of memory; what tells a string from others; fresh bits
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
@@ -45,6 +45,7 @@ pub mod compose;
 pub mod count;
 mod counts;
 mod crew;
+mod entropy;
 pub mod error;
 pub mod gather;
 mod group;

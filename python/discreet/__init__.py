@@ -44,9 +44,10 @@ from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.queries.answers import Answers
+from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.choice import answer_queries
 from discreet.queries.correction import GumbelCorrection
-from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release import Release

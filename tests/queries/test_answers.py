@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.choice import METHODS
-from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.testing import seeded_rng
 
 K = 200
