@@ -19,7 +19,7 @@
 //! price_list                   counts and prices -> a whole release
 //! gumbel permute_and_flip      scores -> which row is chosen
 //! weighted_noise               sums of an item's noises with weights
-//! node_noise real_gumbel       one noise for an item at a node, whenever it is asked for; ranks in a hidden order
+//! node_noise                   one noise for an item at a node, whenever it is asked for
 //! threshold partition_selection scores  counts -> which are released; counts, a rate and the stop element
 //! noise parts                  exact integer samplers, one distribution a file; rows in parts, each with its stream
 //! rng                          one fresh ChaCha20 per release
@@ -70,7 +70,6 @@ pub mod partition_selection;
 mod parts;
 pub mod permute_and_flip;
 pub mod price_list;
-pub mod real_gumbel;
 mod recent;
 pub mod rng;
 pub mod scores;

