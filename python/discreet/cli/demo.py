@@ -23,7 +23,8 @@ def demo(rho: float, delta: float, write: str | None) -> None:
         raise ParameterError("the file's suffix must be .csv or .parquet, which can be counted")
     log = demonstration.synthetic_log()
     table = log.table
-    click.echo(f"A synthetic log: {len(log.users):,} visits by 20,000 users to 50,000 pages.", err=True)
+    visits, users, pages = demonstration.ROWS, demonstration.USERS, demonstration.PAGES
+    click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
     if write is not None:
         export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
     release = discreet.count(table, user="user", item="item", rho=rho, delta=delta)
