@@ -33,6 +33,7 @@ def main() -> int:
         "demo": "build, then run `discreet demo` (further arguments are passed on)",
         "test": "build, then run the tests of Rust and Python (further arguments go to pytest)",
         "lint": "formatting, lints, types and stubs",
+        "docs": "the pages of docs/, with a reference of all public names (further arguments go to sphinx-build)",
         "bench": "the benchmarks beside their peers (further arguments go to pytest)",
         "build": "build and install into .venv",
     }
@@ -72,6 +73,12 @@ def lint(rest: list[str]) -> int:
         print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
         failed += subprocess.call(check, cwd=ROOT) != 0
     return 1 if failed else 0
+
+
+def docs(rest: list[str]) -> int:
+    build("docs")
+    made = ROOT / "docs" / "_build"
+    return subprocess.call([BIN / "sphinx-build", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
 
 
 def bench(rest: list[str]) -> int:
@@ -180,6 +187,7 @@ COMMANDS = {
     "demo": demo,
     "test": test,
     "lint": lint,
+    "docs": docs,
     "bench": bench,
     "build": lambda rest: build() or 0,
 }
