@@ -21,8 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 SILENCE = 10.0
 
 
@@ -47,7 +46,7 @@ def main() -> int:
 
 def demo(rest: list[str]) -> int:
     build()
-    return subprocess.call([BIN / "discreet", "demo", *rest])
+    return subprocess.call([PYTHON, "-m", "discreet", "demo", *rest])
 
 
 def test(rest: list[str]) -> int:
@@ -59,11 +58,13 @@ def test(rest: list[str]) -> int:
 
 def lint(rest: list[str]) -> int:
     build("test", "frames", "lint")
+    workflows = sorted((ROOT / ".github" / "workflows").iterdir())
     checks = [
-        [BIN / "ruff", "check", "."],
-        [BIN / "ruff", "format", "--check", "."],
-        [BIN / "mypy"],
+        [PYTHON, "-m", "ruff", "check", "."],
+        [PYTHON, "-m", "ruff", "format", "--check", "."],
+        [PYTHON, "-m", "mypy"],
         [PYTHON, "-m", "mypy.stubtest", "discreet._core"],
+        [PYTHON, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         [cargo(), "fmt", "--check"],
         [cargo(), "clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
         [cargo(), "clippy", "--quiet", "--features", "python", "--", "-D", "warnings"],
@@ -78,7 +79,7 @@ def lint(rest: list[str]) -> int:
 def docs(rest: list[str]) -> int:
     build("docs")
     made = ROOT / "docs" / "_build"
-    return subprocess.call([BIN / "sphinx-build", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
+    return subprocess.call([PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
 
 
 def bench(rest: list[str]) -> int:

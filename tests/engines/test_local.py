@@ -31,7 +31,10 @@ def test_parquet_is_read_by_path_and_by_glob(parquet, tmp_path):
     assert counted(str(tmp_path / "**" / "*.parquet")) == {"a": 2, "b": 2}
 
 
-@pytest.mark.parametrize("name", ["a[1].parquet", "it's.parquet", "what?.parquet", "star*.parquet", "ü $1.parquet"])
+ODD = ["a[1].parquet", "it's.parquet", "ü $1.parquet", *([] if os.name == "nt" else ["what?.parquet", "star*.parquet"])]
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_odd_file_names_are_read_as_they_are(parquet, tmp_path, name):
     parquet.rename(tmp_path / name)
     assert counted(tmp_path / name) == COUNTS

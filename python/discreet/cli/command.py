@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    _write_utf8()
     try:
         with _sigterm_as_interrupt():
             return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
@@ -48,6 +50,15 @@ def _run(arguments: list[str]) -> int:
     except MemoryError:
         click.echo("discreet: out of memory; nothing was published", err=True)
         return 1
+
+
+def _write_utf8() -> None:
+    """Makes rows the same on every system; a terminal shows what it has no letters for as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 
 
 def _with_remedy(error: click.ClickException) -> click.ClickException:
