@@ -15,7 +15,7 @@ from discreet import _core
 from discreet.conversion import pure_rho, round_down, round_up
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, Value, opened
 from discreet.mechanisms.thresholds import require_delta, require_rho
 from discreet.mechanisms.union_noise import (
     EXACT_EPSILON,
@@ -50,7 +50,7 @@ METHODS = {
 """The kernel's weighting of each method."""
 
 
-class UnionMechanism(ABC):
+class UnionMechanism(Value, ABC):
     """A frozen value that names items of `UserItems`; its guarantee is a function of its parameters alone."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.conversion import pure_rho, round_down, round_up
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, Value, opened
 from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.queries.answers import require_queries, require_values
 from discreet.queries.corrected import CorrectedAnswers
@@ -59,7 +59,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AboveThreshold:
+class AboveThreshold(Value):
     """The first query whose noisy value reaches a noisy threshold, or None.
 
     epsilon-DP however many queries there are (Dwork and Roth 2014, Theorem 3.23; Ghazi et al. 2020, Theorem 3): the
