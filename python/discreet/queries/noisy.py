@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -26,8 +27,25 @@ if TYPE_CHECKING:
 __all__ = ["GaussianAnswers", "LaplaceAnswers"]
 
 
+class IndependentNoise(Answering):
+    """Noise of one law on each of the `k` answers."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> _core.Noise:
+        """The law."""
+
+    @cached_property
+    def error_bound(self) -> float:
+        """What the largest error does not exceed, but for a chance of one in a million."""
+        return float(self.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1)
+
+    def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
+        return values + rng.sample(self.noise, self.k)
+
+
 @dataclass(frozen=True, kw_only=True)
-class GaussianAnswers(GaussianNoise, Answering):
+class GaussianAnswers(GaussianNoise, IndependentNoise):
     """Discrete Gaussian noise of scale `sigma` on each of `k` answers.
 
     (k/(2 sigma^2))-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4). `dp`: a pair (epsilon, delta) that shall
@@ -69,17 +87,9 @@ class GaussianAnswers(GaussianNoise, Answering):
         """About the expected largest error of the k answers."""
         return expected_maximum([(gaussian_survival(self.sigma), self.k)], 9 * self.sigma + 2)
 
-    @cached_property
-    def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
-        return float(self.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1)
-
-    def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        return values + rng.sample(self.noise, self.k)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceAnswers(LaplaceNoise, Answering):
+class LaplaceAnswers(LaplaceNoise, IndependentNoise):
     """Discrete Laplace noise of a `scale` on each of `k` answers.
 
     Every answer is 1/scale-DP, whose worst case is randomised response: (k e tanh(e/2))-zCDP with e = 1/scale, and `dp`
@@ -127,14 +137,6 @@ class LaplaceAnswers(LaplaceNoise, Answering):
         """About the expected largest error of the k answers."""
         reach = self.scale * (math.log(self.k) + 40) + 2
         return expected_maximum([(laplace_survival(self.scale), self.k)], reach)
-
-    @cached_property
-    def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
-        return float(self.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1)
-
-    def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        return values + rng.sample(self.noise, self.k)
 
 
 @lru_cache(maxsize=256)
