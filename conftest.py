@@ -11,7 +11,7 @@ def enter(namespace):
     import tempfile
 
     namespace["missing"] = lambda name: importlib.util.find_spec(name) is None
-    namespace["_folder"] = tempfile.TemporaryDirectory()
+    namespace["_folder"] = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Windows keeps what is open
     namespace["_before"] = os.getcwd()
     os.chdir(namespace["_folder"].name)
 

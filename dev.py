@@ -21,8 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 SILENCE = 10.0
 
 
@@ -33,6 +32,7 @@ def main() -> int:
         "demo": "build, then run `discreet demo` (further arguments are passed on)",
         "test": "build, then run the tests of Rust and Python (further arguments go to pytest)",
         "lint": "formatting, lints, types and stubs",
+        "docs": "the pages of docs/, with a reference of all public names (further arguments go to sphinx-build)",
         "bench": "the benchmarks beside their peers (further arguments go to pytest)",
         "build": "build and install into .venv",
     }
@@ -46,7 +46,7 @@ def main() -> int:
 
 def demo(rest: list[str]) -> int:
     build()
-    return subprocess.call([BIN / "discreet", "demo", *rest])
+    return subprocess.call([PYTHON, "-m", "discreet", "demo", *rest])
 
 
 def test(rest: list[str]) -> int:
@@ -58,11 +58,13 @@ def test(rest: list[str]) -> int:
 
 def lint(rest: list[str]) -> int:
     build("test", "frames", "lint")
+    workflows = sorted((ROOT / ".github" / "workflows").iterdir())
     checks = [
-        [BIN / "ruff", "check", "."],
-        [BIN / "ruff", "format", "--check", "."],
-        [BIN / "mypy"],
+        [PYTHON, "-m", "ruff", "check", "."],
+        [PYTHON, "-m", "ruff", "format", "--check", "."],
+        [PYTHON, "-m", "mypy"],
         [PYTHON, "-m", "mypy.stubtest", "discreet._core"],
+        [PYTHON, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         [cargo(), "fmt", "--check"],
         [cargo(), "clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
         [cargo(), "clippy", "--quiet", "--features", "python", "--", "-D", "warnings"],
@@ -72,6 +74,12 @@ def lint(rest: list[str]) -> int:
         print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
         failed += subprocess.call(check, cwd=ROOT) != 0
     return 1 if failed else 0
+
+
+def docs(rest: list[str]) -> int:
+    build("docs")
+    made = ROOT / "docs" / "_build"
+    return subprocess.call([PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
 
 
 def bench(rest: list[str]) -> int:
@@ -180,6 +188,7 @@ COMMANDS = {
     "demo": demo,
     "test": test,
     "lint": lint,
+    "docs": docs,
     "bench": bench,
     "build": lambda rest: build() or 0,
 }

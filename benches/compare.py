@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
+
+import records
 
 SLOW = ("reference", "pandas_groups", "pyarrow_groups")
 
@@ -61,19 +61,23 @@ def main():
     import cases
     import contestants
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.parser(__doc__)
     parser.add_argument("--rows", type=int, default=cases.ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--case", action="append", choices=cases.CASES)
     parser.add_argument("--without", action="append", default=[], choices=[way.__name__ for way in contestants.ALL[1:]])
-    parser.add_argument("--record")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child, options.rows)
         return
     names = [way.__name__ for way in contestants.ALL if way.__name__ not in options.without]
-    record = {"machine": machine(), "rows": options.rows, "rounds": options.rounds, "cases": {}}
+    record = {
+        "machine": records.machine("polars", "duckdb", "pyarrow", "pandas"),
+        "rows": options.rows,
+        "rounds": options.rounds,
+        "cases": {},
+    }
     for case in options.case or cases.CASES:
         runs = {name: [] for name in names}
         for number in range(options.rounds):
@@ -96,18 +100,7 @@ def main():
             wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
             print(f"  {name:18} {wall:7.2f} s wall {cpu:7.2f} s CPU {extra:8.0f} MB extra")
         sys.stdout.flush()
-    if options.record:
-        with open(options.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
-
-
-def machine():
-    """What the numbers depend on."""
-    from importlib.metadata import version
-
-    versions = {name: version(name) for name in ("discreet", "numpy", "polars", "duckdb", "pyarrow")}
-    return {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version(), **versions}
+    records.write(options.record, record)
 
 
 if __name__ == "__main__":

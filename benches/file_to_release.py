@@ -5,15 +5,13 @@
 The contestants are interleaved: `discreet count`, one query of polars and one of DuckDB.
 """
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
 
-from compare import machine
+import records
 
 POLARS = """
 import polars as pl
@@ -45,12 +43,11 @@ def measure(command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.parser(__doc__)
     parser.add_argument("file")
     parser.add_argument("--user", default="user")
     parser.add_argument("--item", default="item")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--record")
     options = parser.parse_args()
     names = {"file": options.file, "user": options.user, "item": options.item}
     budget = ["--rho", "1", "--delta", "1e-6"]
@@ -67,11 +64,8 @@ def main():
     medians = {n: {k: statistics.median(r[k] for r in rs) for k in rs[0]} for n, rs in runs.items()}
     for name, values in medians.items():
         print(f"{name:10} {values['wall']:6.2f} s wall {values['cpu']:6.2f} s CPU {values['peak'] / 1e6:7.0f} MB peak")
-    if options.record:
-        record = {"machine": machine(), "file": os.path.basename(options.file), "medians": medians}
-        with open(options.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
+    machine = records.machine("polars", "duckdb")
+    records.write(options.record, {"machine": machine, "file": os.path.basename(options.file), "medians": medians})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import current_memory, machine, peak_memory, reset_peak
+import records
+from compare import current_memory, peak_memory, reset_peak
 
 CHUNK = 10_000_000
 
@@ -113,13 +114,12 @@ def child(name, path, memory):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.parser(__doc__)
     parser.add_argument("--rows", type=int, default=CHUNK)
     parser.add_argument("--items", choices=["few", "many"], default="few")
     parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--folder", default=None)
     parser.add_argument("--only", action="append")
-    parser.add_argument("--record")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -143,8 +143,11 @@ def main():
     if options.record:
         given = {"rows": options.rows, "items": options.items, "memory": options.memory}
         known = json.loads(Path(options.record).read_text()) if Path(options.record).exists() else {"cases": []}
-        record = {"machine": machine(), "cases": [*known["cases"], {**given, "runs": runs}]}
-        Path(options.record).write_text(json.dumps(record, indent=1) + "\n")
+        record = {
+            "machine": records.machine("duckdb", "pyarrow"),
+            "cases": [*known["cases"], {**given, "runs": runs}],
+        }
+        records.write(options.record, record)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,14 @@ Everyone returns new arrays of 64 KiB, which allocators keep at hand: larger one
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import platform
 import statistics
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
+import records
 from discreet import _core
 
 DRAWS = 1 << 13
@@ -136,12 +132,16 @@ def contestants(case):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=201, help="how often each draws (default: 201)")
     parser.add_argument("--case", action="append", choices=CASES, metavar="NAME", help="such as 'geometric, scale 10'")
-    parser.add_argument("--record", metavar="FILE", help="also write the figures there, as JSON")
     options = parser.parse_args()
-    record = {"machine": machine(), "rounds": options.rounds, "draws": DRAWS, "cases": {}}
+    record = {
+        "machine": records.machine("opendp", "diffprivlib"),
+        "rounds": options.rounds,
+        "draws": DRAWS,
+        "cases": {},
+    }
     for case in options.case or CASES:
         ready = contestants(case)
         times = {name: [] for name in ready}
@@ -164,21 +164,7 @@ def main():
         )
     if MISSING:
         print("not installed:", ", ".join(sorted(MISSING)), file=sys.stderr)
-    if options.record:
-        with open(options.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
-
-
-def machine():
-    """What the numbers depend on."""
-    versions = {}
-    for name in ("discreet", "numpy", "opendp", "diffprivlib"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version(), **versions}
+    records.write(options.record, record)
 
 
 if __name__ == "__main__":

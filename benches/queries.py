@@ -8,14 +8,9 @@ is chosen from public parameters alone.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-
 import numpy as np
 
-import discreet
+import records
 from discreet import ParameterError
 from discreet.queries.choice import METHODS, plan_answers
 
@@ -45,8 +40,7 @@ def measure(name, k, promise, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--record")
+    parser = records.parser(__doc__)
     arguments = parser.parse_args()
     tables = []
     for promise in PROMISES:
@@ -65,20 +59,11 @@ def main():
                 promise, k, best, auto, {name: round(cell.get("mean", -1), 1) for name, cell in row.items()}, flush=True
             )
     record = {
-        "machine": {
-            "cores": os.cpu_count(),
-            "arch": platform.machine(),
-            "python": platform.python_version(),
-            "discreet": discreet.__version__,
-            "numpy": np.__version__,
-        },
+        "machine": records.machine(),
         "benchmark": "benches/queries.py",
         "tables": tables,
     }
-    if arguments.record:
-        with open(arguments.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
+    records.write(arguments.record, record)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,13 @@ every user has kept l0 items at most, at random ("short").
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 from pathlib import Path
 
 import duckdb
 import numpy as np
 
 import discreet as dp
+import records
 
 DELTA = 1e-6
 PROMISES = [{"epsilon": 0.5}, {"epsilon": 1.0}, {"epsilon": 3.0}, {"rho": 0.01}, {"rho": 0.1}, {"rho": 1.0}]
@@ -29,10 +26,9 @@ CUT = """SELECT u AS "user", i AS item FROM (
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = records.parser(__doc__)
     parser.add_argument("file")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--record")
     arguments = parser.parse_args()
     columns, tables = {"user": "user", "item": "item"}, []
     for l0 in LIMITS:
@@ -48,23 +44,14 @@ def main():
                 tables.append({**promise, "l0": l0, "lists": lists, "auto": taken, "items": named})
                 print(promise, l0, lists, taken, {name: round(items) for name, items in named.items()}, flush=True)
     record = {
-        "machine": {
-            "cores": os.cpu_count(),
-            "arch": platform.machine(),
-            "python": platform.python_version(),
-            "discreet": dp.__version__,
-            "numpy": np.__version__,
-        },
+        "machine": records.machine(),
         "benchmark": "benches/select_methods.py",
         "table": Path(arguments.file).stem,
         "delta": DELTA,
         "rounds": arguments.rounds,
         "tables": tables,
     }
-    if arguments.record:
-        with open(arguments.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
+    records.write(arguments.record, record)
 
 
 if __name__ == "__main__":

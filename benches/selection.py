@@ -5,24 +5,20 @@
 `test_selection.py` has the same contestants, one after the other.
 """
 
-import argparse
-import json
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 
+import records
 import test_selection as contestants
-from compare import machine
 from discreet import OptimalSelection, _core
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = records.parser(__doc__)
     parser.add_argument("--items", type=int, default=contestants.ITEMS)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--record")
     options = parser.parse_args()
     counts, rng = contestants.made(options.items), np.random.default_rng(1)
     chances = OptimalSelection(epsilon=contestants.EPSILON, delta=contestants.DELTA).chances
@@ -37,7 +33,12 @@ def main():
             "numpy": lambda: contestants.numpy_threshold(counts, rule.value, rng),
         },
     }
-    record = {"machine": machine(), "items": options.items, "rounds": options.rounds, "cases": {}}
+    record = {
+        "machine": records.machine(),
+        "items": options.items,
+        "rounds": options.rounds,
+        "cases": {},
+    }
     for case, both in ways.items():
         seconds = {name: [] for name in both}
         for number in range(options.rounds + 1):
@@ -51,8 +52,7 @@ def main():
         record["cases"][case] = {"median_seconds": medians, "numpy_over_core": ratio}
         told = ", ".join(f"{name} {1e3 * median:.1f} ms" for name, median in medians.items())
         print(f"{case}, {options.items:,} items: {told}; {ratio:.{0 if ratio > 10 else 1}f} times")
-    if options.record:
-        Path(options.record).write_text(json.dumps(record, indent=1) + "\n")
+    records.write(options.record, record)
 
 
 if __name__ == "__main__":

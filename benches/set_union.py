@@ -9,11 +9,7 @@ Files are Parquet with columns user and item. Medians over rounds, contestants i
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,6 +20,7 @@ import duckdb
 import numpy as np
 
 import discreet as dp
+import records
 from compare import current_memory, peak_memory, reset_peak
 from discreet.mechanisms.set_union import METHODS
 from published_union import METHODS as PUBLISHED
@@ -128,10 +125,9 @@ def child(path, step):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = records.parser(__doc__)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--record")
     parser.add_argument("--child", choices=["reading", "union"])
     arguments = parser.parse_args()
     if arguments.child:
@@ -145,22 +141,13 @@ def main():
         for name, cell in table["methods"].items():
             print(f"  {name:>20}", cell, flush=True)
     record = {
-        "machine": {
-            "cores": os.cpu_count(),
-            "arch": platform.machine(),
-            "python": platform.python_version(),
-            "discreet": dp.__version__,
-            "numpy": np.__version__,
-        },
+        "machine": records.machine(),
         "benchmark": "benches/set_union.py",
         "promise": PROMISE,
         "rounds": arguments.rounds,
         "tables": tables,
     }
-    if arguments.record:
-        with open(arguments.record, "w") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
+    records.write(arguments.record, record)
 
 
 if __name__ == "__main__":

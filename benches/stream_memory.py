@@ -36,9 +36,10 @@ def grown(kind: str, horizon: int, items: int) -> float:
     before = resident()
     for first in range(0, items, some):
         stream.step([[item] for item in range(first, min(items, first + some))], release=False)
+    sums = stream.mechanism.sums()
     for number in range(begin, last + 1):
         # A release that shows nothing is noise for all items all the same.
-        stream._sums.advance(stream._noise, number)
+        sums.advance(stream._running.noise, number)
     ctypes.CDLL(None).malloc_trim(0)
     return (resident() - before) / items - LABEL
 

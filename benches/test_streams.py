@@ -1,14 +1,13 @@
 """Rounds of a stream with many items: core, and the reference that goes from item to item."""
 
 import json
-import os
-import platform
 import time
 
 import numpy as np
 import pytest
 
-from discreet import BinaryMechanism, SquareRootMechanism, __version__
+import records
+from discreet import BinaryMechanism, SquareRootMechanism
 from discreet.reference.binary_mechanism import BinaryTable
 from discreet.reference.square_root import SquareRootTable
 from discreet.theorems.fichtenberger2023 import factor
@@ -83,9 +82,8 @@ def main() -> None:
         mechanism = KINDS[kind].from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
         measured = round(bytes_per_item(kind, horizon, items), 1)
         memory[kind] = {"horizon": horizon, "bytes_per_item": measured, "planned": mechanism.item_bytes}
-    machine = {"cores": os.cpu_count(), "arch": platform.machine(), "python": platform.python_version()}
-    machine |= {"discreet": __version__, "numpy": np.__version__}
-    print(json.dumps({"machine": machine, "events": EVENTS, "rounds": found, "memory": memory}, indent=1))
+    record = {"machine": records.machine(), "events": EVENTS, "rounds": found, "memory": memory}
+    print(json.dumps(record, indent=1))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use crate::bucket::{Bucket, Entry};
 use crate::column::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
@@ -15,8 +16,6 @@ use crate::numbers::Numbers;
 /// How many rows are read at a time.
 const MORSEL: usize = 1 << 13;
 const BUCKETS: usize = 1 << 8;
-/// How many rows a bucket waits for before it drops duplicates, at least and at most.
-const FRESH: (usize, usize) = (1 << 12, 1 << 22);
 /// How many users are sorted, or listed, before somebody looks for an interrupt.
 const USERS: usize = 1 << 16;
 const FULL: Error = Error::Resource(
@@ -30,18 +29,6 @@ pub struct Terms {
     pub l0: Option<usize>,
     /// How many bytes of memory may be held beside the batches, the lists that are returned included.
     pub memory: Option<usize>,
-}
-
-/// A user, one of their items, and how many rows say so.
-type Entry = (u32, u32, u32);
-
-/// What some users have.
-#[derive(Default, Clone)]
-struct Bucket {
-    /// Rows as they came, the user above the item.
-    fresh: Vec<u64>,
-    /// Sorted and distinct.
-    kept: Vec<Entry>,
 }
 
 /// The items and the lists of all users; `tick` is called often and may stop the work with an error.
@@ -107,8 +94,7 @@ impl Gathering {
         for (&user, &item) in users.iter().zip(items) {
             if user != Numbers::NONE && item != Numbers::NONE {
                 let bucket = &mut buckets[user as usize % BUCKETS];
-                bucket.fresh.push(u64::from(user) << 32 | u64::from(item));
-                if bucket.fresh.len() >= bucket.kept.len().clamp(FRESH.0, FRESH.1) {
+                if bucket.push(user, item) {
                     bucket.settle(terms.l0, all_users, all_items);
                 }
             }
@@ -120,8 +106,7 @@ impl Gathering {
         let Self { terms, users, items, buckets } = self;
         for bucket in buckets {
             bucket.settle(terms.l0, users, items);
-            bucket.fresh.shrink_to_fit();
-            bucket.kept.shrink_to_fit();
+            bucket.shrink_to_fit();
             tick()?;
         }
         Ok(())
@@ -129,12 +114,9 @@ impl Gathering {
 
     /// How many bytes of memory are held, and will be beside them when the lists are made.
     fn held(&self) -> usize {
-        let of_bucket = |bucket: &Bucket| {
-            bucket.fresh.capacity() * 8 + bucket.kept.capacity() * size_of::<Entry>()
-        };
-        let pairs: usize = self.buckets.iter().map(|b| b.fresh.len() + b.kept.len()).sum();
+        let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
         let to_come = 4 * pairs + 64 * self.users.len() + 16 * self.items.len();
-        self.buckets.iter().map(of_bucket).sum::<usize>()
+        self.buckets.iter().map(Bucket::held).sum::<usize>()
             + self.users.held()
             + self.items.held()
             + to_come
@@ -216,55 +198,6 @@ impl Gathering {
             }
             run *= 2;
         }
-    }
-}
-
-impl Bucket {
-    fn settle(&mut self, l0: Option<usize>, users: &Numbers, items: &Numbers) {
-        self.fresh.sort_unstable();
-        let entry = |same: &[u64]| {
-            ((same[0] >> 32) as u32, same[0] as u32, u32::try_from(same.len()).unwrap_or(u32::MAX))
-        };
-        self.kept.extend(self.fresh.chunk_by(u64::eq).map(entry));
-        self.fresh.clear();
-        // A stable sort finds the two sorted runs and merges them.
-        self.kept.sort_by_key(|&(user, item, _)| (user, item));
-        self.kept.dedup_by(|later, first| {
-            let same = (later.0, later.1) == (first.0, first.1);
-            if same {
-                first.2 = first.2.saturating_add(later.2);
-            }
-            same
-        });
-        if let Some(l0) = l0 {
-            self.keep_first(l0, |user, item| users.priority(users.rank(user), items.rank(item)));
-        }
-    }
-
-    /// Keeps the first `l0` pairs of each user, in the order of their places.
-    fn keep_first(&mut self, l0: usize, place: impl Fn(u32, u32) -> u64) {
-        let mut placed: Vec<(u64, Entry)> = Vec::new();
-        let (mut start, mut end) = (0, 0);
-        while let Some(&(user, _, _)) = self.kept.get(start) {
-            let len = self.kept[start..].partition_point(|entry| entry.0 == user);
-            let own = start..start + len;
-            start = own.end;
-            if len <= l0 {
-                self.kept.copy_within(own, end);
-                end += len;
-                continue;
-            }
-            placed.clear();
-            placed.extend(self.kept[own].iter().map(|&entry| (place(user, entry.1), entry)));
-            placed.select_nth_unstable(l0 - 1);
-            let kept = &mut placed[..l0];
-            kept.sort_unstable_by_key(|&(_, entry)| entry);
-            for (to, &mut (_, entry)) in self.kept[end..].iter_mut().zip(kept) {
-                *to = entry;
-            }
-            end += l0;
-        }
-        self.kept.truncate(end);
     }
 }
 

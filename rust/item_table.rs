@@ -2,6 +2,7 @@
 
 use ahash::RandomState;
 
+use crate::entropy::keyed_hash;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
@@ -24,13 +25,8 @@ impl ItemTable {
     /// # Errors
     /// [`Error::Entropy`] where the operating system gives no randomness.
     pub fn new(label_type: LabelType) -> Result<Self> {
-        let mut seeds = [0_u64; 4];
-        for seed in &mut seeds {
-            *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
-        }
-        let [a, b, c, d] = seeds;
-        let hash = RandomState::with_seeds(a, b, c, d);
-        Ok(Self { label_type, labels: Labels::new(label_type), slots: vec![0; 8], hash })
+        let labels = Labels::new(label_type);
+        Ok(Self { label_type, labels, slots: vec![0; 8], hash: keyed_hash()? })
     }
 
     /// What the labels are.

@@ -15,14 +15,14 @@
 //! lines users                  rows of four bytes by partition; users by number, for all threads
 //! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
-//! lists                        users' items, and at most l0 of each
+//! lists bucket                 users' items, and at most l0 of each; some users' pairs, distinct
 //! coded numbers                tables of dictionaries as integers; users and items by number
 //! chains pairs                 values by partition; rows as integers
 //! column                       the cells of Arrow arrays
 //! price_list                   counts and prices -> a whole release
 //! gumbel permute_and_flip      scores -> which row is chosen
 //! weighted_noise               sums of an item's noises with weights
-//! node_noise real_gumbel       one noise for an item at a node, whenever it is asked for; ranks in a hidden order
+//! node_noise                   one noise for an item at a node, whenever it is asked for
 //! threshold partition_selection scores  counts -> which are released; counts, a rate and the stop element
 //! noise parts                  exact integer samplers, one distribution a file; rows in parts, each with its stream
 //! rng                          one fresh ChaCha20 per release
@@ -31,7 +31,7 @@
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
-//! block mark                   large blocks of memory; what tells a string from others
+//! block mark entropy           large blocks of memory; what tells a string from others; fresh bits
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
@@ -39,6 +39,7 @@
 
 mod block;
 pub mod bound;
+mod bucket;
 mod chains;
 mod chapters;
 mod coded;
@@ -47,6 +48,7 @@ pub mod compose;
 pub mod count;
 mod counts;
 mod crew;
+mod entropy;
 pub mod error;
 pub mod gather;
 mod group;
@@ -73,7 +75,6 @@ pub mod partition_selection;
 mod parts;
 pub mod permute_and_flip;
 pub mod price_list;
-pub mod real_gumbel;
 mod recent;
 pub mod rng;
 pub mod scores;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use ahash::RandomState;
 
 use crate::column::Column;
+use crate::entropy::keyed_hash;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
@@ -36,15 +37,9 @@ impl Numbers {
     pub const NONE: u32 = u32::MAX;
 
     pub fn new() -> Result<Self> {
-        let mut seeds = [0; 4];
-        for seed in &mut seeds {
-            *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
-        }
         Ok(Self {
             keys: HashKeys::from_os()?,
-            integers: HashMap::with_hasher(RandomState::with_seeds(
-                seeds[0], seeds[1], seeds[2], seeds[3],
-            )),
+            integers: HashMap::with_hasher(keyed_hash()?),
             order: Vec::new(),
             strings: Interner::default(),
             memo: Vec::new(),

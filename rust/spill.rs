@@ -9,6 +9,7 @@ use chacha20::ChaCha20Legacy;
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use zeroize::Zeroizing;
 
+use crate::entropy;
 use crate::error::{Error, Result};
 
 const FULL: Error = Error::Resource(
@@ -35,7 +36,7 @@ impl Spill {
     pub fn new() -> Result<Self> {
         let mut key = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *key).map_err(|_| Error::Entropy)?;
-        let name = getrandom::u64().map_err(|_| Error::Entropy)?;
+        let [name] = entropy::words()?;
         let path = std::env::temp_dir().join(format!("discreet-{name:016x}"));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);

@@ -1,4 +1,4 @@
-"""What all tests share: `contract` and `goodness` importable from every folder, and interrupts."""
+"""What all tests share: modules without tests importable from every folder, and interrupts."""
 
 import signal
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-for folder in ("", "statistical", "budgets"):
+for folder in ("", "statistical", "budgets", "engines", "mechanisms"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 

@@ -1,7 +1,9 @@
 """What every mechanism must do. A test class inherits this and says which mechanism it is about."""
 
+import copy
 import dataclasses
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -53,6 +55,14 @@ class MechanismContract:
     def test_equal_parameters_are_equal_mechanisms(self):
         assert self.mechanism() == self.mechanism()
         assert hash(self.mechanism()) == hash(self.mechanism())
+
+    def test_a_mechanism_that_was_used_is_copied_and_pickled_as_its_parameters(self):
+        used = self.mechanism()
+        used.release(self.plain())
+        for twin in (copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
+            assert twin == used
+            assert twin.guarantee == used.guarantee
+            assert len(twin.release(self.plain())) > 0
 
     def test_a_release_carries_the_guarantee_and_its_maker(self):
         release = self.mechanism().release(self.plain())

@@ -18,13 +18,13 @@ COUNT = ["--user", "user", "--item", "item"]
 BUDGET = ["--rho", "1", "--delta", "1e-6"]
 
 
-def discreet(*arguments, stdin=b"", **options):
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+def discreet(*arguments, stdin=b"", encoding="utf-8", **options):
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": encoding}
     command = [sys.executable, "-m", "discreet", *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, **options)
     assert b"Traceback" not in done.stderr
     assert b"nanobind" not in done.stderr
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode(encoding)
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +145,7 @@ def test_nothing_released_is_done_all_the_same(tmp_path):
     assert "0 items released" in err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
 def test_a_closed_pipe_is_no_traceback(log):
     command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 | head -c 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
@@ -298,6 +299,15 @@ def test_a_release_of_one_item_is_one_item(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("user,item\n" + "".join(f"{n},home\n" for n in range(5000)))
     assert discreet("count", path, *COUNT, *BUDGET)[2].startswith("1 item released")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "table"])
+def test_rows_are_written_in_utf_8_whatever_the_system_prefers(tmp_path, form):
+    path = tmp_path / "words.csv"
+    path.write_text("user,item\n" + "".join(f"{n},漢字\n" for n in range(3000)), "utf-8")
+    code, out, err = discreet("count", path, *COUNT, *BUDGET, "-f", form, encoding="cp1252")
+    assert code == 0, err
+    assert "漢字" in out
 
 
 def test_rows_of_another_encoding_are_a_reason_that_is_named(tmp_path):

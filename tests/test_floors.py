@@ -15,9 +15,7 @@ FLOORS = [
     {"__main__", "sklearn"},
     {"cli"},
     {"__init__"},
-    {"cli_stream"},
-    {"cli_budget"},
-    {"api", "audit", "certificate", "demo", "report"},
+    {"api", "audit", "certificate", "demo"},
     {"budgets"},
     {"laws", "plan"},
     {"queries"},
@@ -70,7 +68,7 @@ def upward_imports(package):
 def eager_imports(package):
     """Libraries that are imported with the package although only some uses need them."""
     for path in sorted(package.rglob("*.py")):
-        allowed = TERMINAL if room(path, package) in ("cli", "cli_budget", "cli_stream", "report") else set()
+        allowed = TERMINAL if room(path, package) == "cli" else set()
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {name.split(".")[0] for name in imported(ast.Module([node], []))}

@@ -1,7 +1,7 @@
 """The items of every user: what is read, in how much memory, and how reading is watched and interrupted."""
 
+import _thread
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -184,7 +184,7 @@ def test_an_interrupt_is_heard_within_a_second(interrupts, strings):
     polars = pytest.importorskip("polars")
     table = polars.DataFrame(log(500_000))
     table = table.cast(polars.String) if strings else table
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.5, _thread.interrupt_main).start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         _core.Lists.read([table] * 200, "user", "item")

@@ -27,6 +27,7 @@ from discreet.mechanisms.gaussian_top_k import GaussianTopK
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
+from discreet.mechanisms.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.laplace_top_k import LaplaceTopK
@@ -36,16 +37,17 @@ from discreet.mechanisms.plume import Plume
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.set_union import IteratedSetUnion, SetUnion
+from discreet.mechanisms.set_union import SetUnion
 from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.queries.answers import Answers
+from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.choice import answer_queries
 from discreet.queries.correction import GumbelCorrection
-from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release import Release

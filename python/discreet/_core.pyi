@@ -12,7 +12,6 @@ __all__ = [
     "Lists",
     "NodeNoise",
     "Noise",
-    "RealGumbel",
     "Rng",
     "Threshold",
     "WeightedNoise",
@@ -159,15 +158,6 @@ class Threshold:
     def release(
         self, counts: NDArray[np.int64], rng: Rng | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
-
-@final
-class RealGumbel:
-    """The selection of the largest of real scores between 0 and `spread`, and what its rounding costs."""
-
-    def __new__(cls, scale: float, spread: float) -> RealGumbel: ...
-    @property
-    def loss(self) -> float: ...
-    def select(self, scores: NDArray[np.float64], rng: Rng) -> int: ...
 
 def count_distinct(
     source: Any,

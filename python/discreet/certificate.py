@@ -96,8 +96,14 @@ def _made(call: ast.Call) -> Any:
         raise ValueError("a mechanism has the name of a class")
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     kind = getattr(importlib.import_module(f"discreet.mechanisms.{module}"), name)
-    values = {str(keyword.arg): keyword.value for keyword in call.keywords}
-    return kind(**{n: _made(v) if isinstance(v, ast.Call) else ast.literal_eval(v) for n, v in values.items()})
+    return kind(**{str(keyword.arg): _value(keyword.value) for keyword in call.keywords})
+
+
+def _value(node: ast.expr) -> Any:
+    """A parameter: a literal, a mechanism, or several of them."""
+    if isinstance(node, ast.Tuple):
+        return tuple(map(_value, node.elts))
+    return _made(node) if isinstance(node, ast.Call) else ast.literal_eval(node)
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:

@@ -10,8 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SyntheticLog", "synthetic_log"]
+__all__ = ["PAGES", "ROWS", "USERS", "SyntheticLog", "synthetic_log"]
 
+USERS, ROWS, PAGES = 20_000, 400_000, 50_000
 _SYLLABLES = ["ba", "da", "ka", "la", "ma", "na", "ra", "sa", "ta", "va"]
 
 
@@ -41,12 +42,12 @@ class SyntheticLog:
         return {self.name(n): c for n, c in zip(numbers.tolist(), counts.tolist(), strict=True)}
 
 
-def synthetic_log(users: int = 20_000, rows: int = 400_000, vocabulary: int = 50_000, seed: int = 1) -> SyntheticLog:
-    """`rows` visits: users with a heavy-tailed activity, items with probability falling as one over the rank."""
-    random = np.random.default_rng(seed)
-    activity = np.cumsum(random.lognormal(0.0, 1.0, users))
-    popularity = np.cumsum(1.0 / np.arange(1, vocabulary + 1))
-    shuffled = random.permutation(vocabulary)
-    who = np.searchsorted(activity, random.random(rows) * activity[-1])
-    what = np.searchsorted(popularity, random.random(rows) * popularity[-1])
+def synthetic_log() -> SyntheticLog:
+    """`ROWS` visits: users with a heavy-tailed activity, pages with a probability that falls as one over their rank."""
+    random = np.random.default_rng(1)
+    activity = np.cumsum(random.lognormal(0.0, 1.0, USERS))
+    popularity = np.cumsum(1.0 / np.arange(1, PAGES + 1))
+    shuffled = random.permutation(PAGES)
+    who = np.searchsorted(activity, random.random(ROWS) * activity[-1])
+    what = np.searchsorted(popularity, random.random(ROWS) * popularity[-1])
     return SyntheticLog(who.astype(np.int64), shuffled[what].astype(np.int64))

@@ -13,12 +13,13 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import METHODS as UNION_METHODS
-from discreet.mechanisms.set_union import IteratedSetUnion, SetUnion, UnionMechanism
+from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric

@@ -26,7 +26,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
     module.add_class::<item_table::PyItemTable>()?;
-    module.add_class::<noise::PyRealGumbel>()?;
     module.add_class::<node_noise::PyNodeNoise>()?;
     module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;

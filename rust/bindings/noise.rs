@@ -1,4 +1,4 @@
-//! `Noise`, `Threshold` and `RealGumbel`: laws with their tails, rules with their chances. Counts are read
+//! `Noise` and `Threshold`: laws with their tails, rules with their chances. Counts are read
 //! where they lie; nobody may write to an array meanwhile (`SECURITY.md`).
 
 use std::borrow::Cow;
@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::Result;
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
-use crate::real_gumbel::RealGumbel;
 use crate::threshold::Threshold;
 
 /// Row numbers and noisy counts.
@@ -153,33 +152,4 @@ pub fn partition_selection<'py>(
     let rows =
         py.detach(|| crate::partition_selection::partition_selection(&counts, &chances, stream));
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
-}
-
-/// The selection of the largest of real scores, and what its rounding costs.
-#[pyclass(name = "RealGumbel", module = "discreet._core", frozen)]
-pub struct PyRealGumbel(RealGumbel);
-
-#[pymethods]
-impl PyRealGumbel {
-    #[new]
-    fn new(scale: f64, spread: f64) -> Result<Self> {
-        Ok(Self(RealGumbel::new(scale, spread)?))
-    }
-
-    /// What one draw adds to the bounded range of the exact exponential mechanism.
-    #[getter]
-    fn loss(&self) -> f64 {
-        self.0.loss()
-    }
-
-    /// The slot selected among scores between 0 and the spread.
-    fn select(
-        &self,
-        py: Python<'_>,
-        scores: PyReadonlyArray1<'_, f64>,
-        rng: &mut PyRng,
-    ) -> Result<usize> {
-        let (scores, stream) = (scores.as_array().to_vec(), rng.stream()?);
-        py.detach(|| self.0.select(&scores, stream))
-    }
 }

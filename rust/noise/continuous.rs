@@ -1,5 +1,5 @@
-//! Continuous noise in floating point, for what is not published as it is: the comparison with papers, the
-//! selection of real scores. NEVER on the path of a published count, whose low-order bits would tell what it was.
+//! Continuous noise in floating point, for the comparison with papers and with others. NEVER on the path of a published
+//! count, whose low-order bits would tell what it was.
 #![allow(
     clippy::float_arithmetic,
     reason = "continuous noise is floating point; nothing exact is here"

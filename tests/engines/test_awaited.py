@@ -1,7 +1,6 @@
 """Work that a cluster does in a thread of its own: interrupts are passed on, results and errors come back."""
 
-import os
-import signal
+import _thread
 import threading
 
 import pytest
@@ -30,7 +29,7 @@ class Cluster:
 
 def test_an_interrupt_ends_the_job_and_is_raised(interrupts):
     cluster = Cluster()
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.3, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         _awaited(cluster, cluster.job, None)
     assert cluster.interrupted.is_set()

@@ -1,7 +1,7 @@
 """Ibis tables: what is refused, and with which remedy."""
 
-import numpy as np
 import pytest
+from counting import counted
 
 import discreet as dp
 from discreet import InputError, ParameterError, SchemaError, engines
@@ -9,11 +9,6 @@ from discreet.engines import ibis as engine
 
 ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
 pytest.importorskip("ibis.backends.duckdb", reason="DuckDB is not installed for Ibis")
-
-
-def counted(source, user="user", item="item", **options):
-    labels, counts = engines.histogram(source, user, item, **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
 def table(backend="duckdb", rows=None, **schema):

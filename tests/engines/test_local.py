@@ -7,16 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+from counting import counted, csv
 
 import discreet as dp
 from discreet import InputError, ParameterError, SchemaError, engines
 from discreet.engines import local
-
-
-def counted(data, user="user", item="item"):
-    labels, counts = engines.histogram(data, user, item)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-
 
 ROWS = "SELECT * FROM (VALUES (1,'a'), (1,'a'), (2,'a'), (2,'b'), (NULL,'b'), (3,NULL)) t(\"user\", item)"
 COUNTS = {"a": 2, "b": 1}
@@ -29,12 +24,6 @@ def parquet(tmp_path):
     return path
 
 
-def csv(tmp_path, content, name="log.csv"):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
 def test_parquet_is_read_by_path_and_by_glob(parquet, tmp_path):
     assert counted(parquet) == counted(str(parquet)) == COUNTS
     local.connect().execute(f"COPY (SELECT 9 AS \"user\", 'b' AS item) TO '{tmp_path}/more.parquet' (FORMAT parquet)")
@@ -42,7 +31,10 @@ def test_parquet_is_read_by_path_and_by_glob(parquet, tmp_path):
     assert counted(str(tmp_path / "**" / "*.parquet")) == {"a": 2, "b": 2}
 
 
-@pytest.mark.parametrize("name", ["a[1].parquet", "it's.parquet", "what?.parquet", "star*.parquet", "ü $1.parquet"])
+ODD = ["a[1].parquet", "it's.parquet", "ü $1.parquet", *([] if os.name == "nt" else ["what?.parquet", "star*.parquet"])]
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_odd_file_names_are_read_as_they_are(parquet, tmp_path, name):
     parquet.rename(tmp_path / name)
     assert counted(tmp_path / name) == COUNTS
@@ -55,64 +47,6 @@ def test_odd_column_names_are_taken_literally(tmp_path, name):
     local.connect().execute(f"COPY (SELECT 1 AS {quoted}, 'x' AS item) TO '{path}' (FORMAT parquet)")
     assert counted(path, user=name) == {"x": 1}
     assert counted({name: [1], "item": ["x"]}, user=name) == {"x": 1}
-
-
-def test_csv_columns_are_text_and_empty_cells_are_left_out(tmp_path):
-    path = csv(tmp_path, 'user,item,x\n1,007,a\n01,007,a\n1,7,a\n2,"",a\n,7,a\n3,,a\n4,"a ""b"", c",a\n')
-    assert counted(path) == {"007": 2, "7": 1, "": 1, 'a "b", c': 1}
-
-
-def test_words_that_look_like_nothing_are_words(tmp_path):
-    words = ["NULL", "nan", "None", " ", "NA", "null", "\\N"]
-    path = csv(tmp_path, "user,item\n" + "".join(f"1,{word}\n" for word in words))
-    assert counted(path) == dict.fromkeys(words, 1)
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
-        ("user,item\r1,a\r2,a\r", {"a": 2}),
-        ("user,item\n1,a\n2\n3,a\n", {"a": 2}),
-        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 3}),
-        ('user,item\n1,"a\nb"\n', {"a\nb": 1}),
-        ('user,item\n1,a\n2,"b\n', {"a": 1, "b": 1}),
-        (b"user,item\n1,a\n2,\xff\xfe\n3,a\n", {"a": 2}),
-        (b"user,item\n1,a\x00b\n", {"a\x00b": 1}),
-        ("user,item\n1,e\u0301\n1,\u00e9\n1,a\u200b\n1,a\n", {"e\u0301": 1, "\u00e9": 1, "a\u200b": 1, "a": 1}),
-        ("user,item\n", {}),
-        (b"user,item\n1,a\n2," + b"b" * 10_000_000 + b"\n3,a\n", {"a": 2}),
-    ],
-)
-def test_bad_csv_rows_are_dropped_in_silence(tmp_path, capfd, content, expected):
-    assert counted(csv(tmp_path, content)) == expected
-    assert capfd.readouterr() == ("", "")
-
-
-def test_tab_separated_and_compressed_files_are_read(tmp_path):
-    assert counted(csv(tmp_path, "user\titem\n1\ta,b\n", "log.tsv")) == {"a,b": 1}
-    assert counted(csv(tmp_path, gzip.compress(b"user,item\n1,a\n"), "log.csv.gz")) == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,b\n1,2\n", "no column 'user'"),
-        ("user,item,item\n1,2,3\n", "duplicate"),
-        ("User,item\n1,2\n", "'User'"),
-        ("user\n1\n", "no column 'item'"),
-    ],
-)
-def test_a_bad_csv_header_is_a_schema_error(tmp_path, content, message):
-    with pytest.raises(SchemaError, match=message):
-        counted(csv(tmp_path, content))
-
-
-def test_csv_files_with_unlike_headers_are_a_schema_error(tmp_path):
-    csv(tmp_path, "user,item\n1,a\n", "1.csv")
-    csv(tmp_path, "item,user\n1,a\n", "2.csv")
-    with pytest.raises(SchemaError, match="same header"):
-        counted(str(tmp_path / "*.csv"))
 
 
 def bad_files(tmp_path):
@@ -267,18 +201,6 @@ def test_the_verb_counts_a_file(parquet):
         dp.count(parquet, user="user", item="item", rho=1.0, delta=1e-6, seed=1)
 
 
-@pytest.mark.parametrize(
-    "odd", [b'5000,"x"y\n', b"5000,x\ry\n", b"5000,x\r\n", b'5000,x"y\n', b"5000\n", b"5000,\xff\n"]
-)
-def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
-    path = tmp_path / "log.csv"
-    rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
-    path.write_bytes(b"".join(rows))
-    labels, counts = local.histogram(path, "user", "item")
-    found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-    assert (found["a"], found["b"]) == (1000, 1000)
-
-
 def test_a_list_of_tables_is_counted_as_one_table(parquet, tmp_path):
     more = {"user": [2, 9, 9], "item": ["b", "b", "c"]}
     other = tmp_path / "other.parquet"
@@ -325,14 +247,6 @@ def test_parquet_columns_are_the_ones_that_are_named(tmp_path):
     for name in ("id", "ID"):
         with pytest.raises(SchemaError, match="case"):
             engines.histogram(tmp_path / "clash.parquet", name, "item")
-
-
-def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("1,secret\n2,b\n")
-    with pytest.raises(SchemaError, match="first line") as caught:
-        counted(path)
-    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("wrong", "values"), [("user", [1.5, 2.5]), ("item", ["a", 1])])

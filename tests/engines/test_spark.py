@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from counting import counted
 
 import discreet as dp
 from conftest import spark_session
@@ -21,11 +22,6 @@ classic = pytest.mark.parametrize("spark", ["local[2]"], indirect=True)
 def spark(request):
     with spark_session(request.param) as session:
         yield session
-
-
-def counted(source, user="user", item="item", **options):
-    labels, counts = engines.histogram(source, user, item, **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
 def table(session, user="1L", item="'a'", names="`user`, `item`"):

@@ -7,18 +7,13 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
+from counting import counted
 
 from conftest import require, spark_session
-from discreet import ResourceError, engines
+from discreet import ResourceError
 
 pytestmark = pytest.mark.spark
-
-
-def counted(source, **options):
-    labels, counts = engines.histogram(source, "user", "item", **options)
-    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
 ROW = "SELECT 1L AS user, 'a' AS item"

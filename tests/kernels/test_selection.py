@@ -207,22 +207,6 @@ def test_permute_and_flip_has_its_law(offset):
         assert chi_square(np.bincount(draws, minlength=4), wrong) < SIGNIFICANCE
 
 
-def test_real_scores_are_selected_by_their_noisy_values_at_a_stated_loss():
-    gumbel_max = _core.RealGumbel(2.0, 10.0)
-    rng = seeded_rng(10)
-    draws = [gumbel_max.select(np.array([1.5, 4.25, -3.0, math.nan]), rng) for _ in range(300_000)]
-    weights = np.exp(np.array([1.5, 4.25, 0, 0]) / 2)
-    assert chi_square(np.bincount(draws, minlength=4), weights / weights.sum()) > SIGNIFICANCE
-    # Four times the error of a noisy score, 2^-49 (scale (|G| + 1) + spread) for |G| < 666, over the scale.
-    assert gumbel_max.loss == pytest.approx(4 * 2.0**-49 * (2 * 667 + 10) / 2, rel=1e-9, abs=0)
-    # However far a score lies below the best one, it is lifted to where its noise can still decide.
-    assert _core.RealGumbel(1e-6, 1e3).select(np.array([0.0, 1e3]), rng) == 1
-    with pytest.raises(ParameterError):
-        _core.RealGumbel(0.0, 1.0)
-    with pytest.raises(ParameterError):
-        gumbel_max.select(np.array([]), rng)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

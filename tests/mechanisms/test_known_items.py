@@ -86,6 +86,7 @@ def test_a_known_item_without_noise_would_violate_it():
 
 def test_counts_of_whole_numbers_work_too():
     mechanism = KnownItems(mechanism=SHARP, items=[7, 8])
+    assert repr(mechanism) == repr(KnownItems(mechanism=SHARP, items=np.array([7, 8])))
     table = Histogram.from_counts(np.array([7, 9]), [300, 300], l0=1, linf=1, complete=True)
     assert set(mechanism.release(table).items) == {7, 8, 9}
 

@@ -1,7 +1,9 @@
 """Set union: promises, thresholds, what is named and what must not be."""
 
+import copy
 import dataclasses
 import math
+import pickle
 from functools import partial
 
 import numpy as np
@@ -38,6 +40,11 @@ def test_items_are_named_in_order_with_the_promise(mechanism, items):
     assert release.guarantee.epsilon(1e-6) <= 2.0
     first, second = (mechanism.release(items, seeded_rng(3)).items for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
+def test_what_is_copied_and_pickled_are_the_parameters(mechanism):
+    assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("method", METHODS)

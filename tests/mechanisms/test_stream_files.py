@@ -72,6 +72,7 @@ def test_a_file_keeps_the_type_of_its_items(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 def test_only_the_owner_may_read_the_files(tmp_path):
     stream_at(tmp_path / "s", 1)
     for path in tmp_path.iterdir():
@@ -114,6 +115,7 @@ for number in range(stream.round + 1, 7):
 """
 
 
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_that_is_killed_loses_nothing_and_draws_nothing_twice(tmp_path, point):
     path = tmp_path / "s"

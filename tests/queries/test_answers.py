@@ -1,13 +1,16 @@
 """`answer_queries`: every method's promise, error and refusals."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.choice import METHODS
-from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.testing import seeded_rng
 
 K = 200
@@ -37,6 +40,7 @@ def test_expected_errors_are_those_of_many_releases(method):
     errors = [np.abs(mechanism.release(values, rng).values).max() for _ in range(300)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.06)
     assert max(errors) <= mechanism.error_bound
+    assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize(("k", "best"), [(1, "laplace"), (12, "gaussian"), (100, "bounded"), (1000, "bounded")])

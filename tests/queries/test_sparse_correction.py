@@ -219,7 +219,7 @@ def test_the_bound_holds_whatever_the_correction_does():
     for tau in (10, 60):
         mechanism = dp.GuardedCorrection(correction=broken, tau=tau)
         for seed in range(200):
-            first = values + seeded_rng(seed).sample(broken.noises[0], k)
+            first = values + seeded_rng(seed).sample(broken.noise, k)
             answers = mechanism.release(values, seeded_rng(seed)).values
             assert np.abs(answers - values).max() <= tau + np.abs(first - values).max()
             fallen += (answers == first).all()

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from discreet import _core
+from discreet import LaplaceTopK, _core
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 DELTA0S = [
@@ -98,10 +98,10 @@ def test_the_chances_of_a_release_are_those_of_the_definition(noise, scale, thre
     ],
 )
 def test_gaussian_margins_are_those_of_theorem_8(epsilon, delta, l0, k_bar, linf, threshold, by_l0):
-    sigma = linf / epsilon
+    sigma = math.sqrt(2) * linf / epsilon
     differing = rogers2023.differing_items(l0, k_bar)
-    assert rogers2023.gaussian_top_k_threshold(sigma, delta, differing, linf) == pytest.approx(threshold, rel=1e-12)
-    assert rogers2023.gaussian_top_k_threshold(sigma, delta, l0, linf) == pytest.approx(by_l0, rel=1e-12)
+    assert rogers2023.gaussian_threshold(sigma, delta / differing, linf) == pytest.approx(threshold, rel=1e-12)
+    assert rogers2023.gaussian_threshold(sigma, delta / l0, linf) == pytest.approx(by_l0, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -113,17 +113,17 @@ def test_gaussian_margins_are_those_of_theorem_8(epsilon, delta, l0, k_bar, linf
     ],
 )
 def test_laplace_margins_cover_both_noises(epsilon, delta, differing, linf, threshold, printed):
+    """Of continuous noise, whose difference exceeds t scales with the chance (2 + t) e^-t / 4."""
     scale = linf / epsilon
-    found = durfee_rogers2019.laplace_top_k_threshold(scale, delta, differing, linf)
-    assert found == pytest.approx(threshold, rel=1e-12)
-    assert durfee_rogers2019.laplace_difference_tail((found - linf) / scale) == pytest.approx(
-        delta / differing, rel=1e-9
-    )
+    t = (threshold - linf) / scale
+    assert (2 + t) * math.exp(-t) / 4 == pytest.approx(delta / differing, rel=1e-9)
+    mechanism = LaplaceTopK(scale=scale, delta=delta, l0=differing, linf=linf, k_bar=differing)
+    assert abs(mechanism.margin - threshold) < 2
     # The threshold as it was printed, even with its lost division, lets several times delta pass.
-    short = linf + scale * math.log(differing / delta)
+    short = math.log(differing / delta)
     if (epsilon, delta) == (1.0, 1e-6):
-        assert short == pytest.approx(printed, rel=1e-9)
-        assert durfee_rogers2019.laplace_difference_tail(short - 1) == pytest.approx(3.954 * delta, rel=1e-3)
+        assert linf + scale * short == pytest.approx(printed, rel=1e-9)
+        assert (2 + short) * math.exp(-short) / 4 == pytest.approx(3.954 * delta, rel=1e-3)
 
 
 @pytest.mark.parametrize(

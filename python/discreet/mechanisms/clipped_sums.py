@@ -44,9 +44,9 @@ class ClippedSums:
         items = tuple(self.items)
         if not items:
             raise ParameterError("items must have at least one label")
-        _core.Labels.from_sequence(list(items))
         checked = {
-            "items": items,
+            # As plain values, whatever they came as, so that the repr can be read.
+            "items": tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "low": require_whole("low", self.low, -_LIMIT, _LIMIT),
             "high": require_whole("high", self.high, -_LIMIT, _LIMIT),

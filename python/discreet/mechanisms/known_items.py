@@ -46,8 +46,9 @@ class KnownItems(Mechanism):
         items = tuple(self.items)
         if not all(isinstance(item, Hashable) for item in items) or len(set(items)) < len(items):
             raise ParameterError("items must be distinct integers or strings")
-        _core.Labels.from_sequence(list(items))
-        object.__setattr__(self, "items", items)
+        # As plain values, whatever they came as, so that the repr can be read.
+        plain = _core.Labels.from_sequence(list(items)).take(np.arange(len(items)))
+        object.__setattr__(self, "items", tuple(plain))
         if self.least is not None:
             object.__setattr__(self, "least", require_whole("least", self.least, -(2**40)))
 

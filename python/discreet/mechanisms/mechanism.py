@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,22 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism", "Opening", "opened"]
+__all__ = ["Mechanism", "Opening", "Value", "opened"]
 
 Opening = Callable[[], _core.Rng]
 """Opens the stream of a release, and has it paid for."""
 
 
-class Mechanism(ABC):
+class Value:
+    """A frozen dataclass of parameters: what is computed of them is neither copied nor pickled, but computed anew."""
+
+    __slots__ = ()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+class Mechanism(Value, ABC):
     """A frozen value whose guarantee is a function of its parameters alone.
 
     A subclass says what it protects and promises and implements `_run`; this class refuses a histogram
@@ -54,7 +64,7 @@ class Mechanism(ABC):
         """The count beyond which all counts are alike to this mechanism, None where there is none."""
         return None
 
-    def _require(self, histogram: Histogram) -> None:  # noqa: B027 - most need nothing more
+    def _require(self, histogram: Histogram) -> None:
         """Refuses a histogram that was cut where this mechanism must see more; SensitivityError."""
 
     @abstractmethod

@@ -6,20 +6,16 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from discreet import _core
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.histogram import Histogram
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
+from discreet.mechanisms import stream_choice
 from discreet.mechanisms.stream_clock import Clock
+from discreet.mechanisms.stream_counts import RunningCounts
 from discreet.mechanisms.stream_events import (
     ItemType,
     bounded,
@@ -28,20 +24,15 @@ from discreet.mechanisms.stream_events import (
     require_item_type,
     type_of,
 )
-from discreet.mechanisms.stream_file import Item, Round, StreamFile, keyed, label_bytes
-from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism, require_horizon
+from discreet.mechanisms.stream_file import Item, Round, StreamFile
+from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.privacy import Guarantee, require_whole
 from discreet.release import Release
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Stream"]
 
 _MANY = 100_000
 """How many items of a file are taken in at a time."""
-_SHORT = 10_000
-"""Up to how many rounds an item that comes late costs little by mechanisms that draw noise for all before it."""
 
 
 class Stream:
@@ -72,11 +63,8 @@ class Stream:
 
     def _forget(self) -> None:
         """No items, and none of their noise."""
-        self._items = _core.ItemTable()
         self._type = self._declared
-        self._counts = np.zeros(0, np.int64)
-        self._noise = _core.NodeNoise()
-        self._sums: NodeSums | None = None
+        self._running = RunningCounts(self.mechanism)
         self._latest: Release | None = None
 
     @classmethod
@@ -102,51 +90,11 @@ class Stream:
         rows = file.items()
         while some := dict(islice(rows, _MANY)):
             self._type = type_of(next(iter(some)))
-            self._add(some, file.key)
+            self._running.add(some, file.key)
         self._round = file.round
         return self
 
-    @staticmethod
-    def recommended(
-        *,
-        rho: float | None = None,
-        epsilon: float | None = None,
-        delta: float,
-        l0: int,
-        horizon: int | None = None,
-        item_bytes: int = 4400,
-        unit: Literal["event", "user"] = "event",
-        linf: int = 1,
-    ) -> StreamMechanism:
-        """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
-        widest, from public parameters alone.
-
-        Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
-        10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
-        `item_bytes` of memory beside its label, which by default it does up to 1,050 rounds.
-
-        `unit="user"` promises the same for a user, and needs a horizon: all rounds together must hold at most `l0`
-        items of a user and each of them at most `linf` times, which is for the caller to see to.
-        """
-        if (rho is None) == (epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon")
-        promise: dict[str, Any] = {"delta": delta, "l0": l0}
-        if horizon is None and (unit, linf) != ("event", 1):
-            raise ParameterError("unit and linf need a horizon: say how many rounds there will be")
-        promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
-        make = "from_rho" if epsilon is None else "from_epsilon"
-        if horizon is None:
-            hybrid: StreamMechanism = getattr(HybridMechanism, make)(**promise)
-            return hybrid
-        horizon = require_horizon(horizon)
-        promise |= {"unit": unit, "linf": linf}
-        item_bytes = require_whole("item_bytes", item_bytes, 1)
-        made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
-        for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
-            with suppress(ParameterError):  # a narrower range leaves the others
-                made.append(getattr(kind, make)(**promise, horizon=horizon))
-        small = [mechanism for mechanism in made if mechanism.item_bytes <= item_bytes]
-        return min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))
+    recommended = staticmethod(stream_choice.recommended)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -222,7 +170,7 @@ class Stream:
                 # File and memory may differ now: what is in the file is right, and is read anew.
                 self.detach()
                 raise
-            return self.show() if release else self._empty()
+            return self.show() if release else self._running.empty(self._round)
 
     def _added(
         self,
@@ -251,7 +199,7 @@ class Stream:
             self._file.write(step)
         if step.restart:
             self._forget()
-        self._add(step.added, key)
+        self._running.add(step.added, key)
         self._round = step.number
         self._clock = self._coming
         self._latest = None
@@ -260,15 +208,8 @@ class Stream:
         """The release of the round that was last: the same whenever it is asked for, at no further cost."""
         with self._lock:
             self._require_open()
-            if self._round == 0:
-                return self._empty()
             if self._latest is None:
-                # Sums that an interrupt left between two states are never used: noise is drawn for them anew, the same.
-                sums, self._sums = self._sums, None
-                sums = self.mechanism.sums() if sums is None else sums
-                noisy = self._counts + sums.advance(self._noise, self._round)
-                self._sums = sums
-                self._latest = self._published(np.flatnonzero(noisy > self.mechanism.threshold(self._round)), noisy)
+                self._latest = self._running.release(self._round)
             return self._latest
 
     def close(self) -> None:
@@ -317,45 +258,3 @@ class Stream:
         if self._process != os.getpid():
             raise StateError("this stream belongs to another process; open its file there")
         return self._key
-
-    def _add(self, added: dict[Item, int], key: bytes) -> None:
-        """Adds counts to items, new ones at the end."""
-        if not added:
-            return
-        items = list(added)
-        rows = self._items.find(items)
-        # The order of items in memory is their own, not that of the events.
-        new = sorted(item for item, row in zip(items, rows.tolist(), strict=True) if row < 0)
-        if new:
-            self._items.extend(new)
-            self._noise.extend(b"".join(_item_key(key, item) for item in new))
-            self._counts = np.concatenate([self._counts, np.zeros(len(new), np.int64)])
-            rows = self._items.find(items)
-        # Each item comes once, so that no two additions meet.
-        self._counts[rows] += np.fromiter(added.values(), np.int64, len(added))
-
-    def _published(self, rows: NDArray[np.int64], noisy: NDArray[np.int64]) -> Release:
-        labels = self._items.select(rows) if len(rows) else _core.Labels.from_sequence([])
-        order = _core.top(labels, noisy[rows], len(rows))
-        deviation = self.mechanism.deviation(self._round) if self._round else 0.0
-        what = f"round {self._round}" if self._round else "no round yet"
-        return Release(
-            items=labels.take(order),
-            counts=noisy[rows][order],
-            sigmas=np.full(len(rows), deviation),
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self.mechanism),
-            notes=(f"{what}; the guarantee is for all rounds together",),
-            round=self._round,
-            # Where nothing is released the type tells nothing of what was seen.
-            item_type=labels.type_name,
-        )
-
-    def _empty(self) -> Release:
-        return self._published(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def _item_key(key: bytes, item: Item) -> bytes:
-    """The secret of an item's noise: a keyed hash of its label."""
-    return keyed(key, b"noise", label_bytes(item))

@@ -10,6 +10,8 @@ from discreet.errors import StateError
 
 __all__ = ["Journal", "failure_point"]
 
+_AS_IT_IS = getattr(os, "O_BINARY", 0)
+"""On Windows, that bytes are written as they are."""
 _LINE = re.compile(rb"(begin|done) ([0-9]{1,15}) ([0-9a-f]{32})")
 
 
@@ -24,7 +26,7 @@ class Journal:
         self._path = path
         new = not path.exists()
         try:
-            self._handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
+            self._handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | _AS_IT_IS, 0o600)
         except OSError:
             raise StateError(f"the journal {path} cannot be opened; check that it may be written") from None
         try:
@@ -41,7 +43,7 @@ class Journal:
     def _read(self) -> int:
         """Takes in all whole lines and cuts off what follows them."""
         content = b""
-        while part := os.pread(self._handle, 1 << 20, len(content)):
+        while part := os.read(self._handle, 1 << 20):
             content += part
         whole = content.rfind(b"\n") + 1
         for line in content[:whole].splitlines():

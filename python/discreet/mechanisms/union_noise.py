@@ -9,6 +9,7 @@ from discreet import _core
 from discreet.conversion import cdp_rho, round_down, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.tails import least
+from discreet.privacy import require_whole
 from discreet.theorems import gopi2020
 from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
 
@@ -23,6 +24,7 @@ __all__ = [
     "least_threshold",
     "moved",
     "pair_of",
+    "require_l0",
     "sensitivity_of",
     "split",
 ]
@@ -35,6 +37,12 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0}
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _ITEM_LIMIT = 1 << 32
+_L0_LIMIT = 1 << 12
+
+
+def require_l0(l0: object) -> int:
+    """How many items of a user count."""
+    return require_whole("l0", l0, 1, _L0_LIMIT)
 
 
 def is_gaussian(method: str) -> bool:

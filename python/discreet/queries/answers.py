@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, Value, opened
 from discreet.privacy import Guarantee, require_whole
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Answers:
         return "\n".join([*lines, *self.notes])
 
 
-class Answering(ABC):
+class Answering(Value, ABC):
     """A frozen value: how k whole-number queries, each of which one user moves by at most one, are answered.
 
     All answers of one user may move at once, up or down.

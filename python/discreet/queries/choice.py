@@ -10,8 +10,9 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee, resolve_rho
 from discreet.queries.answers import Answering, Answers, require_queries, require_values
+from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.correction import GumbelCorrection
-from discreet.queries.noisy import BoundedAnswers, GaussianAnswers, LaplaceAnswers
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import IterativeSparseVector
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, round_down, round_up
-from discreet.errors import ParameterError
-from discreet.mechanisms.tails import least
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
-from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
+from discreet.conversion import bounded_range_rho, round_down, round_up
+from discreet.privacy import require_number, require_whole
+from discreet.queries.answers import require_queries
+from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _NEVER = -1e6
 
 
 @dataclass(frozen=True, kw_only=True)
-class GumbelCorrection(Answering):
+class GumbelCorrection(CorrectedAnswers):
     """Discrete Gaussian answers of scale `sigma`; then the `m` that seem furthest off are measured anew.
 
     The m indices are selected by the exponential mechanism, one after the other, with rate `gamma` per unit of |f -
@@ -43,34 +42,18 @@ class GumbelCorrection(Answering):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "k": require_queries(self.k),
-            "sigma": require_number("sigma", self.sigma, 1e-3, 1e9),
-            "m": require_whole("m", self.m, 1, self.k),
-            "gamma": require_number("gamma", self.gamma, 0, 1000),
-            "again": require_number("again", self.again, 1e-3, 1e9),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-        if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
-            raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
+        self._set(
+            k=require_queries(self.k),
+            sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
+            m=require_whole("m", self.m, 1, self.k),
+            gamma=require_number("gamma", self.gamma, 0, 1000),
+            again=require_number("again", self.again, 1e-3, 1e9),
+        )
 
     @classmethod
-    def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The number of corrections and the shares of rho of the smallest expected error; no delta is used."""
-        k, rho = require_queries(k), require_number("rho", rho, 0, 1e4)
+    def _best(cls, k: int, rho: float) -> dict[str, Any]:
         m, first, second = _best_shares(k)
-        scales = _scales(k, rho, m, first, second)
-        return cls(k=k, m=m, **scales)  # type: ignore[arg-type]
-
-    @classmethod
-    def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The same for a promise of (epsilon, delta)-DP, by conversion from zCDP."""
-        resolve_rho(None, epsilon, delta)
-        k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), 1e4), 64)
-        m, first, second = _best_shares(k)
-        scales = _scales(k, rho, m, first, second)
-        return cls(k=k, m=m, dp=(float(epsilon), float(delta)), **scales)
+        return {"m": m, **_scales(k, rho, m, first, second)}
 
     @property
     def rho(self) -> float:
@@ -78,32 +61,22 @@ class GumbelCorrection(Answering):
         selections = self.m * bounded_range_rho(2 * self.gamma)
         return round_up(self.k / self.sigma**2 / 2 + selections + self.m / self.again**2 / 2, 16)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The sum of the three steps in zCDP, and the pair that was asked for."""
-        return Guarantee(self.rho, 0.0, dp=self.dp)
+    @cached_property
+    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
 
     @cached_property
     def expected_error(self) -> float:
         """About the expected largest error of the k answers."""
         return _expected(k=self.k, sigma=self.sigma, m=self.m, gamma=self.gamma, again=self.again)
 
-    @cached_property
-    def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
-        first, second = (_core.Noise.discrete_gaussian(scale) for scale in (self.sigma, self.again))
-        beyond = least(
-            lambda t: 2 * (self.k * first.tail(t) + self.m * second.tail(t)) <= BOUND_CHANCE, int(self.sigma) + 1
-        )
-        return float(beyond - 1)
-
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        answers = values + rng.sample(_core.Noise.discrete_gaussian(self.sigma), self.k)
+        [(_, law)] = self._measured
+        answers = values + rng.sample(self.noise, self.k)
         # One more than the distance, as a score of zero stands for no candidate.
         scores = np.abs(values - answers) + 1
         rows, _ = rng.peel(scores, int(scores.max()), self.gamma, 0, _NEVER, self.m)
-        again = rng.sample(_core.Noise.discrete_gaussian(self.again), len(rows))
-        answers[rows] = values[rows] + again
+        answers[rows] = values[rows] + rng.sample(law, len(rows))
         return answers
 
 

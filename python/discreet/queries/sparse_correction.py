@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import cdp_epsilon, cdp_rho, pure_rho, round_down, round_up
+from discreet.conversion import pure_rho, round_down, round_up
 from discreet.errors import ParameterError
-from discreet.mechanisms.tails import least
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
+from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
+from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival
 from discreet.queries.sparse_vector import AboveThreshold, shuffled
 
@@ -34,7 +34,7 @@ _FALLBACK = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVectorCorrection(Answering):
+class SparseVectorCorrection(CorrectedAnswers):
     """Discrete Gaussian answers of scale `sigma`; up to `m` that seem off by `threshold` or more are measured anew.
 
     One pass over the queries in a random order. Sparse vector at `epsilon` looks for the next answer g whose |f - g|
@@ -53,31 +53,18 @@ class SparseVectorCorrection(Answering):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "k": require_queries(self.k),
-            "sigma": require_number("sigma", self.sigma, 1e-3, 1e9),
-            "m": require_whole("m", self.m, 1, self.k),
-            "epsilon": self.search.epsilon,
-            "threshold": self.search.threshold,
-            "again": require_number("again", self.again, 1e-3, 1e9),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-        if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
-            raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
+        self._set(
+            k=require_queries(self.k),
+            sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
+            m=require_whole("m", self.m, 1, self.k),
+            epsilon=self.search.epsilon,
+            threshold=self.search.threshold,
+            again=require_number("again", self.again, 1e-3, 1e9),
+        )
 
     @classmethod
-    def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The corrections, the threshold and the shares of rho of the smallest expected error; no delta is used."""
-        k, rho = require_queries(k), require_number("rho", rho, 0, 1e4)
-        return cls(k=k, **_best_plan(k).parameters(k, rho))  # type: ignore[arg-type]
-
-    @classmethod
-    def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The same for a promise of (epsilon, delta)-DP, by conversion from zCDP."""
-        resolve_rho(None, epsilon, delta)
-        k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), 1e4), 64)
-        return cls(k=k, dp=(float(epsilon), float(delta)), **_best_plan(k).parameters(k, rho))  # type: ignore[arg-type]
+    def _best(cls, k: int, rho: float) -> dict[str, Any]:
+        return _best_plan(k).parameters(k, rho)
 
     @property
     def rho(self) -> float:
@@ -85,20 +72,14 @@ class SparseVectorCorrection(Answering):
         searches = self.m * pure_rho(self.epsilon, tight=True)
         return round_up(self.k / self.sigma**2 / 2 + searches + self.m / self.again**2 / 2, 16)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The sum of the three in zCDP, and the pair that was asked for."""
-        return Guarantee(self.rho, 0.0, dp=self.dp)
-
     @cached_property
     def search(self) -> AboveThreshold:
         """What one search is."""
         return AboveThreshold(epsilon=self.epsilon, threshold=self.threshold)
 
     @cached_property
-    def noises(self) -> tuple[_core.Noise, _core.Noise]:
-        """The laws of the first answers' noise and of that of those measured anew."""
-        return _core.Noise.discrete_gaussian(self.sigma), _core.Noise.discrete_gaussian(self.again)
+    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
 
     @cached_property
     def expected_error(self) -> float:
@@ -106,27 +87,19 @@ class SparseVectorCorrection(Answering):
         search = _Search.of(self.sigma, self.epsilon, float(self.threshold), self.k)
         return search.expected(self.k, self.m, self.again)
 
-    @cached_property
-    def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
-        first, again = self.noises
-        beyond = least(
-            lambda t: 2 * (self.k * first.tail(t) + self.m * again.tail(t)) <= BOUND_CHANCE, int(self.sigma) + 1
-        )
-        return float(beyond - 1)
-
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        return self._corrected(values, values + rng.sample(self.noises[0], self.k), rng)
+        return self._corrected(values, values + rng.sample(self.noise, self.k), rng)
 
     def _corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         """The answers, of which those that the searches find are measured anew."""
         of_threshold, of_query = self.search.noises
+        [(_, law)] = self._measured
         order = shuffled(self.k, rng)
         # A query's noise is drawn once: what a search did not come to is as good as fresh for the next.
         noisy = np.abs(values - answers)[order] + rng.sample(of_query, self.k)
         rows = order[crossings(noisy, self.threshold + rng.sample(of_threshold, self.m))]
         corrected = answers.copy()
-        corrected[rows] = values[rows] + rng.sample(self.noises[1], len(rows))
+        corrected[rows] = values[rows] + rng.sample(law, len(rows))
         return corrected
 
 
@@ -151,8 +124,8 @@ class GuardedCorrection(Answering):
     @classmethod
     def of(cls, correction: SparseVectorCorrection) -> Self:
         """With the tau that right corrections exceed with a chance of one in a thousand at most."""
-        first, again = correction.noises
-        far = first.quantile(_FALLBACK / (4 * correction.k)) + again.quantile(_FALLBACK / (4 * correction.m))
+        [(_, again)] = correction._measured
+        far = correction.noise.quantile(_FALLBACK / (4 * correction.k)) + again.quantile(_FALLBACK / (4 * correction.m))
         return cls(correction=correction, tau=far)
 
     @classmethod
@@ -186,11 +159,11 @@ class GuardedCorrection(Answering):
 
         Where no noise of the correction is beyond the latter, neither the answers g nor h are.
         """
-        first, _ = self.correction.noises
-        return min(self.tau + first.quantile(BOUND_CHANCE / (2 * self.k)) - 1.0, self.correction.error_bound)
+        first = self.tau + self.correction.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1.0
+        return min(first, self.correction.error_bound)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        first = values + rng.sample(self.correction.noises[0], self.k)
+        first = values + rng.sample(self.correction.noise, self.k)
         return guarded(self.correction._corrected(values, first, rng), first, self.tau)
 
 

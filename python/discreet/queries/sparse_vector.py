@@ -11,17 +11,16 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import cdp_epsilon, cdp_rho, pure_rho, round_down, round_up
-from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened
-from discreet.mechanisms.tails import least
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
-from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries, require_values
+from discreet.conversion import pure_rho, round_down, round_up
+from discreet.mechanisms.mechanism import Opening, Value, opened
+from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.queries.answers import require_queries, require_values
+from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, laplace_survival
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AboveThreshold:
+class AboveThreshold(Value):
     """The first query whose noisy value reaches a noisy threshold, or None.
 
     epsilon-DP however many queries there are (Dwork and Roth 2014, Theorem 3.23; Ghazi et al. 2020, Theorem 3): the
@@ -155,7 +154,7 @@ class Stage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IterativeSparseVector(Answering):
+class IterativeSparseVector(CorrectedAnswers):
     """Discrete Gaussian answers of scale `sigma`, corrected by stages of sparse vector.
 
     Ghazi et al. (2020), Algorithm 3, with Gaussian first answers: a run looks in random order for a query whose
@@ -171,57 +170,32 @@ class IterativeSparseVector(Answering):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
-        if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
-            raise ParameterError("these stages do not keep that (epsilon, delta); use from_epsilon")
+        self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
 
     @classmethod
-    def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The stages of the smallest expected error found that are rho-zCDP; no delta is used."""
-        k, rho = require_queries(k), require_number("rho", rho, 0, 1e4)
+    def _best(cls, k: int, rho: float) -> dict[str, Any]:
         sigma, stages = _stages(k, rho)
-        return cls(k=k, sigma=sigma, stages=stages)
-
-    @classmethod
-    def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The same for a promise of (epsilon, delta)-DP, by conversion from zCDP."""
-        resolve_rho(None, epsilon, delta)
-        sigma, stages = _stages(require_queries(k), round_down(min(cdp_rho(epsilon, delta), 1e4), 64))
-        return cls(k=k, sigma=sigma, stages=stages, dp=(float(epsilon), float(delta)))
+        return {"sigma": sigma, "stages": stages}
 
     @property
     def rho(self) -> float:
         """What the first answers and all runs cost."""
         return round_up(self.k / self.sigma**2 / 2 + math.fsum(stage.rho for stage in self.stages), 16)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The sum in zCDP, and the pair that was asked for."""
-        return Guarantee(self.rho, 0.0, dp=self.dp)
+    @cached_property
+    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        return tuple((stage.runs, _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))) for stage in self.stages)
 
     @cached_property
     def expected_error(self) -> float:
         """About the expected largest error of the k answers."""
         return _expected(self.k, self.sigma, self.stages)
 
-    @cached_property
-    def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
-        first = _core.Noise.discrete_gaussian(self.sigma)
-        others = [(stage.runs, _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))) for stage in self.stages]
-        beyond = least(
-            lambda t: 2 * (self.k * first.tail(t) + sum(runs * law.tail(t) for runs, law in others)) <= BOUND_CHANCE,
-            int(self.sigma) + 1,
-        )
-        return float(beyond - 1)
-
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        answers = values + rng.sample(_core.Noise.discrete_gaussian(self.sigma), self.k)
+        answers = values + rng.sample(self.noise, self.k)
         distances = np.abs(values - answers)
-        for stage in self.stages:
+        for stage, (_, again) in zip(self.stages, self._measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
-            again = _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))
             # One random order for all runs of a stage, begun anywhere: it depends on nothing private.
             order = shuffled(self.k, rng)
             for _ in range(stage.runs):

@@ -14,13 +14,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.conversion import round_up
-
 __all__ = [
     "chance_table",
     "crossovers",
-    "laplace_selection_threshold",
-    "recurrence",
     "release_chance",
     "release_chances",
     "truncation_bound",
@@ -57,11 +53,6 @@ def release_chance(epsilon: float, delta: float, users: int) -> float:
     return float(chances[min(users, len(chances) - 1)])
 
 
-def recurrence(epsilon: float, delta: float, chance: float) -> float:
-    """pi(n+1) from pi(n): the largest that (epsilon, delta)-DP allows (Lemma 1)."""
-    return min(math.exp(epsilon) * chance + delta, 1 - math.exp(-epsilon) * (1 - chance - delta), 1.0)
-
-
 def chance_table(epsilon: float, delta: float) -> NDArray[np.uint64]:
     """pi(0), pi(1), ... in units of 2^-64, up to the last that is not one; for a decision without floats (Lemma 1).
 
@@ -96,11 +87,6 @@ def truncation_bound(epsilon: float, delta: float) -> int:
     chance of at most delta (Definition 6, Theorem 4)."""
     e = math.expm1(epsilon)
     return math.ceil(math.log1p(e * (1 - delta) / ((e + 2) * delta)) / epsilon)
-
-
-def laplace_selection_threshold(epsilon: float, delta: float) -> float:
-    """1 - log(2 delta)/epsilon: what a count with Laplace noise of scale 1/epsilon must exceed (Definition 9)."""
-    return round_up(1 - math.log(2 * delta) / epsilon, 16)
 
 
 def _rising(epsilon: float, delta: float, n: int) -> float:

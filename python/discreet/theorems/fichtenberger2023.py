@@ -14,10 +14,6 @@ from discreet.theorems import rogers2023
 
 __all__ = [
     "factor",
-    "factor_square",
-    "square_root_deviation",
-    "square_root_sigma",
-    "square_root_threshold",
     "weighted_tail_reach",
 ]
 
@@ -28,26 +24,6 @@ def factor(rounds: int) -> list[float]:
     for k in range(1, rounds):
         column.append(column[-1] * (1 - 0.5 / k))
     return column
-
-
-def factor_square(rounds: int) -> float:
-    """s^2 = f_0^2 + ... + f_(rounds - 1)^2, near (log(rounds) + 3.35)/pi."""
-    return math.fsum(f * f for f in factor(rounds))
-
-
-def square_root_sigma(rho: float, horizon: int, l0: int, linf: int = 1) -> float:
-    """linf s sqrt(l0 / (2 rho)), s of all rounds: what an event moves is at most a column of the factor."""
-    return round_up(linf * math.sqrt(l0 * factor_square(horizon) / (2 * rho)), 64)
-
-
-def square_root_deviation(sigma: float, number: int) -> float:
-    """sigma s, s of the rounds until this one: of a running count."""
-    return sigma * math.sqrt(factor_square(number))
-
-
-def square_root_threshold(sigma: float, number: int, p: float, linf: int = 1) -> float:
-    """linf + sigma s isf(p): a running count of linf with continuous noise exceeds it with the chance p."""
-    return rogers2023.gaussian_threshold(square_root_deviation(sigma, number), p, linf)
 
 
 def weighted_tail_reach(scale: float, total: float, square: float, p: float) -> float:

@@ -19,7 +19,6 @@ __all__ = [
     "gaussian_rho",
     "gaussian_sigma",
     "gaussian_threshold",
-    "gaussian_top_k_threshold",
     "gumbel_offset",
     "gumbel_rho",
     "laplace_threshold",
@@ -27,7 +26,6 @@ __all__ = [
     "laplace_threshold_scale",
     "novel_chance",
     "permute_and_flip_offset",
-    "prefix_threshold",
     "tree_levels",
 ]
 
@@ -78,11 +76,6 @@ def differing_items(l0: int | None, k_bar: int) -> int:
     return k_bar if l0 is None else min(l0, k_bar)
 
 
-def gaussian_top_k_threshold(sigma: float, delta: float, differing: int, linf: int = 1) -> float:
-    """linf + sqrt(2) sigma isf(delta/differing), above the noisy (k_bar+1)-th count (Theorem 8)."""
-    return round_up(linf + math.sqrt(2) * sigma * _isf(delta / differing), 64)
-
-
 def conditioned_rho(rho: float, delta: float) -> float:
     """(sqrt(rho) + sqrt(-log(1 - delta)))^2: the rho of two rho-zCDP laws given an event of chance 1 - delta.
 
@@ -115,9 +108,3 @@ def _isf(p: float) -> float:
 def tree_levels(horizon: int) -> int:
     """floor(log2 L) + 1: the most nodes of the binary mechanism that one event is in (Theorem 11)."""
     return horizon.bit_length()
-
-
-def prefix_threshold(sigma: float, p: float, nodes: int, linf: int = 1) -> float:
-    """linf + sigma sqrt(nodes) isf(p): a running count of linf, the noises of so many nodes added to it, exceeds it
-    with the chance p (Theorem 11, which takes the largest number of nodes for every round)."""
-    return gaussian_threshold(sigma * math.sqrt(nodes), p, linf)

@@ -14,28 +14,14 @@ import math
 
 from discreet.conversion import round_up
 
-__all__ = ["filter_odometer", "half_normal_odometer", "mixture_odometer"]
-
-
-def filter_odometer(spent: float, delta: float, target: float) -> float:
-    """v/2 + sqrt(2 log(1/delta)/v*) v/2 + sqrt(v* log(1/delta)/2) with v = 2 spent and v* = 2 target.
-
-    Sharpest where spent is target, where it is that of Bun and Steinke.
-    """
-    logarithm = -math.log(delta)
-    return round_up(spent + spent * math.sqrt(logarithm / target) + math.sqrt(target * logarithm), 16)
-
-
-def mixture_odometer(spent: float, delta: float, gamma: float) -> float:
-    """v/2 + sqrt(2 (v + gamma) log(sqrt((v + gamma)/gamma)/delta)), with v = 2 spent and any gamma > 0."""
-    return round_up(spent + _mixture_excess(2 * spent, delta, gamma), 16)
+__all__ = ["half_normal_odometer"]
 
 
 def half_normal_odometer(spent: float, delta: float, gamma: float) -> float:
     """v/2 + S, S the root of 2 sqrt(gamma/(v + gamma)) exp(S²/2(v + gamma)) Phi(S/sqrt(v + gamma)) = 1/delta.
 
     The mixture over half of a normal law, which alone zCDP justifies: it bounds the moments of positive order
-    only. `mixture_odometer` is an upper bound of it.
+    only. The mixture over all of it is an upper bound.
     """
     v = 2 * spent
     width = v + gamma

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from discreet import certificate, export, report
+from discreet import certificate, export
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
+from discreet.cli import report
 from discreet.privacy import resolve_rho
 
 __all__ = ["budget", "paying", "verify"]

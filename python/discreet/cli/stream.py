@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from discreet import cli_budget, export, report
+from discreet.cli import options, report
+from discreet.cli.budget import paying
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -58,7 +59,7 @@ def stream() -> None:
 def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: bool, **parameters: Any) -> None:
     """Starts a stream in FILE, which must not exist."""
     mechanism = Stream.recommended(**parameters)
-    budget = cli_budget.paying(ledger, dataset)
+    budget = paying(ledger, dataset)
     if Path(file).exists():
         raise ParameterError(f"{file} is there already; go on with `discreet stream step`")
     with Stream.open(file, mechanism, items=items) as made:
@@ -75,19 +76,10 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: 
             click.echo(f"{mechanism!r}\npromises {mechanism.guarantee}", err=True)
 
 
-_rows = (
-    click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
-    click.option(
-        "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
-    ),
+_rows = options.joined(
+    options.written,
     click.option("-q", "--quiet", is_flag=True, help="Print rows, what was closed, and errors only."),
 )
-
-
-def _with_rows(command: Any) -> Any:
-    for option in reversed(_rows):
-        command = option(command)
-    return command
 
 
 @stream.command()
@@ -101,7 +93,7 @@ def _with_rows(command: Any) -> Any:
 @click.option("--until", metavar="TIME", help="When the last round of DATA ends; later rows are left out.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the column of times is the right one.")
 @click.option("--round", "number", type=int, metavar="N", help="The round of DATA; without it the next one.")
-@_with_rows
+@_rows
 def step(
     file: str,
     data: str,
@@ -161,7 +153,7 @@ def step(
 
 @stream.command()
 @click.argument("file")
-@_with_rows
+@_rows
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
     report.require_form(output, form)

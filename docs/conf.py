@@ -1,0 +1,31 @@
+"""How the pages are built: `python3 dev.py docs`."""
+
+from discreet import __version__
+
+project = "discreet"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "discreet"
+html_show_copyright = False
+myst_heading_anchors = 2
+
+# Docstrings are plain text: what stands in backticks is code.
+default_role = "literal"
+autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 100
+autodoc_class_signature = "mixed"
+autodoc_member_order = "bysource"
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", plain)
+
+
+def plain(_app, _what, _name, _found, _options, lines):
+    """Bars and stars are those of formulas, not markup."""
+    lines[:] = [line.replace("|", "\\|").replace("*", "\\*") for line in lines]

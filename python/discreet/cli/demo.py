@@ -1,0 +1,37 @@
+"""The command `discreet demo`."""
+
+from __future__ import annotations
+
+import click
+
+import discreet
+from discreet import demo as demonstration
+from discreet import export
+from discreet.cli import report
+from discreet.errors import ParameterError
+
+__all__ = ["demo"]
+
+
+@click.command(short_help="Counts a synthetic log, which it can also write.")
+@click.option("--rho", type=float, default=1.0, show_default=True, help="The privacy cost.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="The chance that the promise may fail.")
+@click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
+def demo(rho: float, delta: float, write: str | None) -> None:
+    """Makes a synthetic log, counts it with differential privacy and shows the result."""
+    if write is not None and export.form_of(write) not in ("csv", "parquet"):
+        raise ParameterError("the file's suffix must be .csv or .parquet, which can be counted")
+    log = demonstration.synthetic_log()
+    table = log.table
+    visits, users, pages = demonstration.ROWS, demonstration.USERS, demonstration.PAGES
+    click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
+    if write is not None:
+        export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
+    release = discreet.count(table, user="user", item="item", rho=rho, delta=delta)
+    click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
+    for line in report.guarantee_lines(release):
+        click.echo(line, err=True)
+    example = write or "FILE"
+    click.echo(
+        f"Now your own: discreet count {example} --user user --item item --rho {rho:g} --delta {delta:g}", err=True
+    )

@@ -1,0 +1,61 @@
+"""The command `discreet doctor`: whether an installation works."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+
+import click
+
+import discreet
+from discreet.engines import local
+
+__all__ = ["doctor"]
+
+
+@click.command()
+def doctor() -> None:
+    """Checks that this installation works and says what it found."""
+    failed = 0
+    for name, check in _CHECKS.items():
+        try:
+            click.echo(f"ok      {name}: {check()}")
+        except Exception as error:  # whatever is broken is reported, not raised
+            failed += 1
+            click.echo(f"FAILED  {name}: {type(error).__name__}: {error}")
+    if failed:
+        raise click.ClickException("this installation does not work; install discreet again in a fresh environment")
+
+
+def _check_count() -> str:
+    data = {"user": [1, 1, 2, 3], "item": ["a", "a", "a", "b"]}
+    release = discreet.count(data, user="user", item="item", rho=0.1, delta=1e-6)
+    return f"a table of four rows was counted and {len(release)} items were released"
+
+
+def _check_duckdb() -> str:
+    import duckdb
+
+    _, counts = local.histogram(local.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
+    if counts.tolist() != [1]:
+        raise RuntimeError("a table of one row was not counted as one")
+    return f"version {duckdb.__version__} scans"
+
+
+def _check_entropy() -> str:
+    from discreet._core import Rng
+
+    if Rng().bits64() == Rng().bits64():
+        raise RuntimeError("two streams are equal")
+    return "the operating system gives randomness"
+
+
+_CHECKS: dict[str, Callable[[], str]] = {
+    "discreet": lambda: f"version {discreet.__version__}",
+    "python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+    "numpy": lambda: str(sys.modules["numpy"].__version__),
+    "duckdb": _check_duckdb,
+    "entropy": _check_entropy,
+    "count": _check_count,
+}

@@ -1,0 +1,142 @@
+"""The commands that publish rows: `discreet count`, `top-k` and `select`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+import discreet
+from discreet.cli import options, report
+from discreet.cli.budget import paying
+from discreet.engines import local, spark_session
+from discreet.errors import InputError
+
+__all__ = ["count", "select", "top_k"]
+
+
+@click.command()
+@options.table
+@options.promise
+@options.counting
+@options.published
+def count(**options: Any) -> None:
+    """How many users have each item of FILE.
+
+    FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
+    empty user or item are left out. Counts come to a relative error, with no bound on a user's items, by
+    Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
+    items, whatever the data (see `discreet plan count`).
+
+    Without --l0 a larger --rho names more items and leaves the noise of the same counts as it is: the column
+    sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
+
+    \b
+    discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
+    discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
+    """
+    _publish(discreet.count, **options)
+
+
+@click.command("top-k", short_help="The items that most users have, in order.")
+@options.table
+@options.promise
+@options.top
+@options.published
+def top_k(**options: Any) -> None:
+    """The K items of FILE that most users have, in order, without counts.
+
+    Fewer come out where the rest is not safe to name. A user may have any number of items. By the
+    unknown-domain Gumbel mechanism (Rogers 2023).
+
+    \b
+    discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
+    """
+    _publish(discreet.top_k, **options)
+
+
+@click.command()
+@options.table
+@options.promise
+@options.selected
+@options.published
+def select(**options: Any) -> None:
+    """The items of FILE that can be named, without counts.
+
+    At most --l0 items of each user count. With --method auto by a threshold on counts for one item of a user, by
+    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more, unless it needs far
+    more users than a threshold; from the promise and --l0 alone, whatever the data (see `discreet plan select`).
+
+    \b
+    discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
+    """
+    _publish(discreet.select, **options)
+
+
+def _publish(
+    verb: Callable[..., discreet.Release],
+    *,
+    file: str | None,
+    sql: str | None,
+    engine: str,
+    master: str | None,
+    output: str | None,
+    form: str | None,
+    ledger: str | None,
+    dataset: str | None,
+    certificate: bool,
+    quiet: bool,
+    **parameters: Any,
+) -> None:
+    """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
+    if (file is None) == (sql is None):
+        raise click.UsageError("give exactly one of FILE, or - for standard input, and --sql")
+    if engine == "spark" and (file is None or file == "-"):
+        raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
+    if engine == "local" and master is not None:
+        raise click.UsageError("--master goes with --engine spark")
+    report.require_form(output, form)
+    if certificate and output is None:
+        raise click.UsageError("a certificate lies beside a file: give -o FILE")
+    budget = paying(ledger, dataset)
+    with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
+        release = verb(data, budget=budget, progress=progress, **parameters)
+    report.publish(release, output, form, quiet=quiet, certificate=certificate)
+    if budget is not None and not quiet:
+        whole, left = release.guarantee, budget.remaining
+        click.echo(
+            f"Charged to {dataset}: the whole guarantee, rho {whole.rho:.6g} and delta {whole.delta:.3g}. "
+            f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            err=True,
+        )
+
+
+@contextmanager
+def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
+    """The data that a command names; standard input passes through a temporary file of the user's own."""
+    if engine == "spark":
+        with spark_session.opened(file or "", master or "local[*]") as table:
+            yield table
+    elif sql is not None:
+        yield local.query(sql, memory)
+    elif file != "-":
+        yield file
+    else:
+        with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+            start = sys.stdin.buffer.read(4)
+            path = Path(folder) / ("stdin.parquet" if start == b"PAR1" else "stdin.csv")
+            try:
+                with path.open("xb") as copy:
+                    copy.write(start)
+                    shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+            except OSError:
+                raise InputError("cannot keep standard input: the temporary folder is full or read-only") from None
+            if path.stat().st_size == 0:
+                raise InputError("cannot read standard input: it is empty")
+            yield str(path)

@@ -1,0 +1,92 @@
+"""What can be said of a command before any data: `discreet plan` and `discreet audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+import discreet
+from discreet import audit as auditing
+from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.plan import choose
+
+__all__ = ["audit", "plan"]
+
+
+@click.group(short_help="What a command would do, before any data.")
+def plan() -> None:
+    """What a command would do, before any data: mechanism, noise, guarantee, and which items it names.
+
+    \b
+    discreet plan count --epsilon 1 --delta 1e-6 --l0 10
+    discreet plan top-k -k 10 --rho 0.5 --delta 1e-6 --json
+    """
+
+
+@click.group(short_help="Checks a guarantee against exact laws.")
+def audit() -> None:
+    """Holds the guarantee of a command's mechanism against its exact law on small neighbouring tables.
+
+    That is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`. Set unions, which
+    `select --method auto` takes for more than one item of a user, have too many outcomes, as has count without
+    --l0.
+
+    \b
+    discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000
+    """
+
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_examined = joined(
+    click.option(
+        "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
+    ),
+    click.option("--runs", type=click.IntRange(min=0), default=0, help="Also release the worst pair so often each."),
+    _as_json,
+)
+
+
+def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
+    made = discreet.plan(verb, **parameters)
+    click.echo(made.to_json() if as_json else made)
+
+
+def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
+    """Exits with 1 where there is a violation."""
+    mechanism, _ = choose(verb, **parameters)
+    found = auditing.audit(mechanism, pairs=pairs)
+    click.echo(found.to_json() if as_json else found)
+    violated = bool(found.violations)
+    if runs:
+        run = auditing.trial(mechanism, found.tightest.first, found.tightest.second, runs=runs)
+        click.echo(run, err=as_json)
+        violated |= run.violates
+    if violated:
+        raise click.exceptions.Exit(1)
+
+
+def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any], limits: str) -> None:
+    """Adds the plan and the audit of a command; `limits` says what cannot be audited."""
+    verb = name.replace("-", "_")
+
+    def planned(as_json: bool, **given: Any) -> None:
+        _plan(verb, as_json, given)
+
+    def audited(pairs: int, runs: int, as_json: bool, **given: Any) -> None:
+        _audit(verb, pairs, runs, as_json, given)
+
+    text = f"of `discreet {name}` with these parameters."
+    plan.command(name, help=f"The plan {text}")(promise(parameters(_as_json(planned))))
+    audit.command(name, help=f"Audits the mechanism {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
+
+
+_without_data("count", counting, bounded, "Only with --l0: without it there are too many outcomes to enumerate.")
+_without_data("top-k", top, top, "Only with --method gumbel: the law of the other is not known.")
+_without_data(
+    "select",
+    selected,
+    selected,
+    "Only with --method threshold, which auto takes for --l0 1: no set union can be audited.",
+)

@@ -1,0 +1,187 @@
+"""Independent noise on every answer that is bounded with certainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from itertools import count
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from discreet import _core
+from discreet.conversion import pure_rho
+from discreet.errors import ParameterError
+from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
+from discreet.queries.answers import Answering, require_queries
+from discreet.queries.expected import bounded_survival, expected_maximum
+from discreet.queries.losses import bounded_loss, bounded_masses, bounded_rho, delta_of
+from discreet.queries.noisy import GaussianAnswers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["BoundedAnswers"]
+
+_REACH_LIMIT = 1 << 22
+_POWERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
+_POWERS_OF_RHO = (48, 96, 160)
+"""Of zCDP the far losses cost much, and noise must be close to Gaussian."""
+_SPARE = 1e-3
+"""The share of delta that may be lost to make the rest easier to find."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedAnswers(Answering):
+    """Noise P[x] proportional to (reach^2 - x^2)^power on |x| < reach: no answer is ever off by reach or more.
+
+    The noise is log-concave and symmetric, so that a shift by one is the worst, and all k shifts are alike.
+    `delta`: what the guarantee may use; with `epsilon` it is (epsilon, delta)-DP by the composition of the k privacy
+    losses, rounded against the caller (`losses.delta_of`), else delta-approximate zCDP alone (`losses.bounded_rho`).
+    """
+
+    k: int
+    reach: int
+    power: int
+    delta: float
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", require_queries(self.k))
+        object.__setattr__(self, "reach", require_whole("reach", self.reach, 2, _REACH_LIMIT))
+        object.__setattr__(self, "power", require_whole("power", self.power, 1, 1000))
+        object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 0.5))
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
+            if _bounded_delta(self.reach, self.power, self.k, self.epsilon, _SPARE * self.delta) > self.delta:
+                raise ParameterError("this noise does not keep that (epsilon, delta); use from_epsilon")
+
+    @classmethod
+    def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
+        """The reach and the power of the smallest expected error that are (epsilon, delta)-DP."""
+        k = require_queries(k)
+        resolve_rho(None, epsilon, delta)
+        sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
+        reach, power = _best(
+            k, sigma, lambda reach, power: _bounded_delta(reach, power, k, epsilon, _SPARE * delta) / delta
+        )
+        return cls(k=k, reach=reach, power=power, delta=delta, epsilon=epsilon)
+
+    @classmethod
+    def from_rho(cls, *, k: int, rho: float, delta: float) -> Self:
+        """The reach and the power of the smallest expected error that are delta-approximate rho-zCDP."""
+        k, (rho, delta) = require_queries(k), resolve_rho(rho, None, delta)
+        sigma = GaussianAnswers.from_rho(k=k, rho=rho).sigma
+        reach, power = _best(
+            k, sigma, lambda reach, power: _bounded_rho(reach, power, k, delta)[0] / rho, _POWERS_OF_RHO
+        )
+        return cls(k=k, reach=reach, power=power, delta=delta)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """delta-approximate zCDP, and (epsilon, delta)-DP where that was asked for.
+
+        An (epsilon, delta)-DP mechanism is delta-approximate (epsilon tanh(epsilon/2))-zCDP, which may be less.
+        """
+        rho, delta = _bounded_rho(self.reach, self.power, self.k, self.delta)
+        if self.epsilon is None:
+            return Guarantee(rho, delta)
+        pure = pure_rho(self.epsilon, tight=True)
+        return Guarantee(min(rho, pure), delta if rho <= pure else self.delta, dp=(self.epsilon, self.delta))
+
+    @cached_property
+    def expected_error(self) -> float:
+        """The expected largest error of the k answers."""
+        return _bounded_error(self.reach, self.power, self.k)
+
+    @property
+    def error_bound(self) -> float:
+        """reach - 1: what no error exceeds, with certainty."""
+        return float(self.reach - 1)
+
+    @property
+    def bound_chance(self) -> float:
+        """Zero: the bound is certain."""
+        return 0.0
+
+    def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
+        return values + rng.bounded_beta(self.reach, self.power, self.k)
+
+
+def _best(
+    k: int, sigma: float, cost: Callable[[int, int], float], powers: tuple[int, ...] = _POWERS
+) -> tuple[int, int]:
+    """The reach and power of the smallest expected error of a `cost` of at most one.
+
+    In the limit of many queries (reach^2 - x^2)^m costs what Gaussian noise of scale reach sqrt((m - 1)/(m (2m + 1)))
+    costs.
+    """
+
+    def limit(power: int) -> int:
+        return max(4, round(sigma * math.sqrt(power * (2 * power + 1) / (power - 1))))
+
+    errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= _REACH_LIMIT // 2}
+    if not errors:
+        raise ParameterError("so little privacy loss needs noise too wide to be tabulated; use the Gaussian method")
+    # Edges cost more than in the limit, the more so the flatter the noise: the search goes up from the limit's best.
+    best = math.inf
+    reach = power = 0
+    for tried in powers[powers.index(min(errors, key=lambda power: errors[power])) :]:
+        found = _least_reach(limit(tried), partial(_swapped, cost, tried)) if tried in errors else None
+        error = math.inf if found is None else _bounded_error(found, tried, k)
+        if found is not None and error < best:
+            best, reach, power = error, found, tried
+        elif power:
+            break
+    if not power:
+        raise ParameterError("no bounded noise keeps this promise; use the Gaussian method")
+    return reach, power
+
+
+def _swapped(cost: Callable[[int, int], float], power: int, reach: int) -> float:
+    return cost(reach, power)
+
+
+def _least_reach(start: int, cost: Callable[[int], float]) -> int | None:
+    """Nearly the least reach, to a part in 2^14, whose cost is at most one; None where that is far above `start`."""
+    near = max(1, start >> 14)
+    low, high = start, start
+    while (dear := cost(low)) <= 1:
+        high, low = low, low - max(near, low // 64)
+        if low < 2:
+            return high
+    high = max(high, low + near)
+    while (cheap := cost(high)) > 1:
+        if high > 2 * start:
+            return None
+        low, dear = high, cheap
+        high = math.ceil(high * (1.01 if cheap < 1.5 else 1.05)) + 1
+    for turn in count():
+        if high - low <= near:
+            break
+        # The logarithm of the cost is close to a line; every third time the middle, so that both ends come near.
+        share = math.log(dear) / (math.log(dear) - math.log(cheap)) if cheap > 0 and turn % 3 < 2 else 0.5
+        guess = low + share * (high - low) + near * (0.6, -0.6, 0.0)[turn % 3]
+        middle = min(high - 1, max(low + 1, round(guess)))
+        if (seen := cost(middle)) <= 1:
+            high, cheap = middle, seen
+        else:
+            low, dear = middle, seen
+    return high
+
+
+@lru_cache(maxsize=4096)
+def _bounded_error(reach: int, power: int, k: int) -> float:
+    return expected_maximum([(bounded_survival(bounded_masses(reach, power)), k)], reach)
+
+
+@lru_cache(maxsize=256)
+def _bounded_delta(reach: int, power: int, k: int, epsilon: float, spare: float) -> float:
+    return delta_of([(bounded_loss(reach, power), k)], epsilon, spare=spare)
+
+
+@lru_cache(maxsize=256)
+def _bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, float]:
+    return bounded_rho(reach, power, k, delta)

@@ -1,0 +1,26 @@
+//! Fresh bits from the operating system.
+
+use ahash::RandomState;
+
+use crate::error::{Error, Result};
+
+/// So many random words.
+///
+/// # Errors
+/// [`Error::Entropy`] where the operating system gives no randomness.
+pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
+    let mut words = [0; N];
+    for word in &mut words {
+        *word = getrandom::u64().map_err(|_| Error::Entropy)?;
+    }
+    Ok(words)
+}
+
+/// A keyed hash of this run's own: nobody can choose values that collide.
+///
+/// # Errors
+/// [`Error::Entropy`] where the operating system gives no randomness.
+pub(crate) fn keyed_hash() -> Result<RandomState> {
+    let [a, b, c, d] = words()?;
+    Ok(RandomState::with_seeds(a, b, c, d))
+}

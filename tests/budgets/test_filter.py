@@ -1,0 +1,197 @@
+"""What fits into a total, to the unit."""
+
+import math
+import random
+import threading
+from fractions import Fraction
+
+import pytest
+from small import histogram, top
+
+from discreet import (
+    Budget,
+    BudgetExceeded,
+    Guarantee,
+    PrivateCountRelease,
+)
+
+UNITS = Fraction(2) ** -64, Fraction(2) ** -128
+
+
+class Model:
+    """The same filter in fractions of whole units, written anew."""
+
+    def __init__(self, rho, delta):
+        self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
+        self.spent = [0, 0]
+
+    def price(self, guarantee):
+        return [math.ceil(Fraction(x) / u) for x, u in zip((guarantee.rho, guarantee.delta), UNITS, strict=True)]
+
+    def fits(self, price):
+        def one(spent, cost, total):
+            slack = Fraction(total, 2**53) if spent < total else 0
+            return cost == 0 or spent + cost <= total or spent + cost < total + slack
+
+        return all(map(one, self.spent, price, self.totals))
+
+    def pay(self, price):
+        self.spent = [s + p for s, p in zip(self.spent, price, strict=True)]
+
+
+def spent_units(budget):
+    account = budget._account()
+    return [account.spent.rho, account.spent.delta]
+
+
+def random_guarantee(generator, budget):
+    kind = generator.randrange(8)
+    left = budget.remaining
+    if kind == 0:
+        return left
+    if kind == 1:
+        return Guarantee(math.nextafter(left.rho, math.inf), left.delta)
+    if kind == 2:
+        return Guarantee(5e-324, generator.choice([0.0, 5e-324, 1e-320]))
+    if kind == 3:
+        return Guarantee(left.rho * generator.random(), left.delta * generator.random())
+    if kind == 4:
+        return Guarantee(0.0, left.delta * generator.random())
+    return Guarantee(generator.choice([0.05, 0.1, 0.01, 1 / 3]), generator.choice([1e-7, 1e-8, 0.0]))
+
+
+def run_program(seed):
+    generator = random.Random(seed)
+    rho, delta = generator.choice([(1.0, 1e-6), (0.3, 1e-9), (1e-3, 0.5), (4999.0, 0.0)])
+    budget, model, data = Budget(rho=rho, delta=delta), Model(rho, delta), histogram()
+    for _ in range(generator.randrange(1, 21)):
+        if generator.random() < 0.3:
+            mechanism = top(rho=generator.choice([0.01, 0.1, 0.5]), delta=generator.choice([1e-8, 1e-7]))
+            charge = generator.choice(["guarantee", "spent"])
+            price = model.price(mechanism.guarantee)
+            if not model.fits(price):
+                with pytest.raises(BudgetExceeded):
+                    budget.release(mechanism, data, charge=charge)
+                continue
+            release = budget.release(mechanism, data, charge=charge)
+            model.pay(model.price(release.spent) if charge == "spent" else price)
+        else:
+            guarantee = random_guarantee(generator, budget)
+            price = model.price(guarantee)
+            assert budget.fits(guarantee) is model.fits(price)
+            if model.fits(price):
+                budget.charge(guarantee)
+                model.pay(price)
+            else:
+                with pytest.raises(BudgetExceeded):
+                    budget.charge(guarantee)
+        assert spent_units(budget) == model.spent
+    for spent, total in zip(model.spent, model.totals, strict=True):
+        assert spent * 2**53 <= total * (2**53 + 1)
+
+
+def test_random_programs_charge_what_a_model_in_fractions_charges():
+    for seed in range(400):
+        run_program(seed)
+
+
+@pytest.mark.statistical
+def test_random_programs_charge_what_a_model_in_fractions_charges_at_full_size():
+    for seed in range(20_000):
+        run_program(seed)
+
+
+def test_components_are_compared_one_by_one():
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(BudgetExceeded) as caught:
+        budget.charge(Guarantee(0.5, 0.5))
+    assert caught.value.requested == Guarantee(0.5, 0.5)
+    assert caught.value.remaining == Guarantee(1.0, 1e-6)
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(1.5, 1e-7))
+    assert budget.spent == Guarantee(0, 0)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7, 10, 20, 49, 100])
+def test_equal_parts_of_a_total_fit_and_then_not_one_unit_more(parts):
+    budget = Budget(rho=1.0, delta=1e-6)
+    for _ in range(parts):
+        budget.charge(Guarantee(1 / parts, 1e-6 / parts))
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(1 / parts, 0))
+    rest = budget.remaining
+    budget.charge(Guarantee(rest.rho, rest.delta))
+    for unit in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128)):
+        if rest == Guarantee(0, 0) or budget.remaining == Guarantee(0, 0):
+            with pytest.raises(BudgetExceeded):
+                budget.charge(unit)
+    assert budget.spent.rho <= math.nextafter(1.0, 2)
+    assert Fraction(budget.spent.rho) <= Fraction(budget.guarantee.rho)
+
+
+def test_ten_times_a_tenth_fits():
+    budget = Budget(rho=1.0, delta=1e-5)
+    for _ in range(10):
+        budget.release(PrivateCountRelease(rho=0.1, delta=1e-6), histogram())
+    with pytest.raises(BudgetExceeded):
+        budget.charge(Guarantee(2.0**-64, 0))
+
+
+def test_a_charge_equal_to_the_rest_fits_and_one_unit_more_does_not():
+    budget = Budget(rho=0.7, delta=1e-6)
+    budget.charge(Guarantee(0.5, 5e-7))
+    budget.charge(budget.remaining)
+    assert budget.remaining == Guarantee(0, 0)
+    for unit in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128)):
+        with pytest.raises(BudgetExceeded):
+            budget.charge(unit)
+    budget.charge(Guarantee(0, 0))
+
+
+def test_the_next_float_after_a_total_does_not_fit():
+    for rho in (1.0, 0.7, 1e-3, 4999.0):
+        with pytest.raises(BudgetExceeded):
+            Budget(rho=rho, delta=0).charge(Guarantee(math.nextafter(rho, math.inf), 0))
+
+
+def check_small_charges(number):
+    budget = Budget(rho=1.0, delta=1e-6)
+    for _ in range(number):
+        budget.charge(Guarantee(5e-324, 1e-320))
+    assert spent_units(budget) == [number, number]
+
+
+def test_the_smallest_charges_count_one_unit_each():
+    check_small_charges(10_000)
+
+
+@pytest.mark.statistical
+def test_a_million_of_the_smallest_charges_count_one_unit_each():
+    check_small_charges(1_000_000)
+
+
+def test_tiny_totals_work_or_are_refused_at_once():
+    for rho, delta in [(5e-324, 1e-320), (1e-18, 0)]:
+        budget = Budget(rho=rho, delta=delta)
+        with pytest.raises(BudgetExceeded):
+            budget.charge(Guarantee(0.1, 0))
+
+
+def test_threads_never_spend_more_than_the_total():
+    budget = Budget(rho=1.0, delta=1e-4)
+    fitted = []
+
+    def charge():
+        for _ in range(200):
+            try:
+                budget.charge(Guarantee(0.003, 1e-8))
+                fitted.append(1)
+            except BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=charge) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(fitted) == 333 == len(budget.history)

@@ -1,0 +1,16 @@
+"""What the tests of engines share: counts by label, and CSV files."""
+
+import numpy as np
+
+from discreet import engines
+
+
+def counted(data, user="user", item="item", **options):
+    labels, counts = engines.histogram(data, user, item, **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def csv(tmp_path, content, name="log.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path

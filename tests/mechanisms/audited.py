@@ -1,0 +1,165 @@
+"""The parameters by which every mechanism is held against its promise."""
+
+from discreet import (
+    GaussianThreshold,
+    GaussianTopK,
+    GumbelTopK,
+    LaplaceThreshold,
+    LaplaceTopK,
+    OptimalSelection,
+    PermuteAndFlip,
+    PrivateCountRelease,
+    TruncatedGeometric,
+)
+
+SETS = {
+    LaplaceThreshold: [
+        {"scale": scale, "delta": delta, "l0": l0, "linf": linf}
+        for scale, delta, l0, linf in [
+            (1.0, 1e-3, 1, 1),
+            (1.0, 1e-2, 2, 1),
+            (0.5, 1e-4, 3, 1),
+            (2.0, 1e-3, 1, 3),
+            (3.3, 5e-2, 2, 2),
+            (0.2, 1e-6, 1, 1),
+            (5.0, 1e-2, 1, 1),
+            (1.7, 0.2, 3, 1),
+            (0.8, 1e-5, 2, 1),
+            (1.0, 1e-9, 1, 2),
+        ]
+    ],
+    GaussianThreshold: [
+        {"sigma": sigma, "delta": delta, "l0": l0, "linf": linf, "epsilon": epsilon}
+        for sigma, delta, l0, linf, epsilon in [
+            (1.0, 1e-3, 1, 1, None),
+            (2.0, 1e-2, 2, 1, 1.0),
+            (0.5, 1e-4, 3, 1, None),
+            (4.0, 1e-3, 1, 3, 0.5),
+            (3.3, 5e-2, 2, 2, None),
+            (0.3, 1e-6, 1, 1, 10.0),
+            (5.0, 1e-2, 1, 1, 0.2),
+            (1.7, 0.2, 3, 1, 2.0),
+            (0.8, 1e-5, 2, 1, 3.0),
+            (1.0, 1e-9, 1, 2, None),
+        ]
+    ],
+    TruncatedGeometric: [
+        {"epsilon": epsilon, "delta": delta, "l0": l0}
+        for epsilon, delta, l0 in [
+            (1.0, 1e-3, 1),
+            (0.5, 1e-2, 1),
+            (2.0, 1e-6, 1),
+            (0.1, 1e-2, 1),
+            (1.0, 1e-2, 2),
+            (3.0, 1e-4, 3),
+            (0.7, 0.3, 1),
+            (1.3, 1e-9, 1),
+            (5.0, 1e-3, 2),
+            (0.9, 0.05, 2),
+        ]
+    ],
+    OptimalSelection: [
+        {"epsilon": epsilon, "delta": delta, "l0": l0, "pre_threshold": m}
+        for epsilon, delta, l0, m in [
+            (1.0, 1e-3, 1, 1),
+            (0.5, 1e-2, 1, 1),
+            (2.0, 1e-6, 1, 1),
+            (0.1, 1e-2, 1, 3),
+            (1.0, 1e-2, 2, 1),
+            (3.0, 1e-4, 3, 1),
+            (0.7, 0.3, 1, 1),
+            (1.3, 1e-9, 1, 5),
+            (5.0, 1e-3, 2, 1),
+            (0.9, 0.05, 2, 2),
+        ]
+    ],
+    LaplaceTopK: [
+        {"scale": scale, "delta": delta, "l0": l0, "linf": linf, "k_bar": k_bar}
+        for scale, delta, l0, linf, k_bar in [
+            (1.0, 1e-2, 1, 1, 1),
+            (0.5, 1e-3, 2, 1, 1),
+            (0.4, 1e-2, 1, 1, 2),
+            (0.3, 1e-2, 2, 1, 2),
+            (1.0, 1e-3, 1, 2, 1),
+            (2.0, 5e-2, 1, 1, 1),
+            (0.3, 1e-4, 3, 1, 1),
+            (0.4, 0.1, 3, 1, 2),
+            (0.2, 1e-6, 1, 1, 1),
+            (0.7, 1e-2, 2, 2, 1),
+        ]
+    ],
+    GaussianTopK: [
+        {"sigma": sigma, "delta": delta, "l0": l0, "linf": linf, "k_bar": k_bar}
+        for sigma, delta, l0, linf, k_bar in [
+            (1.0, 1e-2, 1, 1, 1),
+            (0.5, 1e-3, 2, 1, 1),
+            (0.8, 1e-2, 1, 1, 2),
+            (0.6, 1e-2, 2, 1, 2),
+            (2.0, 1e-3, 1, 2, 1),
+            (3.0, 5e-2, 1, 1, 1),
+            (0.7, 1e-4, 3, 1, 1),
+            (0.8, 0.1, 3, 1, 2),
+            (0.4, 1e-6, 1, 1, 1),
+            (1.5, 1e-2, 2, 2, 1),
+        ]
+    ],
+    GumbelTopK: [
+        {"k": k, "scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
+        for k, scale, delta, k_bar, l0, linf in [
+            (1, 1.0, 0.1, 2, None, 1),
+            (2, 1.0, 0.1, 2, None, 1),
+            (2, 2.0, 1e-2, 3, None, 1),
+            (3, 0.7, 1e-2, 3, None, 1),
+            (1, 0.3, 1e-4, 1, None, 1),
+            (2, 1.0, 1e-2, 3, 1, 1),
+            (2, 1.5, 0.05, 4, 2, 2),
+            (1, 5.0, 1e-3, 2, None, 3),
+            (3, 3.0, 0.2, 4, None, 1),
+            (1, 1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+    PermuteAndFlip: [
+        {"scale": scale, "delta": delta, "k_bar": k_bar, "l0": l0, "linf": linf}
+        for scale, delta, k_bar, l0, linf in [
+            (1.0, 0.1, 2, None, 1),
+            (0.5, 0.1, 2, None, 1),
+            (2.0, 1e-2, 3, None, 1),
+            (0.7, 1e-2, 3, None, 1),
+            (0.3, 1e-4, 1, None, 1),
+            (1.0, 1e-2, 3, 1, 1),
+            (1.5, 0.05, 4, 2, 2),
+            (5.0, 1e-3, 2, None, 3),
+            (3.0, 0.2, 2, None, 1),
+            (1.0, 1e-6, 4, 3, 1),
+        ]
+    ],
+    PrivateCountRelease: [
+        {
+            "rho": rho,
+            "delta": calls * delta_star,
+            "epsilon_star": epsilon_star,
+            "delta_star": delta_star,
+            "k_bar": k_bar,
+            "spend": spend,
+        }
+        for rho, calls, epsilon_star, delta_star, k_bar, spend in [
+            (0.3, 1, 1.0, 0.1, 1, False),
+            (0.3, 2, 0.9, 1e-2, 2, False),
+            (0.5, 1, 0.5, 1e-3, 3, False),
+            (0.7, 2, 1.0, 0.05, 1, False),
+            (1.0, 2, 0.7, 1e-4, 2, False),
+            (2.0, 2, 2.0, 1e-2, 3, False),
+            (0.11, 2, 0.4, 0.2, 2, False),
+            (1.0, 3, 1.0, 1e-3, 1, False),
+            (8.0, 2, 1.5, 1e-2, 2, True),
+            (0.3, 1, 1.0, 1e-6, 4, False),
+        ]
+    ],
+}
+
+
+CASES = [(kind, number) for kind, sets in SETS.items() for number in range(len(sets))]
+
+
+def names(case):
+    return f"{case[0].__name__}-{case[1]}"

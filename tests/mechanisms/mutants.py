@@ -1,0 +1,243 @@
+"""Mechanisms that lie about one thing each."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from discreet import (
+    GaussianThreshold,
+    GaussianTopK,
+    Guarantee,
+    GumbelTopK,
+    LaplaceThreshold,
+    LaplaceTopK,
+    OptimalSelection,
+    PermuteAndFlip,
+    PrivateCountRelease,
+    TruncatedGeometric,
+    _core,
+)
+from discreet.theorems import rogers2023
+
+
+def claiming(mechanism, **guarantee):
+    """The mechanism with another guarantee."""
+    given = {"rho": mechanism.guarantee.rho, "delta": mechanism.guarantee.delta, "dp": mechanism.guarantee.dp}
+    lie = Guarantee(**{**given, **guarantee})
+    return type(type(mechanism).__name__, (type(mechanism),), {"guarantee": property(lambda _: lie)})(
+        **{field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    )
+
+
+def with_property(mechanism, **properties):
+    """The mechanism with other properties, the guarantee staying what it was."""
+    kept = mechanism.guarantee
+    changed = {name: property(lambda _, value=value: value) for name, value in properties.items()}
+    changed["guarantee"] = property(lambda _: kept)
+    return type(type(mechanism).__name__, (type(mechanism),), changed)(
+        **{field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    )
+
+
+def lowered(mechanism, by=1):
+    return with_property(mechanism, threshold=_core.Threshold(mechanism.noise, mechanism.threshold.value - by))
+
+
+def margin(mechanism, value):
+    return with_property(mechanism, margin=value)
+
+
+def with_levels(**changes):
+    """Private Count Release with another price list."""
+    levels = [level._replace(**{name: change(level) for name, change in changes.items()}) for level in PRICED.levels]
+    return with_property(PRICED, levels=levels)
+
+
+LAPLACE = LaplaceThreshold(scale=1.0, delta=1e-3, l0=1)
+
+
+LAPLACE3 = LaplaceThreshold(scale=1.0, delta=1e-3, l0=3)
+
+
+WIDE = LaplaceThreshold(scale=2.0, delta=1e-3, l0=1, linf=3)
+
+
+GAUSS = GaussianThreshold(sigma=1.0, delta=1e-3, l0=1)
+
+
+GAUSS3 = GaussianThreshold(sigma=1.5, delta=1e-3, l0=3)
+
+
+EXACT = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-2, l0=2)
+
+
+BOUNDED = TruncatedGeometric(epsilon=1.0, delta=1e-3)
+
+
+OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-3)
+
+
+LTOP = LaplaceTopK(scale=1.0, delta=1e-2, l0=1, k_bar=1)
+
+
+GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
+
+
+GUMBEL = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
+
+
+PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
+
+
+FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
+
+
+MUTANTS = {
+    "the Laplace threshold is passed by equal counts too": lambda: lowered(LAPLACE),
+    "the Laplace threshold is two too low": lambda: lowered(LAPLACE, 2),
+    "the Laplace threshold lost its 1/epsilon": lambda: with_property(
+        LaplaceThreshold(scale=3.0, delta=1e-3, l0=1),
+        threshold=_core.Threshold(_core.Noise.discrete_laplace(3.0), round(1 + math.log(1 / (2e-3)))),
+    ),
+    "the Laplace threshold forgets linf": lambda: with_property(
+        WIDE, threshold=_core.Threshold(WIDE.noise, WIDE.threshold.value - 2)
+    ),
+    "continuous noise's smaller rho is charged for discrete noise": lambda: claiming(
+        LAPLACE, rho=math.exp(-1.0), dp=None
+    ),
+    "rho is four fifths of what it costs": lambda: claiming(GAUSS, rho=0.8 * GAUSS.guarantee.rho),
+    "a threshold is made for three of fifty items": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=1e-3, l0=50),
+        threshold=_core.Threshold.for_chance(LAPLACE.noise, 1, rogers2023.novel_chance(1e-3, 3)),
+    ),
+    "a tiny delta is twenty times too small": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=1e-14, l0=1),
+        threshold=_core.Threshold.for_chance(LAPLACE.noise, 1, 2e-13),
+    ),
+    "delta is spent per item, not per query": lambda: with_property(
+        LAPLACE3, threshold=_core.Threshold.for_chance(LAPLACE3.noise, 1, 1e-3)
+    ),
+    "epsilon is charged once for l0 items": lambda: claiming(LAPLACE3, dp=(1.0, 1e-3)),
+    "rho is charged once for l0 items": lambda: claiming(LAPLACE3, rho=0.5, dp=None),
+    "rho forgets linf": lambda: claiming(WIDE, rho=(1 / 2.0) ** 2 / 2, dp=None),
+    "epsilon forgets linf": lambda: claiming(WIDE, dp=(1 / 2.0, 1e-3)),
+    "the Laplace noise is smaller than charged": lambda: with_property(
+        LAPLACE,
+        noise=_core.Noise.discrete_laplace(0.8),
+        threshold=_core.Threshold(_core.Noise.discrete_laplace(0.8), LAPLACE.threshold.value),
+    ),
+    "pure noise is charged as a bounded range": lambda: claiming(LAPLACE, rho=1.0 / 8, dp=None),
+    "the Laplace delta is squared": lambda: claiming(LAPLACE, delta=1e-6, dp=(1.0, 1e-6)),
+    "the tail of half the noise sets the threshold": lambda: with_property(
+        LAPLACE,
+        threshold=_core.Threshold(
+            LAPLACE.noise, _core.Threshold.for_chance(_core.Noise.discrete_laplace(0.5), 1, 1e-3).value
+        ),
+    ),
+    "the Gaussian threshold is passed by equal counts too": lambda: lowered(GAUSS),
+    "a continuous threshold is rounded down for integer noise": lambda: with_property(
+        LaplaceThreshold(scale=1.0, delta=6e-4, l0=1),
+        threshold=_core.Threshold(LAPLACE.noise, math.floor(rogers2023.laplace_threshold(1.0, 6e-4))),
+    ),
+    "sigma grows with l0 where sqrt(l0) is charged twice": lambda: claiming(GAUSS3, rho=GAUSS3.guarantee.rho / 3),
+    "rho lost the square of linf": lambda: claiming(
+        GaussianThreshold(sigma=3.0, delta=1e-3, l0=1, linf=3), rho=3 / (2 * 9.0)
+    ),
+    "rho is divided by sigma^2 where sigma was meant": lambda: claiming(
+        GaussianThreshold(sigma=3.0, delta=1e-3, l0=3), rho=3 / (2 * 9.0) / 3
+    ),
+    "the Gaussian noise is smaller than charged": lambda: with_property(
+        GAUSS,
+        noise=_core.Noise.discrete_gaussian(0.75),
+        threshold=_core.Threshold(_core.Noise.discrete_gaussian(0.75), GAUSS.threshold.value),
+    ),
+    "the exact delta is that of the noise alone": lambda: claiming(EXACT, rho=9.0, dp=(1.0, 1e-4)),
+    "the exact delta is half of it": lambda: claiming(EXACT, rho=9.0, dp=(1.0, EXACT.guarantee.dp[1] / 2)),
+    "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
+    "delta is the union over no items": lambda: claiming(GAUSS3, delta=0.0),
+    "bounded noise passes at its bound": lambda: lowered(BOUNDED),
+    "bounded noise has a bound one too small": lambda: with_property(
+        BOUNDED,
+        noise=_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1),
+        threshold=_core.Threshold(_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1), BOUNDED.bound - 1),
+    ),
+    "bounded noise forgets that a user has two items": lambda: claiming(
+        TruncatedGeometric(epsilon=2.0, delta=2e-3, l0=2), dp=(1.0, 1e-3), rho=9.0
+    ),
+    "bounded noise of twice the rate": lambda: with_property(
+        BOUNDED,
+        noise=_core.Noise.truncated_geometric(0.5, BOUNDED.bound),
+        threshold=_core.Threshold(_core.Noise.truncated_geometric(0.5, BOUNDED.bound), BOUNDED.bound),
+    ),
+    "the optimal chances are those of one user more": lambda: with_property(
+        OPTIMAL, chances=np.concatenate([[0], OPTIMAL.chances[2:]]).astype(np.uint64)
+    ),
+    "the optimal chances are those of a larger delta": lambda: with_property(
+        OPTIMAL, chances=OptimalSelection(epsilon=1.0, delta=2e-3).chances
+    ),
+    "the optimal chances are those of a larger epsilon": lambda: with_property(
+        OPTIMAL, chances=OptimalSelection(epsilon=1.2, delta=1e-3).chances
+    ),
+    "the optimal chances jump to one at the first crossover": lambda: with_property(
+        OPTIMAL, chances=OPTIMAL.chances[: OPTIMAL.crossovers[0]]
+    ),
+    "epsilon is not shared out among the items": lambda: with_property(
+        OptimalSelection(epsilon=1.0, delta=1e-3, l0=2), chances=OPTIMAL.chances
+    ),
+    "the Laplace margin forgets that the next count is noisy": lambda: margin(
+        LTOP, _core.Threshold.for_chance(LTOP.noise, 1, 1e-2).value
+    ),
+    "the Laplace margin is one too small": lambda: margin(LTOP, LTOP.margin - 1),
+    "the Laplace margin is the printed one, without 1/epsilon": lambda: margin(
+        LaplaceTopK(scale=3.0, delta=1e-2, l0=1, k_bar=1), round(1 + math.log(1 / 1e-2))
+    ),
+    "top-k charges epsilon for one item of two": lambda: claiming(
+        LaplaceTopK(scale=1.0, delta=1e-2, l0=2, k_bar=2), dp=(1.0, 1e-2), rho=9.0
+    ),
+    "the Gaussian margin forgets that the next count is noisy": lambda: margin(
+        GTOP, _core.Threshold.for_chance(GTOP.noise, 1, 1e-2).value
+    ),
+    "the Gaussian margin is one too small": lambda: margin(GTOP, GTOP.margin - 1),
+    "the Gaussian margin forgets linf": lambda: margin(
+        GaussianTopK(sigma=4.0, delta=1e-2, l0=1, linf=3, k_bar=1),
+        GaussianTopK(sigma=4.0, delta=1e-2, l0=1, k_bar=1).margin,
+    ),
+    "the Gumbel stop element lost its 1/epsilon": lambda: with_property(
+        GumbelTopK(k=1, scale=3.0, delta=0.01, k_bar=2), offset=(1 + math.log(2 / 0.01)) / 3
+    ),
+    "the Gumbel stop element forgets the count's own move": lambda: with_property(
+        GUMBEL, offset=GUMBEL.offset - GUMBEL.epsilon
+    ),
+    "the Gumbel stop element covers one item of k_bar": lambda: with_property(
+        GUMBEL, offset=rogers2023.gumbel_offset(1.0, 0.1, 1)
+    ),
+    "the stop element is put in for k, not for k_bar": lambda: with_property(
+        GumbelTopK(k=1, scale=1.0, delta=0.05, k_bar=3), offset=rogers2023.gumbel_offset(1.0, 0.05, 1)
+    ),
+    "k selections are charged as one": lambda: claiming(
+        GumbelTopK(k=3, scale=1.0, delta=1e-3, k_bar=3), rho=1 / 8, dp=(1.0, 1e-3)
+    ),
+    "the Gumbel scale is half of what is charged": lambda: with_property(
+        GUMBEL, gamma=2.0, offset=rogers2023.gumbel_offset(2.0, 0.1, 3)
+    ),
+    "the range forgets linf": lambda: claiming(
+        GumbelTopK(k=1, scale=1.0, delta=0.01, k_bar=2, linf=3), rho=1 / 8, dp=(1.0, 0.01)
+    ),
+    "permute-and-flip is charged as a bounded range": lambda: claiming(
+        PermuteAndFlip(scale=0.5, delta=1e-3, k_bar=2), rho=4 / 8, dp=None
+    ),
+    "permute-and-flip's stop element is half as far": lambda: with_property(FLIP, offset=FLIP.offset - 0.7),
+    "the stop element of a call is one too low": lambda: with_levels(offset=lambda level: level.offset - level.gamma),
+    "the stop element of a call is put in for half of k_bar": lambda: with_levels(
+        offset=lambda level: level.offset - math.log(2)
+    ),
+    "a call that selects nothing costs no delta": lambda: claiming(PRICED, delta=0.05),
+    "a count's noise is a quarter of what is paid": lambda: with_levels(sigma=lambda level: level.sigma / 4),
+    "counts are not paid for": lambda: claiming(
+        PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, spend=True), rho=1.5**2 / 4
+    ),
+    "permute-and-flip covers one item of k_bar": lambda: with_property(
+        FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)
+    ),
+}

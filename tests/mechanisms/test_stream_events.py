@@ -1,0 +1,100 @@
+"""What an event of a stream counts for, and of which type its items are."""
+
+import numpy as np
+import pytest
+from continual import made
+
+from discreet import (
+    BinaryMechanism,
+    ParameterError,
+    SchemaError,
+    Stream,
+)
+
+
+def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():
+    def kept(first):
+        stream = Stream(made(BinaryMechanism, l0=2))
+        stream._begin(stream.mechanism, b"k" * 32, "integer")
+        stream.step([first, *[list(range(6))] * 5], release=False)
+        running = stream._running
+        labels = running.items.select(np.arange(len(running.counts))).take(np.arange(len(running.counts)))
+        return dict(zip(labels, running.counts.tolist(), strict=True))
+
+    plain = kept(list(range(6)))
+    for kind in (np.int64, np.int32, np.uint8):
+        assert kept(np.arange(6, dtype=kind)) == plain
+    assert kept([]) == {item: count - 1 for item, count in plain.items()}
+
+
+def test_a_table_makes_a_round_too():
+    stream = made(BinaryMechanism, l0=2).start()
+    table = {"visit": [n // 3 for n in range(900)], "page": ["a", "b", "c"] * 300}
+    counts = dict(stream.step(table, user="visit", item="page"))
+    assert set(counts) == {"a", "b", "c"}
+    # Two of three items of each of 300 visits count.
+    assert abs(sum(counts.values()) - 600) < 3 * 7 * stream.mechanism.deviation(1)
+
+
+def test_an_event_counts_for_l0_items_and_each_once():
+    stream = made(BinaryMechanism, rho=50.0, l0=2).start()
+    release = stream.step([["a", "a", "b", "c", None]] * 3000)
+    assert len(release) == 2
+    assert all(abs(count - 3000) < 60 for _, count in release)
+
+
+@pytest.mark.parametrize("odd", [2**70, -(2**63) - 1, 10**5000, "\ud800"], ids=["large", "small", "huge", "half"])
+def test_what_no_column_holds_is_left_out(odd):
+    stream = made(BinaryMechanism, rho=50.0, l0=2).start()
+    plain = "a" if isinstance(odd, str) else 1
+    release = stream.step([[odd, plain, plain]] * 500 + [[odd]] * 500)
+    assert release.items == [plain]
+
+
+@pytest.mark.parametrize("bad", [None, 3, "abc", [3], ["abc"], {"a": 1}, [[1.5]], [["a", 1]], [["a"], [1]], [[True]]])
+def test_events_of_another_form_are_refused_and_change_nothing(bad):
+    stream = made(BinaryMechanism).start()
+    with pytest.raises((ParameterError, SchemaError)):
+        stream.step(bad)
+    assert stream.round == 0
+
+
+def test_items_keep_one_type():
+    stream = made(BinaryMechanism).start()
+    stream.step([[1]])
+    with pytest.raises(SchemaError, match="type"):
+        stream.step([["one"]])
+    assert stream.round == 1
+
+
+def test_a_declared_type_leaves_out_what_is_of_another():
+    """What one user's odd item does to the releases of all others: nothing."""
+    for kind, plain, odd in [
+        ("text", "a", [1, b"a", 1.5, True, None]),
+        ("integer", 7, ["7", b"7", 7.5, True, None]),
+        ("bytes", b"a", ["a", 1, None, True]),
+    ]:
+        stream = made(BinaryMechanism, rho=50.0, l0=9).start(items=kind)
+        assert stream.step([odd, [[1]], odd]).items == []
+        release = stream.step([[plain, *odd]] * 300)
+        assert release.items == [plain]
+        assert stream.step([]).items == [plain]
+    with pytest.raises(ParameterError, match="items must be"):
+        made(BinaryMechanism).start(items="str")
+
+
+def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
+    empty = {"u": np.array([], np.int64), "i": np.array([], np.int64)}
+    texts = {"u": [1, 2], "i": ["a", "b"]}
+    for before in (empty, {"u": [1], "i": [1]}):
+        stream = made(BinaryMechanism).start()
+        stream.step(before, user="u", item="i")
+        for after in ({"events": texts, "user": "u", "item": "i"}, {"events": [["a"]]}):
+            with pytest.raises(SchemaError, match="integer, not text"):
+                stream.step(**after)
+        stream.step({"u": [], "i": []}, user="u", item="i")
+        assert stream.round == 2
+    declared = made(BinaryMechanism).start(items="text")
+    with pytest.raises(SchemaError, match="text, not integer"):
+        declared.step(empty, user="u", item="i")
+    declared.step(texts, user="u", item="i")

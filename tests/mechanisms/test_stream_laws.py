@@ -1,0 +1,201 @@
+"""Exact laws of continual mechanisms on short streams, held against their promises."""
+
+import itertools
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from continual import made
+
+from discreet import (
+    BinaryMechanism,
+    HonakerMechanism,
+    HybridMechanism,
+    SquareRootMechanism,
+    _core,
+)
+from discreet.audit.findings import hockey_stick, promises
+from discreet.laws.outcomes import NoiseLaw
+from discreet.mechanisms.square_root_mechanism import rounded
+from discreet.mechanisms.stream_mechanism import gaussian
+
+
+class Grid:
+    """Stands in for the noise of the items: each item is one combination of values of all nodes."""
+
+    def __init__(self, nodes, reach):
+        self.values = np.arange(-reach, reach + 1)
+        self.nodes = nodes
+        self.size = len(self.values) ** len(nodes)
+        self.chance = np.ones(self.size)
+        self.items = 0
+
+    def __len__(self):
+        return self.items
+
+    def all_of(self, node):
+        places = np.arange(self.size) // len(self.values) ** self.nodes.index(node) % len(self.values)
+        return self.values[places]
+
+    def draw(self, node, law):
+        return self.all_of(node)[: self.items]
+
+    def draw_from(self, first, node, law):
+        return self.draw(node, law)[first:]
+
+
+class Asked:
+    """Finds out which nodes a stream of so many rounds draws from."""
+
+    def __init__(self):
+        self.nodes = {}
+
+    def __len__(self):
+        return 1
+
+    def draw(self, node, law):
+        self.nodes[node] = law
+        return np.zeros(1, np.int64)
+
+    def draw_from(self, first, node, law):
+        return self.draw(node, law)
+
+
+def estimates(mechanism, rounds, arrival):
+    """The noise of an item in each round from its arrival, over all combinations, and their chances."""
+    if isinstance(mechanism, SquareRootMechanism):
+        return weighted_estimates(mechanism, rounds)
+    asked = Asked()
+    sums = mechanism.sums()
+    for number in range(1, rounds + 1):
+        sums.advance(asked, number)
+    reach = 4 if len(asked.nodes) < 6 else 2
+    grid = Grid(list(asked.nodes), reach)
+    for node, law in asked.nodes.items():
+        chances = NoiseLaw(law).of(grid.values)
+        grid.chance *= chances[grid.all_of(node) + reach]
+    sums, found = mechanism.sums(), {}
+    for number in range(1, rounds + 1):
+        grid.items = grid.size if number >= arrival else 0
+        noise = sums.advance(grid, number)
+        found[number] = noise.copy()
+    return found, grid.chance
+
+
+@lru_cache(maxsize=8)
+def weighted_estimates(mechanism, rounds):
+    """The same of weighted sums, which do not depend on the arrival, in whole numbers: 6 Q^rounds is one."""
+    column, scale = mechanism.column, mechanism.nodes(1)[0][1]
+    reach = math.ceil(5.2 * scale)
+    grid = Grid(list(range(rounds)), reach)
+    chances = NoiseLaw(gaussian(scale)).of(grid.values)
+    found = {}
+    for number in range(1, rounds + 1):
+        total = np.full(grid.size, 3 * column[0] ** rounds + 2 * column[0] ** (rounds - 1))
+        weights = [Fraction(1)]
+        for n in range(1, number):
+            weights.append(1 - sum(weights[k] * Fraction(column[n - k], column[0]) for k in range(n)))
+        for node, weight in zip(range(number), reversed(weights), strict=True):
+            total += int(6 * column[0] ** (rounds - 1) * weight) * grid.all_of(node)
+        found[number] = total // (6 * column[0] ** rounds)
+    for place in range(0, grid.size, grid.size // 7):
+        noises = [int(grid.all_of(node)[place]) for node in range(rounds)]
+        assert [rounded(column, noises[:n]) for n in found] == [found[n][place] for n in found]
+    for node in range(rounds):
+        grid.chance *= chances[grid.all_of(node) + reach]
+    rows, where = np.unique(np.stack(list(found.values())), axis=1, return_inverse=True)
+    return dict(zip(found, rows, strict=True)), np.bincount(where.ravel(), grid.chance)
+
+
+def law(mechanism, counts):
+    """What an item of these running counts shows in every round, and how likely that is; the rest is left out."""
+    arrival = next((number for number, count in enumerate(counts, 1) if count), len(counts) + 1)
+    noise, chance = estimates(mechanism, len(counts), arrival)
+    seen = []
+    for number, count in enumerate(counts, 1):
+        if number < arrival:
+            seen.append(np.full(len(chance), -999))
+        else:
+            value = count + noise[number]
+            seen.append(np.where(value > mechanism.threshold(number), value, -999))
+    outcomes, where = np.unique(np.stack(seen), axis=1, return_inverse=True)
+    return dict(zip(map(tuple, outcomes.T.tolist()), np.bincount(where.ravel(), chance), strict=True))
+
+
+SMALL = [
+    BinaryMechanism(sigma=0.7, delta=0.1, l0=1, horizon=3),
+    BinaryMechanism(sigma=0.6, delta=0.02, l0=1, horizon=4),
+    BinaryMechanism(sigma=0.9, delta=0.3, l0=1, horizon=4),
+    BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2, restarts=True),
+    HonakerMechanism(sigma=0.6, delta=0.1, l0=1, horizon=3),
+    HonakerMechanism(sigma=0.45, delta=0.02, l0=1, horizon=4),
+    HybridMechanism(rho=3.0, delta=0.1, l0=1),
+    HybridMechanism(rho=5.0, delta=0.4, l0=1),
+    SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
+    SquareRootMechanism(sigma=0.5, delta=0.1, l0=1, horizon=3),
+    SquareRootMechanism(sigma=0.4, delta=0.02, l0=1, horizon=4),
+]
+
+
+@pytest.mark.parametrize("mechanism", SMALL, ids=repr)
+def test_no_event_shows_more_than_is_promised(mechanism):
+    rounds = 4 if mechanism.last_round in (None, 4) else min(3, mechanism.last_round)
+    used = 0.0
+    for event in range(rounds):
+        # Honaker's four rounds have seven nodes.
+        most = 1 if isinstance(mechanism, HonakerMechanism) and rounds == 4 else 3
+        for others in itertools.product((0, 1, 2), repeat=rounds):
+            if sum(others) > most:
+                continue
+            added = [n + (place == event) for place, n in enumerate(others)]
+            laws = [law(mechanism, running(mechanism, rows)) for rows in (others, added)]
+            outcomes = list({**laws[0], **laws[1]})
+            p, q = (np.array([each.get(outcome, 0.0) for outcome in outcomes]) for each in laws)
+            cut = max(1 - p.sum(), 1 - q.sum())
+            for epsilon, allowed in promises(mechanism.guarantee):
+                found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+                assert found <= allowed + cut + 1e-12, (others, event, epsilon)
+                used = max(used, found / allowed)
+    assert used > 0.02
+
+
+def running(mechanism, rows):
+    counts, total = [], 0
+    for number, n in enumerate(rows, 1):
+        total = n + (0 if mechanism.starts_over(number, number) else total)
+        counts.append(total)
+    return counts
+
+
+@pytest.mark.parametrize(("kind", "sigma"), [(BinaryMechanism, 0.6), (SquareRootMechanism, 0.5)])
+def test_a_threshold_that_is_lower_breaks_the_promise(kind, sigma):
+    class Lower(kind):
+        def threshold(self, number):
+            return super().threshold(number) - 2
+
+    mechanism = Lower(sigma=sigma, delta=0.02, l0=1, horizon=3)
+    p, q = law(mechanism, [0, 0, 0]), law(mechanism, [1, 1, 1])
+    unseen = (-999,) * 3
+    assert p[unseen] > 1 - 1e-6
+    assert 1 - q[unseen] > 2 * mechanism.delta
+
+
+def test_an_estimate_is_a_function_of_noisy_counts():
+    """Whole counts added to the noisy counts of all nodes move a Honaker estimate by exactly so much."""
+
+    class Moved(Grid):
+        def __init__(self, by):
+            self.items, self.by = 1000, by
+            self.noise = _core.NodeNoise()
+            self.noise.extend(np.random.default_rng(9).bytes(32 * 1000))
+
+        def draw(self, node, law):
+            # A node of level j covers 2^j rounds.
+            return self.noise.draw(node, law) + self.by * 2 ** (node % 64)
+
+    mechanism = made(HonakerMechanism)
+    still, moved = mechanism.sums(), mechanism.sums()
+    for number in range(1, 30):
+        assert np.all(moved.advance(Moved(7), number) - still.advance(Moved(0), number) == 7 * number)

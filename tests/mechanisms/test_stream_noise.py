@@ -1,0 +1,211 @@
+"""The noise of continual mechanisms, and their thresholds."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from continual import KINDS, made
+
+from discreet import (
+    BinaryMechanism,
+    HybridMechanism,
+    SquareRootMechanism,
+    _core,
+)
+from discreet.laws.outcomes import NoiseLaw
+from discreet.mechanisms.square_root_mechanism import rounded
+from discreet.mechanisms.stream_mechanism import gaussian
+from discreet.reference.node_noise import node_noise
+from discreet.reference.square_root import square_root_noise
+from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015, rogers2023
+
+
+@pytest.mark.parametrize("sigma", [0.4, 3.0, 700.0, 5000.0])
+def test_noise_is_that_of_the_twin(sigma):
+    keys = [bytes([n]) * 32 for n in range(30)]
+    ours = _core.NodeNoise()
+    ours.extend(b"".join(keys))
+    for node in (0, 1, 7, 8, 123_456_789):
+        assert ours.draw(node, gaussian(sigma)).tolist() == [node_noise(key, node, sigma) for key in keys]
+
+
+@pytest.mark.parametrize(("horizon", "sigma"), [(1, 1.0), (3, 2.0), (26, 3.0), (26, 500_000.0)])
+def test_weighted_noise_is_that_of_the_twin_without_any_rounding_before_the_last(horizon, sigma):
+    mechanism = SquareRootMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=horizon)
+    keys = [bytes([n]) * 32 for n in range(11)]
+    noise, scale = _core.NodeNoise(), mechanism.nodes(1)[0][1]
+    noise.extend(b"".join(keys))
+    drawn = [[node_noise(key, node, scale) for node in range(1, horizon + 1)] for key in keys]
+    sums = mechanism.sums()
+    for number in range(1, horizon + 1):
+        expected = [square_root_noise(mechanism.column, noises[:number]) for noises in drawn]
+        assert sums.advance(noise, number).tolist() == expected
+        # However few bits it begins with.
+        assert [rounded(mechanism.column, noises[:number], 1) for noises in drawn] == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [1, 5, 12, 100])
+def test_estimates_have_the_variance_that_is_stated(kind, number):
+    mechanism = made(kind)
+    noise = _core.NodeNoise()
+    noise.extend(np.random.default_rng(1).bytes(32 * 100_000))
+    drawn = mechanism.sums().advance(noise, number)
+    # Ten standard errors of a variance from 1e5 draws are 4.5 %.
+    assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.025)
+    assert abs(drawn.mean()) < 5 * mechanism.deviation(number) / math.sqrt(100_000)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", KINDS)
+def test_variances_are_right_to_a_hundredth_over_a_million_draws(kind):
+    mechanism = made(kind)
+    noise = _core.NodeNoise()
+    noise.extend(np.random.default_rng(2).bytes(32 * 1_000_000))
+    sums = mechanism.sums()
+    for number in (1, 7, 8, 63, 200):
+        drawn = sums.advance(noise, number)
+        assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_depends_on_the_round_and_not_on_the_way_to_it(kind):
+    """Late items, skipped rounds and other items beside it change nothing of an item's noise."""
+    mechanism = made(kind)
+    keys = np.random.default_rng(3).bytes(32 * 6)
+    whole = _core.NodeNoise()
+    whole.extend(keys)
+    all_at_once = mechanism.sums()
+    expected = {number: all_at_once.advance(whole, number).copy() for number in range(1, 38)}
+    late, by_and_by = _core.NodeNoise(), mechanism.sums()
+    late.extend(keys[:64])
+    for number in range(1, 38):
+        if number in (5, 6, 24):
+            late.extend(keys[32 * len(late) :][:32])
+        if number % 3 == 0 or number in (5, 6, 24):
+            assert by_and_by.advance(late, number).tolist() == expected[number][: len(late)].tolist()
+
+
+@pytest.mark.parametrize(
+    ("l0", "horizon", "sigma", "delta", "statement", "proof", "least"),
+    [
+        (1, 8, 1, 1e-6, 12.532970741717, 11.315402624398, 9.9334007229931),
+        (5, 1000, 10, 1e-6, 208.42263333137, 198.76972104427, 188.6208312148),
+        (3, 2**20, 50, 1e-9, 1896.4575735193, 1852.8780108219, 1808.2478858529),
+    ],
+)
+def test_thresholds_are_those_of_theorem_11(l0, horizon, sigma, delta, statement, proof, least):
+    p = delta / (l0 * horizon)
+    levels, most = math.ceil(math.log2(horizon + 1)), math.floor(math.log2(horizon + 1))
+    for nodes, value in ((levels + 1, statement), (levels, proof), (most, least)):
+        assert rogers2023.gaussian_threshold(math.sqrt(nodes) * sigma, p) == pytest.approx(value, rel=1e-12)
+
+
+def test_variances_are_those_of_the_table():
+    for horizon, binary, refined in [(8, 12, 8.9524), (100, 42, 26.5685), (1000, 90, 53.0237), (16384, 210, 117.0498)]:
+        levels = rogers2023.tree_levels(horizon)
+        rounds = range(1, horizon + 1)
+        assert levels * max(number.bit_count() for number in rounds) == binary
+        weights = [honaker2015.own_weight(level) for level in range(levels)]
+        prefixes = (sum(w for level, w in enumerate(weights) if number >> level & 1) for number in rounds)
+        assert levels * max(prefixes) == pytest.approx(refined, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("number", "variance", "threshold"),
+    [(1, 1, 5.8916384756986), (5, 6, 14.432115341689), (12, 14, 22.30036791958), (1000, 105, 68.852138031342)],
+)
+def test_hybrid_variances_and_thresholds_are_those_of_the_theory(number, variance, threshold):
+    epoch, place = chan_shi_song2011.epoch_of(number)
+    sigmas = [chan_shi_song2011.epoch_sigma(0.5, m, 1) for m in range(epoch + 1)]
+    found = chan_shi_song2011.hybrid_variance(sigmas, place)
+    assert found == pytest.approx(variance, rel=1e-12)
+    p = chan_shi_song2011.round_chance(1e-6, epoch)
+    assert rogers2023.gaussian_threshold(math.sqrt(found), p) == pytest.approx(threshold, rel=1e-12)
+
+
+def factor_square(rounds):
+    return math.fsum(f * f for f in fichtenberger2023.factor(rounds))
+
+
+def test_square_roots_are_those_of_the_theory():
+    assert fichtenberger2023.factor(6) == [1, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375]
+    for rounds, square in [(4, 1.48828125), (16, 1.9438788471568), (1000, 3.2650030806724)]:
+        assert factor_square(rounds) == pytest.approx(square, rel=1e-13)
+    for horizon, variance in [(8, 2.9528), (100, 6.4077), (1000, 10.6602), (16384, 17.2654)]:
+        assert factor_square(horizon) ** 2 == pytest.approx(variance, abs=5e-5)
+    mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
+    for number, deviation, threshold in [
+        (1, 1.8069319524189, 11.83762913986),
+        (10, 2.4184175586161, 15.505201798285),
+        (1000, 3.2650030806724, 20.582858381279),
+    ]:
+        assert mechanism.deviation(number) == pytest.approx(deviation, rel=0.04)
+        assert threshold - 1 < mechanism.threshold(number) < threshold + 3
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1000, 8192])
+def test_whole_columns_lose_next_to_nothing_of_the_least_noise(horizon):
+    mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
+    least = factor_square(horizon) ** 2
+    assert least * (1 - 1e-3) < mechanism.deviation(horizon) ** 2 - 1 / 12 < least * 1.006
+    weights = _core.WeightedNoise(np.array(mechanism.column)).weights / 2.0**62
+    assert np.all(weights > 0)
+    undone = np.convolve(weights, np.array(mechanism.column) / mechanism.column[0])[:horizon]
+    assert np.abs(undone - 1).max() < 1e-12
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 4.0, 50.0])
+def test_integer_noise_is_less_than_continuous_noise_and_two(scale):
+    """The order of tails by which thresholds of weighted sums are found."""
+    law = gaussian(scale)
+    for n in range(-int(12 * scale) - 3, int(12 * scale) + 3):
+        assert law.tail(n) <= 0.5 * math.erfc((n - 2) / scale / math.sqrt(2)) * (1 + 1e-9) + 1e-30
+
+
+def test_tails_of_weighted_sums_keep_to_their_chance():
+    """Held against the exact law of a sum of three."""
+    scale, weights = 1.5, [Fraction(1), Fraction(1, 2), Fraction(3, 8)]
+    values = np.arange(-14, 15)
+    chances = NoiseLaw(gaussian(scale)).of(values)
+    totals = 8 * values[:, None, None] + 4 * values[None, :, None] + 3 * values[None, None, :]
+    mass = chances[:, None, None] * chances[None, :, None] * chances[None, None, :]
+    for p in (0.3, 1e-2, 1e-5, 1e-9):
+        total, square = float(sum(weights)), float(sum(w * w for w in weights))
+        reach = fichtenberger2023.weighted_tail_reach(scale, total, square, p)
+        assert mass[totals >= 8 * reach].sum() <= p
+        assert reach < 2.3 * scale * math.sqrt(square) * math.sqrt(-math.log(p))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_integer_thresholds_are_near_those_of_continuous_noise(kind):
+    mechanism = made(kind, rho=0.01)
+    for number in (1, 7, 100, 1000):
+        epoch, _ = chan_shi_song2011.epoch_of(number)
+        p = chan_shi_song2011.round_chance(1e-6, epoch) if kind is HybridMechanism else 1e-6 / 1000
+        least = 1 + mechanism.deviation(number) * rogers2023.gaussian_threshold(1.0, p, 0)
+        assert 0.9 * least < mechanism.threshold(number) < 1.3 * least + 2
+
+
+def test_what_is_promised_is_what_was_asked_for():
+    for kind in KINDS:
+        guarantee = made(kind, rho=0.3, l0=4).guarantee
+        assert 0.3 * (1 - 1e-9) < guarantee.rho <= 0.3
+        assert (guarantee.delta, guarantee.unit) == (1e-6, "event")
+        given = {} if kind is HybridMechanism else {"horizon": 365}
+        assert kind.from_epsilon(epsilon=1.0, delta=1e-6, l0=2, **given).guarantee.epsilon(1e-6) <= 1.0
+    user = BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=3, horizon=30, linf=5, unit="user")
+    assert user.guarantee.unit == "user"
+    assert user.sigma > made(BinaryMechanism, l0=3, horizon=30).sigma * 4.9
+
+
+@pytest.mark.parametrize("sigma", [3.0, 1e7])
+def test_sums_are_kept_in_as_many_bits_as_they_need(sigma):
+    mechanism = BinaryMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=100)
+    noise, sums = _core.NodeNoise(), mechanism.sums()
+    noise.extend(np.random.default_rng(1).bytes(32 * 500))
+    law = gaussian(sigma)
+    for number in (3, 63):
+        expected = sum(noise.draw(node, law) for node, _ in mechanism.nodes(number))
+        assert sums.advance(noise, number).tolist() == expected.tolist()

@@ -1,0 +1,77 @@
+"""What the README and the docs say: their commands run, and the reference names what is public."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+from discreet.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+CLUSTER = "--engine spark"
+
+
+def commands(page):
+    """The commands of this library in a page, in order, but for those that need a cluster."""
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("discreet ") and CLUSTER not in line:
+                yield shlex.split(line, comments=True)[1:]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/streams.md"])
+def test_documented_commands_run(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for month, name in ((1, "january"), (2, "february")):
+        rows = "".join(f"{n},home,2026-{month:02d}-{n % 28 + 1:02d}T10:00\n" for n in range(2800))
+        Path(f"{name}.csv").write_text("visit,page,when\n" + rows)
+    found = list(commands(page))
+    assert len(found) >= 4
+    for command in found:
+        # Nobody is at the terminal to say that a column of text holds times.
+        yes = ["--yes"] if "--time" in command else []
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *yes])
+        assert ended.value.code == 0, (command, capsys.readouterr().err)
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(r"^\.\. auto\w+:: (\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == [name for name in dp.__all__ if name != "__version__"]
+
+
+def rows_of_the_readme(first):
+    """The cells of a table of the README whose header begins so, by the first one."""
+    table = (ROOT / "README.md").read_text("utf-8").partition(f"| {first} |")[2].partition("\n\n")[0]
+    rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:])
+    return {row[0]: row[1:] for row in rows}
+
+
+def record(name):
+    return json.loads((ROOT / "benches" / "record" / f"{name}.json").read_text("utf-8"))["cases"]
+
+
+def number(cell):
+    return float(re.sub(r"[^0-9.]", "", cell))
+
+
+def test_counting_takes_what_its_record_says():
+    told, cases = rows_of_the_readme("rows"), record("count")
+    assert set(told) == set(cases)
+    for name, cells in told.items():
+        ratios = cases[name]["best_peer_over_core"]
+        found = cases[name]["medians"]["core"]["wall"], ratios["wall"], ratios["extra"]
+        for cell, value, unit in zip(cells, found, (0.01, 0.1, 0.1), strict=True):
+            assert abs(number(cell) - value) <= 0.51 * unit, (name, cell, value)
+
+
+def test_noise_takes_what_its_record_says():
+    cases = record("noise")
+    for name, (ours, theirs, *_) in rows_of_the_readme("draw").items():
+        case = cases[re.sub(r"\d[\d,]*$", lambda digits: f"{number(digits[0]):g}", name)]["nanoseconds"]
+        peer, ratio = theirs.split()
+        assert abs(number(ours) - case["core"]) <= 0.051
+        assert abs(number(ratio) - case[f"numpy {peer}"] / case["core"]) <= 0.051
