@@ -294,16 +294,16 @@ mod tests {
 
     type Rows = Vec<(Option<i64>, Option<i64>)>;
 
-    /// Counts rows under given keys, in batches of `size`, by number or as text.
+    /// Counts rows under given keys, in batches of `size`, users and items each by number or as text.
     fn counted(
         rows: &Rows,
-        as_text: bool,
+        as_text: (bool, bool),
         size: usize,
         terms: &Terms<'_>,
         keys: &Arc<HashKeys>,
     ) -> BTreeMap<Vec<u8>, i64> {
         let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
-        let column = |cells: Vec<Option<i64>>| {
+        let column = |cells: Vec<Option<i64>>, as_text| {
             Column::new(if as_text {
                 cells.into_iter().map(text).collect::<StringArray>().into_data()
             } else {
@@ -312,12 +312,12 @@ mod tests {
         };
         let batch = |rows: &[(Option<i64>, Option<i64>)]| {
             let (users, items) = rows.iter().copied().unzip();
-            Ok(Batch { users: column(users)?, items: column(items)? })
+            Ok(Batch { users: column(users, as_text.0)?, items: column(items, as_text.1)? })
         };
-        let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+        let of = |as_text| if as_text { LabelType::Text } else { LabelType::Signed };
         let found = count_batches(
             rows.chunks(size).map(batch),
-            (item_type, item_type),
+            (of(as_text.0), of(as_text.1)),
             terms,
             keys,
             || Ok(()),
@@ -360,7 +360,7 @@ mod tests {
                     threads,
                     memory,
                 };
-                let expected = counted(&rows, as_text, 30_000, &terms(1, None), &keys);
+                let expected = counted(&rows, (as_text, as_text), 30_000, &terms(1, None), &keys);
                 assert!(l0.is_some() || expected.len() == 400);
                 for (threads, size, memory) in
                     [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
@@ -369,7 +369,7 @@ mod tests {
                         rows.swap(place, draw(&mut rng) as usize % (place + 1));
                     }
                     assert_eq!(
-                        counted(&rows, as_text, size, &terms(threads, memory), &keys),
+                        counted(&rows, (as_text, as_text), size, &terms(threads, memory), &keys),
                         expected
                     );
                 }
@@ -412,18 +412,46 @@ mod tests {
                     (2, 9000, Some(1 << 25)),
                 ] {
                     terms = Terms { threads, memory, ..terms };
-                    assert_eq!(counted(&rows, false, size, &terms, &keys), expected);
+                    assert_eq!(counted(&rows, (false, false), size, &terms, &keys), expected);
                 }
                 terms.enough = Some(30);
                 for count in expected.values_mut() {
                     *count = 30.min(*count);
                 }
-                assert_eq!(counted(&rows, false, 9000, &terms, &keys), expected);
+                assert_eq!(counted(&rows, (false, false), 9000, &terms, &keys), expected);
                 terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
-                let largest = counted(&rows, false, 9000, &terms, &keys);
+                let largest = counted(&rows, (false, false), 9000, &terms, &keys);
                 let unpacked = Terms { memory: Some(0), ..terms };
-                assert_eq!(largest, counted(&rows, false, 9000, &unpacked, &keys));
+                assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked, &keys));
                 assert_eq!(largest.len(), 10);
+            }
+        }
+    }
+
+    #[test]
+    fn users_by_number_are_counted_as_those_by_key() {
+        let mut rng = SecureRng::seeded(4);
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let few = random_rows(&mut rng, 60_000, 900, 400);
+        // More than have numbers.
+        let many = (0..280_000).map(|n| (Some(n), Some(n % 7)));
+        for place in [0, few.len()] {
+            let mut rows = few.clone();
+            rows.splice(place..place, many.clone());
+            let pairs: BTreeSet<_> = rows.iter().filter_map(|&(u, i)| u.zip(i)).collect();
+            for as_text in [(true, true), (true, false), (false, true)] {
+                let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+                for (_, item) in &pairs {
+                    let label = match as_text.1 {
+                        true => format!("a name of {item}").into_bytes(),
+                        false => item.to_be_bytes().to_vec(),
+                    };
+                    *expected.entry(label).or_default() += 1;
+                }
+                for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
+                    let terms = Terms { bound: None, limit: None, enough: None, threads, memory };
+                    assert_eq!(counted(&rows, as_text, 9000, &terms, &keys), expected);
+                }
             }
         }
     }
@@ -444,10 +472,10 @@ mod tests {
                 memory,
             };
             let rows = random_rows(&mut rng, 60, 8, 6);
-            let all = counted(&rows, as_text, 60, &terms, &keys);
+            let all = counted(&rows, (as_text, as_text), 60, &terms, &keys);
             for user in 0..8 {
                 let others = rows.iter().copied().filter(|row| row.0 != Some(user)).collect();
-                let without = counted(&others, as_text, 25, &terms, &keys);
+                let without = counted(&others, (as_text, as_text), 25, &terms, &keys);
                 let changes: Vec<i64> = all
                     .iter()
                     .map(|(item, count)| count - without.get(item).unwrap_or(&0))

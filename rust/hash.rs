@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
 
-use crate::error::{Error, Result};
+use crate::entropy;
+use crate::error::Result;
 use crate::mark::Marked;
 
 /// The number of partitions is two to this power.
@@ -41,10 +42,8 @@ impl HashKeys {
     /// # Errors
     /// [`Error::Entropy`] where the operating system gives no randomness.
     pub fn from_os() -> Result<Self> {
-        let mut seeds = [0_u64; SEEDS];
-        for seed in &mut seeds {
-            *seed = getrandom::u64().map_err(|_| Error::Entropy)?;
-        }
+        #[allow(unused_mut, reason = "tests fix them")]
+        let mut seeds: [u64; SEEDS] = entropy::words()?;
         #[cfg(test)]
         if let Some(fixed) = FIXED.get() {
             seeds = fixed;
