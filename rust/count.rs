@@ -442,9 +442,10 @@ mod tests {
             for as_text in [(true, true), (true, false), (false, true)] {
                 let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
                 for (_, item) in &pairs {
-                    let label = match as_text.1 {
-                        true => format!("a name of {item}").into_bytes(),
-                        false => item.to_be_bytes().to_vec(),
+                    let label = if as_text.1 {
+                        format!("a name of {item}").into_bytes()
+                    } else {
+                        item.to_be_bytes().to_vec()
                     };
                     *expected.entry(label).or_default() += 1;
                 }
