@@ -100,8 +100,8 @@ impl Worker {
             }
             let _ = tickets.send(());
             self.take(&morsel)?;
-            let held = self.short.as_ref().map_or(0, Gathered::held_unpacking);
-            if held > 0 && held + self.grouper.held() > self.held {
+            let unpacking = self.short.as_ref().map_or(0, Gathered::held_unpacking);
+            if unpacking + self.grouper.held() > self.held {
                 self.unpack();
             }
             if self.rows_held() + self.grouper.held() > self.held {
