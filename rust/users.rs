@@ -29,8 +29,8 @@ impl Users {
     pub fn new(hashed: bool, keys: &HashKeys) -> Self {
         let high = if hashed { Self::PLACES } else { 0 };
         Self {
-            low: (0..Self::PLACES).map(|_| AtomicU64::new(0)).collect(),
-            high: (0..high).map(|_| AtomicU32::new(0)).collect(),
+            low: bytemuck::zeroed_vec(Self::PLACES),
+            high: bytemuck::zeroed_vec(high),
             taken: Mutex::new(0),
             secret: keys.integer(0),
         }
