@@ -14,11 +14,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Makes room for so many times what there is and a little more: what is not used is never touched.
+    /// Makes room for so many times what there is and a little more, where there is so much: what is not used is never
+    /// touched.
     fn reserve(&mut self, times: usize) {
         let more = |len: usize| len * times + len / 2;
-        self.counts.reserve(more(self.counts.len()));
-        self.labels.reserve(more);
+        let _ = self.counts.try_reserve(more(self.counts.len()));
+        self.labels.try_reserve(more);
     }
 
     /// Keeps the `limit` largest alone.
@@ -59,7 +60,8 @@ impl Found {
             found.reserve(PARTITIONS / Self::SEEN);
         }
         // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-        if let Some(limit) = self.limit.filter(|limit| found.counts.len() > 2 * limit + (1 << 16)) {
+        let too_many = |limit: &usize| found.counts.len() / 2 > limit.saturating_add(1 << 15);
+        if let Some(limit) = self.limit.filter(too_many) {
             found.keep(limit);
         }
     }

@@ -72,7 +72,7 @@ impl LabelLog {
         }
         self.lens[partition] += 1;
         let place = self.write(partition, hash, label);
-        self.recent.remember(hash, Met::new(label.mark, place, code));
+        self.recent.remember(hash, Met::new(hash, label.mark, place, code));
         Ok(Some(code))
     }
 
@@ -181,6 +181,26 @@ mod tests {
             assert_eq!(log.partition_len(0), 100 * (round + 1));
         }
         assert_eq!(code(&mut log, 7, &99_u32.to_le_bytes(), false), Ok(Some(199)));
+    }
+
+    #[test]
+    fn long_labels_of_one_hash_that_begin_alike_are_told_apart() {
+        let mut log = LabelLog::default();
+        for n in 0..100_u8 {
+            let label = [&[b'a'; 24], &[n % 3][..]].concat();
+            let code = code(&mut log, 7, &label, false).unwrap().unwrap();
+            assert_eq!(labels(&log, 0)[code as usize], label);
+        }
+    }
+
+    #[test]
+    fn long_labels_that_begin_alike_are_written_down_once_though_they_share_a_line() {
+        let mut log = LabelLog::default();
+        for n in 0..1000 {
+            let label = [&[b'a'; 24], &[n as u8 % 2][..]].concat();
+            assert_eq!(code(&mut log, (n % 2) << 50 | 7, &label, false), Ok(Some(n as u32 % 2)));
+        }
+        assert_eq!(log.partition_len(0), 2);
     }
 
     #[test]

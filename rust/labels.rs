@@ -67,16 +67,16 @@ impl Labels {
         self.len() == 0
     }
 
-    /// Makes room for as many labels and bytes more as `more` says of those there are.
-    pub fn reserve(&mut self, more: impl Fn(usize) -> usize) {
-        match self {
-            Self::Signed(values) => values.reserve(more(values.len())),
-            Self::Unsigned(values) => values.reserve(more(values.len())),
-            Self::Text(strings) | Self::Binary(strings) => {
-                strings.ends.reserve(more(strings.ends.len()));
-                strings.bytes.reserve(more(strings.bytes.len()));
-            }
-        }
+    /// Makes room for as many labels and bytes more as `more` says of those there are, where there is so much memory.
+    pub fn try_reserve(&mut self, more: impl Fn(usize) -> usize) {
+        let _ = match self {
+            Self::Signed(values) => values.try_reserve(more(values.len())),
+            Self::Unsigned(values) => values.try_reserve(more(values.len())),
+            Self::Text(strings) | Self::Binary(strings) => strings
+                .ends
+                .try_reserve(more(strings.ends.len()))
+                .and_then(|()| strings.bytes.try_reserve(more(strings.bytes.len()))),
+        };
     }
 
     /// Adds a label that is its own key; nothing where the labels are bytes.
@@ -239,6 +239,19 @@ impl Strings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_need_not_be_the_memory_to_make_room_in() {
+        let mut text = Labels::new(LabelType::Text);
+        text.push_bytes(b"a");
+        for mut labels in [Labels::new(LabelType::Signed), Labels::new(LabelType::Unsigned), text] {
+            let before = labels.clone();
+            for most in [usize::MAX, 1 << 59, 3] {
+                labels.try_reserve(|_| most);
+            }
+            assert_eq!(labels, before);
+        }
+    }
 
     #[test]
     fn integers_order_by_value_and_strings_by_bytes() {

@@ -8,6 +8,9 @@ use crate::store::deduplicate;
 /// How many rows of a partition wait side by side.
 const LINE: usize = 16;
 
+// A piece holds whole lines, so that none ends early and all that is in it are rows.
+const _: () = assert!(Chains::<u32>::PIECE.is_multiple_of(LINE));
+
 /// Rows by partition.
 pub(crate) struct Lines {
     waiting: Vec<[u32; LINE]>,

@@ -215,6 +215,8 @@ struct Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::LabelType;
+    use crate::mark::Marked;
 
     #[test]
     fn rows_hold_users_and_codes_up_to_the_largest() {
@@ -223,6 +225,36 @@ mod tests {
                 let row = pack(user, code);
                 assert!(row != 0);
                 assert_eq!(unpack(row), (user, code as usize));
+            }
+        }
+    }
+
+    #[test]
+    fn labels_of_all_threads_are_counted_up_to_the_last_that_has_a_code() {
+        let keys = HashKeys::from_os().unwrap();
+        let users = Arc::new(Users::new(false, &keys));
+        // The label n, which all three users have in each range that has it.
+        let share = |range: std::ops::Range<usize>| {
+            let (mut log, mut rows) = (LabelLog::default(), Numberer::new(Arc::clone(&users)));
+            for n in range {
+                let (label, hash) = (format!("{n}"), 3 << 54 | n as u64);
+                let code = log.code(hash, Marked::new(label.as_bytes()), true).unwrap().unwrap();
+                let group = Group { partition: 3, key: code.into() };
+                assert!(rows.extend([7, 8, 9].into_iter(), &[group; 3], &keys));
+            }
+            (rows.finish(), log)
+        };
+        let new = || Found::new(LabelType::Text, None, None);
+        for (last, fits) in [(5000, true), (CODES, true), (CODES + 1, false)] {
+            let shares = [share(0..4500), share(4000..last)];
+            let shares = shares.iter().map(|(rows, log)| (rows, log)).collect();
+            let count = Count::of(shares).unwrap();
+            let found = count.count(2, &keys, || Ok(()), new).unwrap();
+            assert_eq!(found.is_some(), fits);
+            if let Some(counts) = found.map(|found| Found::all(found, new)) {
+                assert_eq!(counts.counts, vec![3; last]);
+                let label = |row| counts.labels.with_bytes(row, <[u8]>::to_vec);
+                assert!((0..last).all(|n| label(n) == format!("{n}").into_bytes()));
             }
         }
     }

@@ -9,18 +9,22 @@ const WAYS: usize = 2;
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
 
-/// A label met lately: its mark's words, of which the last is the place of its record where the mark is not all of it,
-/// and its length and one more above its code.
+/// The bits of a record's place; above them is what tells most labels apart that begin alike.
+const PLACE_BITS: u32 = 40;
+
+/// A label met lately: its mark's words, of which the last is the upper bits of its hash above the place of its record
+/// where the mark is not all of it, and its length and one more above its code.
 #[derive(Clone, Copy)]
 pub(crate) struct Met([u64; 4]);
 
 impl Met {
-    /// A label with a record at a place.
+    /// A label with a hash and a record at a place.
     #[inline]
     #[must_use]
-    pub fn new(mark: Mark, place: usize, code: u32) -> Self {
+    pub fn new(hash: u64, mark: Mark, place: usize, code: u32) -> Self {
         let [first, second, third] = mark.words;
-        let third = if mark.is_whole() { third } else { place as u64 };
+        let upper = hash >> PLACE_BITS << PLACE_BITS;
+        let third = if mark.is_whole() { third } else { upper | place as u64 };
         Self([first, second, third, len(mark) << 32 | u64::from(code)])
     }
 
@@ -28,7 +32,7 @@ impl Met {
     #[inline]
     #[must_use]
     pub fn place(self) -> usize {
-        self.0[2] as usize
+        (self.0[2] & ((1 << PLACE_BITS) - 1)) as usize
     }
 
     /// The label's code.
@@ -38,11 +42,11 @@ impl Met {
         self.0[3] as u32
     }
 
-    /// Whether a label of this mark may be this one; it is, where the mark is all of it.
+    /// Whether a label of this hash and mark may be this one; it is, where the mark is all of it.
     #[inline]
-    fn is(self, mark: Mark) -> bool {
+    fn is(self, hash: u64, mark: Mark) -> bool {
         let ([a, b, c, rest], words) = (self.0, mark.words);
-        let third = if mark.is_whole() { c ^ words[2] } else { 0 };
+        let third = if mark.is_whole() { c ^ words[2] } else { (c ^ hash) >> PLACE_BITS };
         (a ^ words[0]) | (b ^ words[1]) | third | (rest >> 32 ^ len(mark)) == 0
     }
 }
@@ -87,8 +91,8 @@ impl Recent {
     #[inline]
     pub fn find(&mut self, hash: u64, mark: Mark) -> Option<Met> {
         let line = &self.lines.values()[hash as usize & (self.size - 1)];
-        let is_second = Met(line[1]).is(mark);
-        let found = is_second | Met(line[0]).is(mark);
+        let is_second = Met(line[1]).is(hash, mark);
+        let found = is_second | Met(line[0]).is(hash, mark);
         self.found += usize::from(found);
         found.then_some(Met(line[usize::from(is_second)]))
     }
@@ -126,7 +130,7 @@ mod tests {
         let mark = |n: u64| Mark::new(&n.to_le_bytes());
         let mut recent = Recent::default();
         for n in 0..20_000 {
-            recent.remember(n, Met::new(mark(n), 0, n as u32));
+            recent.remember(n, Met::new(n, mark(n), 0, n as u32));
         }
         assert_eq!(recent.size, 1 << 13);
         let find = |recent: &mut Recent, n: u64| recent.find(n, mark(n));
@@ -135,8 +139,21 @@ mod tests {
                 .all(|n| find(&mut recent, n).is_some_and(|met| met.code() == n as u32))
         );
         assert!(find(&mut recent, 20_000).is_none());
-        (0..600_000).for_each(|n| recent.remember(n, Met::new(mark(n), 0, 0)));
+        (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
         assert_eq!(recent.size, FEW);
+    }
+
+    #[test]
+    fn labels_of_one_line_that_begin_alike_do_not_stand_in_for_each_other() {
+        let mut recent = Recent::default();
+        let mark = Mark::new(&[b'a'; 30]);
+        let hashes = [7, 1 << PLACE_BITS | 7];
+        for (hash, place) in hashes.into_iter().zip([0, (1 << PLACE_BITS) - 1]) {
+            recent.remember(hash, Met::new(hash, mark, place, place as u32));
+        }
+        let places = hashes.map(|hash| recent.find(hash, mark).map(Met::place));
+        assert_eq!(places, [Some(0), Some((1 << PLACE_BITS) - 1)]);
+        assert!(recent.find(2 << PLACE_BITS | 7, mark).is_none());
     }
 
     #[test]

@@ -290,6 +290,21 @@ def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index
             count_arrow(pa.table(columns))
 
 
+@pytest.mark.parametrize("users", [["a", "b", "c"], [1, 2, 3]])
+def test_a_few_rows_whose_labels_alone_are_too_large_for_the_memory_are_counted(pa, users):
+    first = pa.table({"u": users, "i": ["x" * 2_000_000, "y" * 2_000_001, "x" * 2_000_000]})
+    # Codes begin anew behind labels that were put away: some of these share a partition with those.
+    others = [f"item {n}" for n in range(5000)]
+    second = pa.table({"u": [users[0]] * 5000, "i": others})
+    counted = as_dict(_core.count_distinct([first, second], "u", "i", threads=1, memory=1 << 20))
+    assert counted == {"x" * 2_000_000: 2, "y" * 2_000_001: 1} | dict.fromkeys(others, 1)
+
+
+@pytest.mark.parametrize("limit", [2**63, 2**64 - 1])
+def test_a_limit_beyond_all_counts_is_none(limit):
+    assert as_dict(_core.count_pairs([1, 2, 1], ["a", "a", "b"], limit=limit)) == {"a": 2, "b": 1}
+
+
 def test_invalid_utf8_is_dropped_without_an_error(pa):
     offsets, data = np.array([0, 1, 2, 3], np.int32), b"a\xffb"
     items = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
