@@ -59,7 +59,7 @@ pub(crate) fn number(
     let item_type = items.label_type();
     let columns = [(&users, false), (&items, item_type == LabelType::Text)];
     let sizes = columns.iter().map(|(column, _)| column.dictionary().map_or(0, Column::len));
-    let work = |made: &mut [Option<Numbered>; 2], number: usize, _, _: &AtomicBool| {
+    let work = |made: &mut [Option<Codes>; 2], number: usize, _, _: &AtomicBool| {
         let (column, is_text) = columns[number];
         made[number] =
             column.dictionary().map(|values| number_values(values, keys, is_text)).transpose()?;
@@ -80,10 +80,10 @@ pub(crate) fn number(
 }
 
 /// The number of every value of a dictionary, and the values by number.
-type Numbered = (Vec<u32>, Interner);
+type Codes = (Vec<u32>, Interner);
 
 /// Numbers the distinct values of a dictionary. One that is NULL, or should be text and is not, has no number.
-fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Numbered> {
+fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Codes> {
     let mut names = Interner::default();
     names.reset(values.len());
     let mut null = vec![false; values.len()];

@@ -35,6 +35,9 @@ fn count_sources<'py>(
 ) -> PyResult<Counted<'py>> {
     let mut sources = Sources::open(source, user, item)?;
     let types = sources.types();
+    if l0 == Some(0) || enough.is_some_and(|enough| enough < 1) {
+        return Err(Error::Parameter("l0 and enough must be at least 1").into());
+    }
     let bound = bound(l0, only, types.1)?;
     let terms =
         Terms { bound: bound.as_ref(), limit, enough, threads: threads_or_all(threads), memory };

@@ -494,3 +494,9 @@ def test_listed_items_of_another_type_are_refused():
     with pytest.raises(SchemaError, match="listed items"):
         _core.count_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
     assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {"a": 0, "b": 0}
+
+
+@pytest.mark.parametrize("bounds", [{"l0": 0}, {"enough": 0}, {"enough": -3}])
+def test_bounds_that_leave_nothing_are_refused(bounds):
+    with pytest.raises(ParameterError, match="at least 1"):
+        _core.count_pairs([1, 2], [3, 4], **bounds)
