@@ -102,7 +102,7 @@ impl<T: Pod> Chains<T> {
         (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
     }
 
-    /// How many values a partition has.
+    /// How many values a partition has, those counted in that stand for room given up.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         let last = self.next[partition] % Self::PIECE;
