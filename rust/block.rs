@@ -37,23 +37,28 @@ impl<T: Pod> Block<T> {
         Self { memory, values: PhantomData }
     }
 
+    /// The bytes of whole values.
+    const USED: usize = BLOCK / size_of::<T>() * size_of::<T>();
+
     /// The values.
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[T] {
-        match &self.memory {
-            Memory::Mapped(map) => bytemuck::cast_slice(map),
+        let bytes = match &self.memory {
+            Memory::Mapped(map) => &map[..],
             Memory::Plain(words) => bytemuck::cast_slice(words),
-        }
+        };
+        bytemuck::cast_slice(&bytes[..Self::USED])
     }
 
     /// The values, to write.
     #[inline]
     pub fn values_mut(&mut self) -> &mut [T] {
-        match &mut self.memory {
-            Memory::Mapped(map) => bytemuck::cast_slice_mut(map),
+        let bytes = match &mut self.memory {
+            Memory::Mapped(map) => &mut map[..],
             Memory::Plain(words) => bytemuck::cast_slice_mut(words),
-        }
+        };
+        bytemuck::cast_slice_mut(&mut bytes[..Self::USED])
     }
 }
 

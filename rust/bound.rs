@@ -5,8 +5,10 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
+use crate::choices::{Choices, Chooser, item};
+use crate::counts::Counts;
 use crate::crew;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
@@ -15,18 +17,9 @@ use crate::mark::Marked;
 use crate::merge::Tally;
 use crate::pairs::Pair;
 use crate::sieve::Items;
-use crate::spill::Spill;
 
-/// About how many pairs users are dealt out by, into at least so many buckets, and at most.
-const BUCKET: usize = 1 << 16;
-const BUCKETS: (usize, usize) = (128, 4096);
-
-/// A distinct pair: its user, its place in the order of that user's items, and its item's number.
-type Choice = (u128, u64, usize);
-
-/// Bytes of a choice in a file, and how many are read at a time.
-const CHOICE: usize = 32;
-const CHOICES: usize = 1 << 15;
+/// An item's number among all takes so many bits.
+const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be bounded per user");
 
 /// What bounds a user's contribution.
 #[derive(Debug)]
@@ -55,147 +48,77 @@ impl Contribution {
     }
 }
 
-/// One thread's items, and its distinct pairs dealt out by their users. What a user cannot keep of the pairs seen so
-/// far, they cannot keep of all.
+/// One thread's items, and its distinct pairs dealt out by their users.
 pub(crate) struct Bounded<'a> {
     bound: &'a Contribution,
     labels: Labels,
-    buckets: Vec<Vec<Choice>>,
-    /// How many pairs the buckets have, and may have.
-    len: usize,
-    room: usize,
-    /// What did not fit, and where each bucket's is: the place and how many.
-    file: Option<Spill>,
-    extents: Vec<Vec<(u64, usize)>>,
+    choices: Choices,
     /// The items of the current partition: the hash of each that counts.
     hashes: Vec<Option<u64>>,
 }
 
 impl<'a> Bounded<'a> {
-    /// Of about so many `rows` in all, holding at most about so many bytes.
-    pub fn new(item_type: LabelType, bound: &'a Contribution, rows: usize, held: usize) -> Self {
-        let buckets = (rows / BUCKET).next_power_of_two().clamp(BUCKETS.0, BUCKETS.1);
-        Self {
-            bound,
-            labels: Labels::new(item_type),
-            buckets: vec![Vec::new(); buckets],
-            len: 0,
-            room: held / size_of::<Choice>(),
-            file: None,
-            extents: vec![Vec::new(); buckets],
-            hashes: Vec::new(),
-        }
+    /// Holds at most about so many bytes beside the items.
+    pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
+        let (labels, choices) = (Labels::new(item_type), Choices::new(bound.l0, held));
+        Self { bound, labels, choices, hashes: Vec::new() }
     }
 
-    /// The items, in the order of their numbers.
-    pub fn labels(&self) -> &Labels {
-        &self.labels
-    }
-
-    /// Drops what nobody can keep and, where that is not enough, puts the buckets away.
-    fn make_room(&mut self) -> Result<()> {
-        for bucket in &mut self.buckets {
-            keep_first(bucket, self.bound.l0);
-        }
-        self.len = self.buckets.iter().map(Vec::len).sum();
-        if 2 * self.len <= self.room {
-            return Ok(());
-        }
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(Spill::new()?),
-        };
-        for (bucket, extents) in self.buckets.iter_mut().zip(&mut self.extents) {
-            extents.push((file.end(), bucket.len()));
-            for (user, place, item) in std::mem::take(bucket) {
-                let mut bytes = [0; CHOICE];
-                bytes[..16].copy_from_slice(&user.to_le_bytes());
-                bytes[16..24].copy_from_slice(&place.to_le_bytes());
-                bytes[24..].copy_from_slice(&(item as u64).to_le_bytes());
-                file.push(&bytes)?;
-            }
-        }
-        self.len = 0;
-        file.flush()
-    }
-
-    /// Appends the pairs of a bucket, with `first` added to the items' numbers. Where there are many, what nobody
-    /// can keep is dropped on the way.
-    fn read(&self, bucket: usize, first: usize, into: &mut Vec<Choice>) -> Result<()> {
-        let moved = |&(user, place, item): &Choice| (user, place, first + item);
-        into.extend(self.buckets[bucket].iter().map(moved));
-        let Some(file) = &self.file else { return Ok(()) };
-        let mut bytes = Vec::new();
-        let mut check_at = 2 * CHOICES;
-        for &(at, len) in &self.extents[bucket] {
-            for start in (0..len).step_by(CHOICES) {
-                bytes.resize((len - start).min(CHOICES) * CHOICE, 0);
-                file.read(at + (start * CHOICE) as u64, &mut bytes)?;
-                into.extend(bytes.as_chunks::<8>().0.as_chunks::<4>().0.iter().map(|words| {
-                    let [low, high, place, item] = words.map(u64::from_le_bytes);
-                    moved(&(u128::from(high) << 64 | u128::from(low), place, item as usize))
-                }));
-                if into.len() > check_at {
-                    keep_first(into, self.bound.l0);
-                    check_at = 2 * into.len().max(CHOICES);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// How many users keep each item, up to `enough`, where each keeps the first few of theirs; the items of one part
-    /// follow those of the one before.
+    /// How many users keep each item, up to `enough`, where each keeps the first few of theirs, of the items that any
+    /// user keeps.
     pub fn count(
-        parts: &[Self],
-        threads: usize,
+        parts: Vec<Self>,
+        item_type: LabelType,
         enough: Option<i64>,
+        (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
-    ) -> Result<Vec<i64>> {
-        let Some(one) = parts.first() else { return Ok(Vec::new()) };
-        let items = parts.iter().map(|part| part.labels.len()).sum();
-        let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
+    ) -> Result<Counts> {
+        let items: usize = parts.iter().map(|part| part.labels.len()).sum();
+        if u32::try_from(items).is_err() {
+            return Err(TOO_MANY);
+        }
+        let counts: Vec<AtomicI64> = bytemuck::zeroed_vec(items);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let enough = enough.unwrap_or(i64::MAX);
         let work = || {
-            let mut pairs: Vec<Choice> = Vec::new();
+            let (mut chooser, mut choices) = (Chooser::default(), Vec::new());
             loop {
-                let bucket = next.fetch_add(1, Ordering::Relaxed);
-                if bucket >= one.buckets.len() {
+                let partition = next.fetch_add(1, Ordering::Relaxed);
+                if partition >= Choices::PARTITIONS {
                     return Ok(());
                 }
                 if stop.load(Ordering::Relaxed) {
                     return Err(crew::STOPPED);
                 }
-                pairs.clear();
-                let mut first = 0;
-                for part in parts {
-                    part.read(bucket, first, &mut pairs)?;
-                    first += part.labels.len();
+                choices.clear();
+                let (mut first, mut l0) = (0, usize::MAX);
+                for Self { bound, labels, choices: own, .. } in &parts {
+                    own.read(partition, first, &mut chooser, keys, &mut choices)?;
+                    first += labels.len() as u64;
+                    l0 = bound.l0;
                 }
-                keep_first(&mut pairs, one.bound.l0);
-                for &(_, _, item) in &pairs {
+                chooser.choose(&mut choices, l0, keys);
+                for count in choices.iter().map(|choice| &counts[item(choice)]) {
                     // Threads need not take turns at a count that is large enough.
-                    if counts[item].load(Ordering::Relaxed) < enough {
-                        counts[item].fetch_add(1, Ordering::Relaxed);
+                    if count.load(Ordering::Relaxed) < enough {
+                        count.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             }
         };
         crew::run((0..threads).map(|_| &work), &stop, tick, |_| Ok(()))?;
-        Ok(counts.into_iter().map(|count| count.into_inner().min(enough)).collect())
+        let counts: Vec<i64> =
+            counts.into_iter().map(|count| count.into_inner().min(enough)).collect();
+        let together = |mut all: Labels, part: Labels| {
+            all.append(&part);
+            all
+        };
+        let labels = parts.into_iter().map(|part| part.labels).reduce(together);
+        let labels = labels.unwrap_or_else(|| Labels::new(item_type));
+        let mut counts = Counts { labels, counts };
+        counts.drop_zeros();
+        Ok(counts)
     }
-}
-
-/// Keeps the first `l0` pairs of each user, and sorts.
-fn keep_first(pairs: &mut Vec<Choice>, l0: usize) {
-    pairs.sort_unstable();
-    let (mut of, mut kept) = (None, 0);
-    pairs.retain(|&(user, _, _)| {
-        kept = if of == Some(user) { kept + 1 } else { 1 };
-        of = Some(user);
-        kept <= l0
-    });
 }
 
 impl<P: Pair> Tally<P> for Bounded<'_> {
@@ -206,8 +129,8 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
         labels: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let first = self.labels.len();
-        let Self { bound, hashes, buckets, .. } = self;
+        let Self { bound, hashes, choices, .. } = self;
+        let first = u32::try_from(self.labels.len()).map_err(|_| TOO_MANY)?;
         if let Some(strings) = labels.map(Interner::labels)
             && hashes.is_empty()
         {
@@ -223,12 +146,11 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
                 hashes.push(bound.counts(&item.to_le_bytes()).then(|| keys.integer(item)));
             }
             if let Some(hash) = hashes[number] {
-                let bucket = keys.pair(user as u64, (user >> 64) as u64) as usize % buckets.len();
-                buckets[bucket].push((user, keys.priority(user, hash), first + number));
+                let number = first.checked_add(number as u32).ok_or(TOO_MANY)?;
+                choices.push(user, keys.priority(user, hash), number, keys);
             }
         }
-        self.len = self.buckets.iter().map(Vec::len).sum();
-        if self.len > self.room { self.make_room() } else { Ok(()) }
+        choices.keep_to_memory(keys)
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) {
@@ -254,27 +176,32 @@ mod tests {
                 .flat_map(|user| of_user(user).map(move |i| Narrow::new(i, user.into())))
                 .collect()
         };
-        let count = |l0, threads, held| {
-            let bound = Contribution::new(Some(l0), None).unwrap();
-            let mut parts: [Bounded; 2] =
-                std::array::from_fn(|_| Bounded::new(LabelType::Signed, &bound, 0, held));
+        let count = |l0, threads, held, only: Option<&Labels>| {
+            let bound = Contribution::new(Some(l0), only).unwrap();
+            let mut parts = Vec::new();
             let mut items = Items::default();
-            for (part, rows) in parts.iter_mut().zip([rows(0..3), rows(3..4)]) {
+            for rows in [rows(0..3), rows(3..4)] {
+                let mut part = Bounded::new(LabelType::Signed, &bound, held);
                 items.reset(None);
                 for rows in rows.chunks(100) {
                     part.add(rows, &mut items, None, &keys).unwrap();
                 }
-                Tally::<Narrow>::close(part, &items, None);
+                Tally::<Narrow>::close(&mut part, &items, None);
+                parts.push(part);
             }
-            assert_eq!(parts[0].file.is_some(), held < usize::MAX);
-            Bounded::count(&parts, threads, None, || Ok(())).unwrap()
+            assert_eq!(parts[0].choices.has_file(), held < usize::MAX);
+            Bounded::count(parts, LabelType::Signed, None, (threads, &keys), || Ok(())).unwrap()
         };
-        assert_eq!(count(9, 2, usize::MAX), [800, 600, 400, 200]);
-        let two_each = count(2, 3, usize::MAX);
+        assert_eq!(count(9, 2, usize::MAX, None).counts, [800, 600, 400, 200]);
+        let two_each = count(2, 3, usize::MAX, None).counts;
         assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
-        assert_eq!(count(2, 1, 1000), two_each);
-        assert_eq!(count(9, 1, 1000), [800, 600, 400, 200]);
+        assert_eq!(count(2, 1, 1000, None).counts, two_each);
+        assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
         // The first item is kept by all who have one or two, by 2/3 of those with three, by half with four.
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
+        // What nobody keeps is not there.
+        let listed = Labels::Signed(vec![2, 77]);
+        let expected = Counts { labels: Labels::Signed(vec![2]), counts: vec![400] };
+        assert_eq!(count(1, 2, usize::MAX, Some(&listed)), expected);
     }
 }

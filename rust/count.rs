@@ -18,7 +18,7 @@ use crate::crew;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
-use crate::labels::{LabelType, Labels};
+use crate::labels::LabelType;
 use crate::merge::{Tally, each_partition};
 use crate::packed::Layout;
 use crate::pairs::Pair;
@@ -32,7 +32,7 @@ use crate::worker::{Morsel, Worker};
 pub use crate::counts::Counts;
 
 /// How many rows a worker takes at a time.
-const MORSEL: usize = 1 << 13;
+const MORSEL: usize = 1 << 15;
 
 /// How a table is to be counted.
 pub struct Terms<'a> {
@@ -217,16 +217,11 @@ fn count_shares<P: Pair>(
 ) -> Result<Counts> {
     let room = (parts.threads, parts.merge);
     Ok(if let Some(bound) = terms.bound {
-        let rows = shares.iter().map(Share::len).sum();
-        let new = || Bounded::new(item_type, bound, rows, parts.merge);
+        let new = || Bounded::new(item_type, bound, parts.merge);
         let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
         drop(shares);
-        let counts = Bounded::count(&tallies, parts.threads, terms.enough, tick)?;
-        let mut labels = Labels::new(item_type);
-        for part in tallies {
-            labels.append(part.labels());
-        }
-        let mut total = Counts { labels, counts };
+        let crew = (parts.threads, keys);
+        let mut total = Bounded::count(tallies, item_type, terms.enough, crew, tick)?;
         terms.limit.into_iter().for_each(|limit| total.keep(limit));
         total
     } else {
@@ -290,6 +285,7 @@ mod tests {
 
     use super::*;
     use crate::column::Column;
+    use crate::labels::Labels;
     use crate::rng::SecureRng;
 
     type Rows = Vec<(Option<i64>, Option<i64>)>;

@@ -22,6 +22,16 @@ impl Counts {
         self.labels.try_reserve(more);
     }
 
+    /// Keeps the items that have users.
+    pub(crate) fn drop_zeros(&mut self) {
+        if self.counts.contains(&0) {
+            let rows: Vec<usize> =
+                (0..self.counts.len()).filter(|&row| self.counts[row] > 0).collect();
+            self.labels = self.labels.select(&rows);
+            self.counts.retain(|&count| count > 0);
+        }
+    }
+
     /// Keeps the `limit` largest alone.
     pub(crate) fn keep(&mut self, limit: usize) {
         if limit < self.counts.len() {

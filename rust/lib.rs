@@ -17,6 +17,7 @@
 //! gather union                 users' items while they are read; users' items -> weights of items
 //! lists bucket                 users' items, and at most l0 of each; some users' pairs, distinct
 //! coded numbers                tables of dictionaries as integers; users and items by number
+//! choices                      the pairs that users choose among, dealt out by user
 //! chains pairs                 values by partition; rows as integers
 //! column                       the cells of Arrow arrays
 //! price_list                   counts and prices -> a whole release
@@ -42,6 +43,7 @@ pub mod bound;
 mod bucket;
 mod chains;
 mod chapters;
+mod choices;
 mod coded;
 pub mod column;
 pub mod compose;

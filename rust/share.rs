@@ -15,11 +15,6 @@ pub(crate) struct Share<R> {
 }
 
 impl<P: Pair> Share<Store<P>> {
-    /// How many rows there are.
-    pub fn len(&self) -> usize {
-        (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
-    }
-
     /// How many rows of a partition there are.
     pub fn partition_len(&self, partition: usize) -> usize {
         self.rows.partition_len(partition) + self.chapters.partition_len(partition)

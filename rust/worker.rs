@@ -99,14 +99,7 @@ impl Worker {
                 return Err(STOPPED);
             }
             let _ = tickets.send(());
-            self.take(&morsel)?;
-            let unpacking = self.short.as_ref().map_or(0, Gathered::held_unpacking);
-            if unpacking + self.grouper.held() > self.held {
-                self.unpack();
-            }
-            if self.rows_held() + self.grouper.held() > self.held {
-                self.put_away(stop)?;
-            }
+            self.take(&morsel, stop)?;
         }
         // Whoever has put something away puts all away: merging needs the memory.
         if !self.chapters.is_empty() {
@@ -134,6 +127,18 @@ impl Worker {
         with_store!(&self.rows, store => store.held())
     }
 
+    /// Goes on with rows that can be put away, and does so, where too much memory is held.
+    fn keep_to_memory(&mut self, stop: &AtomicBool) -> Result<()> {
+        let unpacking = self.short.as_ref().map_or(0, Gathered::held_unpacking);
+        if unpacking + self.grouper.held() > self.held {
+            self.unpack();
+        }
+        if self.rows_held() + self.grouper.held() > self.held {
+            self.put_away(stop)?;
+        }
+        Ok(())
+    }
+
     /// Puts labels and rows away.
     fn put_away(&mut self, stop: &AtomicBool) -> Result<()> {
         let (rows, labels) = (self.rows.take(), self.grouper.take());
@@ -141,7 +146,7 @@ impl Worker {
         with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))
     }
 
-    fn take(&mut self, morsel: &Morsel) -> Result<()> {
+    fn take(&mut self, morsel: &Morsel, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
         for start in (morsel.start..morsel.end).step_by(AT_ONCE) {
             let rows = start..morsel.end.min(start + AT_ONCE);
@@ -157,6 +162,7 @@ impl Worker {
                 self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
                 self.append();
             }
+            self.keep_to_memory(stop)?;
         }
         self.compact();
         Ok(())

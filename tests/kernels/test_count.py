@@ -442,7 +442,7 @@ def test_a_user_keeps_at_most_l0_items_and_all_where_there_are_no_more(pairs, l0
     owned = Counter(user for user, _ in distinct)
     kept = as_dict(_core.count_pairs(users, items, l0=l0, threads=threads))
     full = count_pairs(users, items)
-    assert set(kept) == set(full)
+    assert set(kept) <= set(full) and 0 not in kept.values()
     assert sum(kept.values()) == sum(min(number, l0) for number in owned.values())
     for item, count in kept.items():
         certain = sum(owned[user] <= l0 for user, other in distinct if other == item)
@@ -493,7 +493,7 @@ def test_listed_items_of_another_type_are_refused():
         _core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([1]))
     with pytest.raises(SchemaError, match="listed items"):
         _core.count_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
-    assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {"a": 0, "b": 0}
+    assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {}
 
 
 @pytest.mark.parametrize("bounds", [{"l0": 0}, {"enough": 0}, {"enough": -3}])
