@@ -33,8 +33,13 @@ def words(codes, seed):
     return names.take(pa.array(codes))
 
 
+BOUNDED = ", ten items a user"
+"""Of these tables each user counts for at most ten items."""
+
+
 def make(case: str, rows: int = ROWS) -> pa.Table:
     """A table of the columns u and i."""
+    case = case.removesuffix(BOUNDED)
     random = np.random.default_rng(7)
     many = rows
     few = 100_000
@@ -42,6 +47,9 @@ def make(case: str, rows: int = ROWS) -> pa.Table:
         columns = sparse(random.integers(0, few, rows), 1), sparse(zipf(random, rows, few), 2)
     elif case == "integers, many":
         columns = sparse(random.integers(0, many, rows), 1), sparse(random.integers(0, many, rows), 2)
+    elif case == "integers, ten rows each":
+        names = -(-rows // 10)
+        columns = sparse(random.integers(0, names, rows), 1), sparse(random.integers(0, names, rows), 2)
     elif case == "integers, dense":
         columns = random.integers(0, few, rows).astype(np.int32), zipf(random, rows, few).astype(np.int32)
     elif case == "integers, each three times":
@@ -65,9 +73,12 @@ def make(case: str, rows: int = ROWS) -> pa.Table:
 CASES = [
     "integers, few",
     "integers, many",
+    "integers, ten rows each",
     "integers, dense",
     "integers, each three times",
     "strings, few",
     "strings, many",
     "strings, dictionary",
+    "integers, few" + BOUNDED,
+    "strings, few" + BOUNDED,
 ]

@@ -17,7 +17,7 @@ import time
 
 import records
 
-SLOW = ("reference", "pandas_groups", "pyarrow_groups")
+SLOW = ("reference", "bounded_reference", "pandas_groups", "pyarrow_groups")
 
 
 def child(case, contestant, rows):
@@ -34,11 +34,11 @@ def child(case, contestant, rows):
     reset_peak()
     start_peak = current_memory()
     started = time.perf_counter()
-    items = count(table)
+    counted = count(table)
     wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(json.dumps({"wall": wall, "cpu": cpu, "extra": peak_memory() - start_peak, "items": items}))
+    print(json.dumps({"wall": wall, "cpu": cpu, "extra": peak_memory() - start_peak, "counted": counted}))
 
 
 def reset_peak():
@@ -67,13 +67,13 @@ def main():
     parser.add_argument("--rows", type=int, default=cases.ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--case", action="append", choices=cases.CASES)
-    parser.add_argument("--without", action="append", default=[], choices=[way.__name__ for way in contestants.ALL[1:]])
+    ways = {way.__name__: None for case in cases.CASES for way in contestants.of(case)[1:]}
+    parser.add_argument("--without", action="append", default=[], choices=ways)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child, options.rows)
         return
-    names = [way.__name__ for way in contestants.ALL if way.__name__ not in options.without]
     record = {
         "machine": records.machine("polars", "duckdb", "pyarrow", "pandas"),
         "rows": options.rows,
@@ -81,20 +81,22 @@ def main():
         "cases": {},
     }
     for case in options.case or cases.CASES:
+        ways = [way for way in contestants.of(case) if way.__name__ not in options.without]
+        names = [way.__name__ for way in ways]
         runs = {name: [] for name in names}
         for number in range(options.rounds):
             # Some take so much longer than the others that one round tells enough.
             for name in [name for name in names if name not in SLOW or number == 0]:
                 command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
                 runs[name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
-        if len({run["items"] for all_runs in runs.values() for run in all_runs}) != 1:
+        if len({run["counted"] for all_runs in runs.values() for run in all_runs}) != 1:
             raise SystemExit(f"the contestants disagree on {case}")
         medians = {
             name: {key: statistics.median(run[key] for run in all_runs) for key in ("wall", "cpu", "extra")}
             for name, all_runs in runs.items()
         }
-        peers = [medians[way.__name__] for way in contestants.PEERS if way.__name__ in names]
-        ours = medians["core"]
+        peers = [medians[way.__name__] for way in ways if way not in contestants.OURS]
+        ours = medians[names[0]]
         ratios = {key: min(peer[key] for peer in peers) / ours[key] for key in ("wall", "cpu", "extra")}
         record["cases"][case] = {"medians": medians, "best_peer_over_core": ratios}
         print(f"\n{case}, {options.rows:,} rows; best peer over core:", *(f"{k} {v:.1f}x" for k, v in ratios.items()))

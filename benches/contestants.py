@@ -1,9 +1,16 @@
-"""Ways to count the distinct users of each item of an Arrow table; each returns the number of items."""
+"""Ways to count the distinct users of each item of an Arrow table; each returns the number of items, or that of the
+pairs that count, where a user's are bounded."""
 
 from __future__ import annotations
 
+import numpy as np
+
+import cases
 from discreet import _core
-from discreet.reference.count import count_distinct
+from discreet.reference.count import count_bounded, count_distinct
+
+L0 = 10
+MEMORY = 256 * 2**20
 
 
 def core(table):
@@ -11,18 +18,35 @@ def core(table):
     return len(_core.count_distinct(table, "u", "i")[1])
 
 
-def reference(table):
-    """numpy, by sorting codes."""
+def core_in_256_mib(table):
+    """This library, most rows waiting in files."""
+    return len(_core.count_distinct(table, "u", "i", memory=MEMORY)[1])
+
+
+def codes(table):
+    """Both columns as integers in numpy."""
     import pyarrow as pa
 
-    arrays = []
     for name in ("u", "i"):
         column = table[name].combine_chunks()
         if not pa.types.is_integer(column.type):
             column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
             column = column.indices
-        arrays.append(column.to_numpy())
-    return len(count_distinct(*arrays)[0])
+        yield column.to_numpy()
+
+
+def reference(table):
+    """numpy, by sorting codes."""
+    return len(count_distinct(*codes(table))[0])
+
+
+def numpy_packed(table):
+    """numpy, by sorting both small integers as one."""
+    users, items = codes(table)
+    pairs = np.sort(items.astype(np.uint64) << np.uint64(32) | users.astype(np.uint64))
+    distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] >> np.uint64(32)
+    starts = np.flatnonzero(np.append(True, distinct[1:] != distinct[:-1]))
+    return len(np.diff(np.append(starts, len(distinct))))
 
 
 def polars_n_unique(table):
@@ -64,5 +88,41 @@ def pandas_groups(table):
     return len(table.to_pandas().drop_duplicates().groupby("i", observed=True, sort=False).size())
 
 
+def bounded_core(table):
+    """This library."""
+    return int(_core.count_distinct(table, "u", "i", l0=L0)[1].sum())
+
+
+def bounded_reference(table):
+    """numpy, by sorting codes and chance."""
+    return int(count_bounded(*codes(table), L0, np.random.default_rng())[1].sum())
+
+
+def bounded_polars(table):
+    """polars, distinct rows in any order and the first of each user."""
+    import polars as pl
+
+    rows = pl.from_arrow(table).unique().sample(fraction=1.0, shuffle=True)
+    return rows.group_by("u").head(L0).group_by("i").len()["len"].sum()
+
+
+def bounded_duckdb(rows_):
+    """DuckDB, a window over distinct rows."""
+    import duckdb
+
+    first = f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY hash(u, i)) <= {L0}"
+    sql = f"SELECT i, count(*) n FROM (SELECT * FROM (SELECT DISTINCT u, i FROM rows_) {first}) GROUP BY i"
+    return int(duckdb.sql(sql).fetchnumpy()["n"].sum())
+
+
 PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery, pyarrow_groups, pandas_groups]
-ALL = [core, reference, *PEERS]
+BOUNDED_PEERS = [bounded_polars, bounded_duckdb]
+OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_reference]
+
+
+def of(case):
+    """Those that count a case, this library first."""
+    if case.endswith(cases.BOUNDED):
+        return [bounded_core, bounded_reference, *BOUNDED_PEERS]
+    extra = {"integers, ten rows each": [core_in_256_mib], "integers, dense": [numpy_packed]}
+    return [core, *extra.get(case, []), reference, *PEERS]

@@ -1,4 +1,5 @@
-"""Decides on ten million items by core and by numpy in turn and prints medians and ratios.
+"""Decides on ten million items, and takes the largest of ten times as many counts, by core and by numpy in turn, and
+prints medians and ratios.
 
     python benches/selection.py [--rounds N] [--record FILE]
 
@@ -23,6 +24,7 @@ def main():
     counts, rng = contestants.made(options.items), np.random.default_rng(1)
     chances = OptimalSelection(epsilon=contestants.EPSILON, delta=contestants.DELTA).chances
     rule = _core.Threshold.for_chance(_core.Noise.discrete_gaussian(10.0), 1, 1e-6)
+    labels, many = contestants.labelled(10 * options.items)
     ways = {
         "partition_selection": {
             "core": lambda: _core.partition_selection(counts, chances),
@@ -32,10 +34,15 @@ def main():
             "core": lambda: rule.release(counts),
             "numpy": lambda: contestants.numpy_threshold(counts, rule.value, rng),
         },
+        "top": {
+            "core": lambda: _core.top(labels, many, contestants.LARGEST),
+            "numpy": lambda: contestants.numpy_top(many),
+        },
     }
     record = {
         "machine": records.machine(),
         "items": options.items,
+        "items_of_top": len(many),
         "rounds": options.rounds,
         "cases": {},
     }
@@ -51,7 +58,7 @@ def main():
         ratio = medians["numpy"] / medians["core"]
         record["cases"][case] = {"median_seconds": medians, "numpy_over_core": ratio}
         told = ", ".join(f"{name} {1e3 * median:.1f} ms" for name, median in medians.items())
-        print(f"{case}, {options.items:,} items: {told}; {ratio:.{0 if ratio > 10 else 1}f} times")
+        print(f"{case}: {told}; {ratio:.{0 if ratio > 10 else 1}f} times")
     records.write(options.record, record)
 
 

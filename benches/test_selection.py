@@ -1,4 +1,5 @@
-"""The decision of partition selection and of a threshold on ten million items: core, twin in numpy."""
+"""The decision of partition selection and of a threshold on ten million items, and the largest of ten times as many
+counts: core, twin in numpy."""
 
 import math
 
@@ -9,6 +10,7 @@ from discreet import OptimalSelection, _core
 
 ITEMS = 10_000_000
 EPSILON, DELTA = 1.0, 1e-6
+LARGEST = 10_001
 
 
 def made(items):
@@ -19,6 +21,22 @@ def made(items):
 @pytest.fixture(scope="module")
 def counts():
     return made(ITEMS)
+
+
+def labelled(items):
+    """Labels of so many items, and counts of which many are equal."""
+    import pyarrow as pa
+
+    numbers = np.arange(items, dtype=np.int32)
+    labels, _ = _core.count_distinct(pa.table({"u": np.zeros(items, np.int32), "i": numbers}), "u", "i")
+    return labels, np.minimum(np.random.default_rng(1).zipf(1.5, items), 2**30).astype(np.int64)
+
+
+def numpy_top(counts):
+    """The largest in descending order, ties in any."""
+    first = len(counts) - min(LARGEST, len(counts))
+    rows = np.argpartition(counts, first)[first:]
+    return rows[np.argsort(-counts[rows], kind="stable")]
 
 
 def numpy_selection(counts, rng):
@@ -59,3 +77,11 @@ def test_threshold(benchmark, counts, who):
         "numpy": lambda: numpy_threshold(counts, rule.value, rng),
     }[who]
     assert len(benchmark.pedantic(run, rounds=15, warmup_rounds=2)[0]) > 1000
+
+
+@pytest.mark.parametrize("who", ["core", "numpy"])
+@pytest.mark.benchmark(group="largest of a hundred million counts")
+def test_top(benchmark, who):
+    labels, counts = labelled(10 * ITEMS)
+    run = {"core": lambda: _core.top(labels, counts, LARGEST), "numpy": lambda: numpy_top(counts)}[who]
+    assert len(benchmark.pedantic(run, rounds=3, warmup_rounds=1)) == LARGEST

@@ -176,7 +176,9 @@ impl Chooser {
         let Self { slots, users, ends, numbers, .. } = self;
         slots.clear();
         slots.resize((2 * choices.len()).next_power_of_two(), 0);
-        (users.clear(), ends.clear(), numbers.clear());
+        users.clear();
+        ends.clear();
+        numbers.clear();
         let mask = slots.len() - 1;
         for choice in choices {
             let user = user(choice);

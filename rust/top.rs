@@ -4,17 +4,39 @@ use std::cmp::Ordering;
 
 use crate::labels::Labels;
 
+/// How many counts are looked at together: mostly none of them is among the largest.
+const AT_ONCE: usize = 64;
+
 /// The numbers of the `n` rows with the largest counts, in order; all of them where there are fewer.
 ///
-/// `counts` must be as long as `labels`.
+/// `counts` must be as long as `labels`. It is read once, and beside it there are never more than some `2 n` rows.
 #[must_use]
 pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
     let order = |&a: &usize, &b: &usize| -> Ordering {
         counts[b].cmp(&counts[a]).then_with(|| labels.compare(a, b))
     };
-    let mut rows: Vec<usize> = (0..counts.len()).collect();
     if n == 0 {
         return Vec::new();
+    }
+    let most = n.saturating_mul(2).max(1 << 10);
+    let mut rows: Vec<usize> = Vec::with_capacity(most.min(counts.len()));
+    // The last of the first `n` rows so far, once there have been more.
+    let mut last: Option<usize> = None;
+    for (chunk, start) in counts.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+        if last.is_some_and(|last| chunk.iter().all(|&count| count < counts[last])) {
+            continue;
+        }
+        for row in start..start + chunk.len() {
+            if last.is_some_and(|last| order(&row, &last) == Ordering::Greater) {
+                continue;
+            }
+            if rows.len() == most {
+                rows.select_nth_unstable_by(n - 1, order);
+                rows.truncate(n);
+                last = Some(rows[n - 1]);
+            }
+            rows.push(row);
+        }
     }
     if n < rows.len() {
         rows.select_nth_unstable_by(n - 1, order);
@@ -38,5 +60,21 @@ mod tests {
         assert_eq!(top(&labels, &[1, 2, 2, 2], 2), [3, 2]);
         assert_eq!(top(&labels, &[1, 2, 2, 2], 9), [3, 2, 1, 0]);
         assert!(top(&labels, &[1, 2, 2, 2], 0).is_empty());
+    }
+
+    #[test]
+    fn of_many_rows_in_any_order_the_first_are_those_of_a_sort() {
+        let rows = 20_000_i64;
+        let labels = Labels::Signed((0..rows).map(|row| row * 7_919 % rows).collect());
+        let orders: [fn(i64) -> i64; 4] =
+            [|row| row, |row| -row, |row| row * 104_729 % 5_003, |row| i64::from(row > 9_000)];
+        for of_row in orders {
+            let counts: Vec<i64> = (0..rows).map(of_row).collect();
+            let mut sorted: Vec<usize> = (0..counts.len()).collect();
+            sorted.sort_by(|&a, &b| counts[b].cmp(&counts[a]).then_with(|| labels.compare(a, b)));
+            for n in [1, 2, 500, 9_999, 10_000, 19_999, 20_000, 30_000] {
+                assert_eq!(top(&labels, &counts, n), sorted[..n.min(counts.len())]);
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! `count_distinct`, `count_pairs` and `top`: rows in, labels and counts out.
 
+use std::borrow::Cow;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -97,7 +99,8 @@ fn largest<'py>(
     counts: PyReadonlyArray1<'py, i64>,
     n: usize,
 ) -> Result<Bound<'py, PyArray1<i64>>> {
-    let counts = counts.as_array().to_vec();
+    let counts = counts.as_array();
+    let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
     if counts.len() != labels.0.len() {
         return Err(Error::Parameter("labels and counts must be equally long"));
     }

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from discreet import _core
+from discreet.reference.count import count_bounded
 
 
 def kept(groups, l0, people, **options):
@@ -45,3 +46,23 @@ def test_of_m_items_each_is_kept_with_the_chance_l0_over_m(strings, options):
 @pytest.mark.parametrize("strings", [False, True])
 def test_of_m_items_each_is_kept_with_the_chance_l0_over_m_for_many_users(strings, memory):
     uniform([2, 3, 4, 6, 9, 30, 100], 40_000, strings=strings, memory=memory)
+
+
+@pytest.mark.parametrize("l0", [1, 2, 5, 30])
+def test_the_twin_keeps_as_many_pairs_and_each_item_with_the_same_chance(l0):
+    people, own = 4000, 8
+    users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
+    twice = np.tile(users, 2), np.tile(items, 2)
+    _, ours = _core.count_pairs(*twice, l0=l0)
+    labels, counts = count_bounded(*twice, l0, np.random.default_rng(1))
+    assert labels.tolist() == list(range(own))
+    assert counts.sum() == ours.sum() == people * min(l0, own)
+    deviation = (people * l0 / own * max(1 - l0 / own, 0)) ** 0.5
+    assert np.all(np.abs(counts - people * min(l0, own) / own) <= 6 * deviation)
+
+
+def test_the_twin_drops_what_nobody_keeps():
+    labels, counts = count_bounded(np.zeros(50, int), np.arange(50), 3, np.random.default_rng(1))
+    assert len(labels) == 3
+    assert counts.tolist() == [1, 1, 1]
+    assert count_bounded(np.zeros(0, int), np.zeros(0, int), 3, np.random.default_rng(1))[1].tolist() == []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_distinct", "count_pairs"]
+__all__ = ["count_bounded", "count_distinct", "count_pairs"]
 
 
 def count_pairs(users: Sequence[Any], items: Sequence[Any]) -> dict[Any, int]:
@@ -20,7 +20,26 @@ def count_pairs(users: Sequence[Any], items: Sequence[Any]) -> dict[Any, int]:
 
 def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The distinct items, sorted, and their distinct users: numpy's way, by sorting codes of both."""
+    labels, item_codes, _ = _distinct_pairs(users, items)
+    return labels, np.bincount(item_codes, minlength=len(labels))
+
+
+def count_bounded(
+    users: NDArray[Any], items: NDArray[Any], l0: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The same where each user keeps at most `l0` items, chosen uniformly: those that come first in a random order."""
+    labels, item_codes, user_codes = _distinct_pairs(users, items)
+    order = np.lexsort((rng.random(len(user_codes)), user_codes))
+    of_user = user_codes[order]
+    rank = np.arange(len(of_user)) - np.searchsorted(of_user, of_user)
+    counts = np.bincount(item_codes[order[rank < l0]], minlength=len(labels))
+    return labels[counts > 0], counts[counts > 0]
+
+
+def _distinct_pairs(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The distinct items, sorted, and the codes of item and user of each distinct pair."""
     user_codes = np.unique(users, return_inverse=True)[1]
     labels, item_codes = np.unique(items, return_inverse=True)
-    pairs = np.unique(item_codes.astype(np.int64) * (user_codes.max(initial=0) + 1) + user_codes)
-    return labels, np.bincount(pairs // (user_codes.max(initial=0) + 1), minlength=len(labels))
+    people = user_codes.max(initial=0) + 1
+    pairs = np.unique(item_codes.astype(np.int64) * people + user_codes)
+    return labels, pairs // people, pairs % people
