@@ -239,11 +239,14 @@ impl Column {
         };
         into.clear();
         let mut in_range = true;
-        if *is_plain {
-            with_slice!(indices, slice => into.extend(slice[rows].iter().map(|&v| v as u64)));
-            for (&index, &null) in into.iter().zip(&*null) {
-                in_range &= null | (index < codes.len() as u64);
-            }
+        if *is_plain && self.data.null_count() == 0 {
+            with_slice!(indices, slice => {
+                let cells = &slice[rows];
+                let largest = cells.iter().fold(0, |most, &cell| cell.max(most));
+                let least = cells.iter().fold(0, |least, &cell| cell.min(least));
+                in_range = cells.is_empty() || least == 0 && (largest as u64) < codes.len() as u64;
+                into.extend(cells.iter().map(|&cell| cell as u64));
+            });
             return if in_range { Ok(()) } else { Err(OUT_OF_RANGE) };
         }
         with_slice!(indices, slice => into.extend(slice[rows].iter().zip(null).map(|(&index, null)| {
