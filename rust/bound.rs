@@ -18,6 +18,9 @@ use crate::merge::Tally;
 use crate::pairs::Pair;
 use crate::sieve::Items;
 
+/// The place of an item that does not count.
+const UNLISTED: u32 = u32::MAX;
+
 /// An item's number among all takes so many bits.
 const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be bounded per user");
 
@@ -30,38 +33,45 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// At most `l0` items of each user, of these alone; nothing where neither is given.
+    /// At most `l0` items of each user, of these alone, which are items of this type or, where that is one of integers,
+    /// integers of the other; nothing where neither is given.
     #[must_use]
-    pub fn new(l0: Option<usize>, only: Option<&Labels>) -> Option<Self> {
-        let only = only.map(|labels| match labels {
-            Labels::Signed(keys) => keys.iter().map(|key| key.to_le_bytes().to_vec()).collect(),
-            Labels::Unsigned(keys) => keys.iter().map(|key| key.to_le_bytes().to_vec()).collect(),
-            Labels::Text(strings) | Labels::Binary(strings) => {
-                (0..strings.len()).map(|row| strings.get(row).to_vec()).collect()
-            }
+    pub fn new(l0: Option<usize>, only: Option<&Labels>, item_type: LabelType) -> Option<Self> {
+        let only = only.map(|labels| {
+            // Half of the keys stand for other numbers in the other type.
+            let is_alike = labels.label_type() == item_type || !item_type.is_integer();
+            let fits = |bytes: &Vec<u8>| is_alike || bytes.last().is_some_and(|&high| high < 0x80);
+            let bytes = |row| labels.with_bytes(row, <[u8]>::to_vec);
+            (0..labels.len()).map(bytes).filter(fits).collect()
         });
         (l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only })
     }
 
-    fn counts(&self, bytes: &[u8]) -> bool {
-        self.only.as_ref().is_none_or(|only| only.contains(bytes))
+    /// The place of a new item among the labels, to which it is added where it counts.
+    fn place(&self, bytes: &[u8], labels: &mut Labels) -> Result<u32> {
+        if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
+            return Ok(UNLISTED);
+        }
+        let place = u32::try_from(labels.len()).ok().filter(|&place| place != UNLISTED);
+        labels.push_bytes(bytes);
+        place.ok_or(TOO_MANY)
     }
 }
 
-/// One thread's items, and its distinct pairs dealt out by their users.
+/// One thread's items that count, and its distinct pairs dealt out by their users.
 pub(crate) struct Bounded<'a> {
     bound: &'a Contribution,
     labels: Labels,
     choices: Choices,
-    /// The items of the current partition: the hash of each that counts.
-    hashes: Vec<Option<u64>>,
+    /// The items of the current partition: the hash of each, and its place among the labels or [`UNLISTED`].
+    places: Vec<(u64, u32)>,
 }
 
 impl<'a> Bounded<'a> {
     /// Holds at most about so many bytes beside the items.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (labels, choices) = (Labels::new(item_type), Choices::new(bound.l0, held));
-        Self { bound, labels, choices, hashes: Vec::new() }
+        Self { bound, labels, choices, places: Vec::new() }
     }
 
     /// How many users keep each item, up to `enough`, where each keeps the first few of theirs, of the items that any
@@ -129,36 +139,35 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
         labels: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let Self { bound, hashes, choices, .. } = self;
-        let first = u32::try_from(self.labels.len()).map_err(|_| TOO_MANY)?;
+        let Self { bound, labels: counted, choices, places } = self;
         if let Some(strings) = labels.map(Interner::labels)
-            && hashes.is_empty()
+            && places.is_empty()
         {
-            let bytes = (0..strings.len()).map(|code| strings.get(code));
-            let hash = |bytes| keys.string(Marked::new(bytes));
-            hashes.extend(bytes.map(|bytes| bound.counts(bytes).then(|| hash(bytes))));
+            for bytes in (0..strings.len()).map(|code| strings.get(code)) {
+                places.push(match bound.place(bytes, counted)? {
+                    UNLISTED => (0, UNLISTED),
+                    place => (keys.string(Marked::new(bytes)), place),
+                });
+            }
         }
         items.reserve(rows.len(), keys);
         for row in rows {
             let (user, item) = (row.user(), row.item());
             let number = items.number(item, keys);
-            if number == hashes.len() {
-                hashes.push(bound.counts(&item.to_le_bytes()).then(|| keys.integer(item)));
+            if number == places.len() {
+                let place = bound.place(&item.to_le_bytes(), counted)?;
+                places.push((keys.integer(item), place));
             }
-            if let Some(hash) = hashes[number] {
-                let number = first.checked_add(number as u32).ok_or(TOO_MANY)?;
-                choices.push(user, keys.priority(user, hash), number, keys);
+            let (hash, place) = places[number];
+            if place != UNLISTED {
+                choices.push(user, keys.priority(user, hash), place, keys);
             }
         }
         choices.keep_to_memory(keys)
     }
 
-    fn close(&mut self, items: &Items, labels: Option<&Interner>) {
-        match labels {
-            Some(interner) => self.labels.append_strings(interner.labels()),
-            None => items.keys().iter().for_each(|&item| self.labels.push_integer(item)),
-        }
-        self.hashes.clear();
+    fn close(&mut self, _: &Items, _: Option<&Interner>) {
+        self.places.clear();
     }
 }
 
@@ -177,7 +186,7 @@ mod tests {
                 .collect()
         };
         let count = |l0, threads, held, only: Option<&Labels>| {
-            let bound = Contribution::new(Some(l0), only).unwrap();
+            let bound = Contribution::new(Some(l0), only, LabelType::Signed).unwrap();
             let mut parts = Vec::new();
             let mut items = Items::default();
             for rows in [rows(0..3), rows(3..4)] {
@@ -190,6 +199,9 @@ mod tests {
                 parts.push(part);
             }
             assert_eq!(parts[0].choices.has_file(), held < usize::MAX);
+            // Of items that are not listed nothing is held.
+            let labels: usize = parts.iter().map(|part| part.labels.len()).sum();
+            assert_eq!(labels, if only.is_some() { 1 } else { 4 });
             Bounded::count(parts, LabelType::Signed, None, (threads, &keys), || Ok(())).unwrap()
         };
         assert_eq!(count(9, 2, usize::MAX, None).counts, [800, 600, 400, 200]);

@@ -41,6 +41,12 @@ impl Chapters {
         self.chapters.is_empty()
     }
 
+    /// How many times something has been put away.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.chapters.len()
+    }
+
     /// How many rows of a partition there are.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {

@@ -280,7 +280,8 @@ impl<P: Pair> Tally<P> for Unbounded {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use arrow_array::{Array, Int64Array, StringArray};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, DictionaryArray, Int64Array, StringArray};
     use rand::rand_core::TryRng;
 
     use super::*;
@@ -324,12 +325,7 @@ mod tests {
             Labels::Text(strings) => strings.get(row).to_vec(),
             _ => unreachable!("no other type was counted"),
         };
-        counts
-            .iter()
-            .enumerate()
-            .map(|(row, &count)| (bytes(row), count))
-            .filter(|c| terms.bound.is_none() || c.1 > 0)
-            .collect()
+        counts.iter().enumerate().map(|(row, &count)| (bytes(row), count)).collect()
     }
 
     fn draw(rng: &mut SecureRng) -> u64 {
@@ -348,7 +344,8 @@ mod tests {
         let mut rows = random_rows(&mut rng, 30_000, 900, 400);
         for as_text in [false, true] {
             for l0 in [None, Some(1), Some(7)] {
-                let bound = Contribution::new(l0, None);
+                let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+                let bound = Contribution::new(l0, None, item_type);
                 let terms = |threads, memory| Terms {
                     bound: bound.as_ref(),
                     limit: None,
@@ -369,6 +366,48 @@ mod tests {
                         expected
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the_way() {
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let rows = random_rows(&mut SecureRng::seeded(7), 20_000, 900, 400);
+        let column = |cells: Vec<Option<i64>>, is_dictionary| {
+            let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
+            let text: StringArray = cells.into_iter().map(text).collect();
+            Column::new(if is_dictionary {
+                text.iter().collect::<DictionaryArray<Int32Type>>().into_data()
+            } else {
+                text.into_data()
+            })
+        };
+        let counted = |is_dictionary, terms: &Terms<'_>| {
+            let batch = |rows: &[(Option<i64>, Option<i64>)]| {
+                let (users, items) = rows.iter().copied().unzip();
+                let users = column(users, is_dictionary)?;
+                Ok(Batch { users, items: column(items, is_dictionary)? })
+            };
+            let types = (LabelType::Text, LabelType::Text);
+            let batches = rows.chunks(11_000).map(batch);
+            let found = count_batches(batches, types, terms, &keys, || Ok(())).unwrap();
+            let label = |row| found.labels.with_bytes(row, <[u8]>::to_vec);
+            let counts = found.counts.iter().enumerate();
+            counts.map(|(row, &count)| (label(row), count)).collect::<BTreeMap<_, _>>()
+        };
+        for l0 in [None, Some(1), Some(7)] {
+            let bound = Contribution::new(l0, None, LabelType::Text);
+            let terms = |threads, memory| Terms {
+                bound: bound.as_ref(),
+                limit: None,
+                enough: None,
+                threads,
+                memory,
+            };
+            let expected = counted(false, &terms(1, None));
+            for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
+                assert_eq!(counted(true, &terms(threads, memory)), expected);
             }
         }
     }
@@ -459,7 +498,8 @@ mod tests {
         for round in 0..120_usize {
             let (as_text, l0) = (round % 2 == 0, (round % 4 < 3).then_some(1 + round % 3));
             let keys = Arc::new(HashKeys::from_os().unwrap());
-            let bound = Contribution::new(l0, None);
+            let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+            let bound = Contribution::new(l0, None, item_type);
             let memory = (round % 5 == 0).then_some(0);
             let terms = Terms {
                 bound: bound.as_ref(),

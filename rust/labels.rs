@@ -51,6 +51,17 @@ impl Labels {
         }
     }
 
+    /// What they are.
+    #[must_use]
+    pub fn label_type(&self) -> LabelType {
+        match self {
+            Self::Signed(_) => LabelType::Signed,
+            Self::Unsigned(_) => LabelType::Unsigned,
+            Self::Text(_) => LabelType::Text,
+            Self::Binary(_) => LabelType::Binary,
+        }
+    }
+
     /// How many labels there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -108,8 +108,8 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         // Integers that nothing bounds have rows of their own form, as long as all are small.
         let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
-        let bound = Contribution::new(l0, None);
         let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
+        let bound = Contribution::new(l0, None, item_type);
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
             let terms = Terms { bound: bound.as_ref(), limit: None, enough: None, threads, memory };

@@ -148,6 +148,8 @@ impl Worker {
 
     fn take(&mut self, morsel: &Morsel, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
+        // The labels of a dictionary are in memory anyway, and what is put away of them is soon met again.
+        let is_dictionary = items.dictionary().is_some();
         for start in (morsel.start..morsel.end).step_by(AT_ONCE) {
             let rows = start..morsel.end.min(start + AT_ONCE);
             self.null.clear();
@@ -162,10 +164,12 @@ impl Worker {
                 self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
                 self.append();
             }
-            self.keep_to_memory(stop)?;
+            if !is_dictionary {
+                self.keep_to_memory(stop)?;
+            }
         }
         self.compact();
-        Ok(())
+        self.keep_to_memory(stop)
     }
 
     /// Appends rows of numbers, the quickest of all.
@@ -319,4 +323,36 @@ fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) {
         }
         (before, rows.len())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, DictionaryArray, Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn what_is_put_away_of_a_dictionary_is_not_put_away_again_after_every_few_rows() {
+        let rows = 40 * AT_ONCE;
+        let labels: StringArray = (0..rows).map(|row| Some(format!("label {}", row % 7))).collect();
+        let indexed: DictionaryArray<Int32Type> = labels.iter().collect();
+        for (items, chapters) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
+            let users = Int64Array::from_iter_values(0..rows as i64).into_data();
+            let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
+            let keys = Arc::new(HashKeys::from_os().unwrap());
+            let worker = Worker::new(keys, (LabelType::Signed, LabelType::Text), None, 0);
+            let (sender, morsels) = channel();
+            let batch = Arc::new(Batch { users, items });
+            sender.send(Morsel { batch, number: 0, start: 0, end: rows }).unwrap();
+            drop(sender);
+            let (tickets, _all) = channel();
+            let stop = AtomicBool::new(false);
+            let (_, share) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+            // One more holds what there was at the end: nothing.
+            assert_eq!(share.chapters.len(), chapters + 1);
+        }
+    }
 }

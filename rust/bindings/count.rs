@@ -74,13 +74,15 @@ fn bound(
     only: Option<&PyLabels>,
     items: LabelType,
 ) -> Result<Option<Contribution>> {
-    let integers = |labels: &Labels| matches!(labels, Labels::Signed(_) | Labels::Unsigned(_));
-    match only {
-        Some(labels) if !labels.0.is_empty() && integers(&labels.0) != items.is_integer() => Err(
-            Error::Schema("the listed items and the column of items are of different types".into()),
-        ),
-        _ => Ok(Contribution::new(l0, only.map(|labels| &labels.0))),
+    let only = only.map(|labels| &labels.0);
+    let is_alike = |labels: &Labels| {
+        let listed = labels.label_type();
+        labels.is_empty() || listed == items || listed.is_integer() && items.is_integer()
+    };
+    if only.is_none_or(is_alike) {
+        return Ok(Contribution::new(l0, only, items));
     }
+    Err(Error::Schema("the listed items and the column of items are of different types".into()))
 }
 
 fn threads_or_all(threads: Option<usize>) -> usize {

@@ -138,6 +138,15 @@ def test_every_engine_counts_listed_items_alone(form, paths, kind):
         assert found == {encoded(item): exact[encoded(item)] for item in only if encoded(item) in exact}
 
 
+def test_a_listed_number_that_a_column_cannot_hold_is_no_other_in_any_engine(form, paths):
+    exact = dict(reference(paths["integers"], "integers", 10_000))
+    assert -1 in exact  # whose 64 bits are those of 2^64 - 1
+    for only in ([2**64 - 1], [1, 2**64 - 1, 2**63]):
+        table = form(paths["integers"])
+        histogram = dp.Histogram.from_table(table, user="us`er", item="it.em", only=only)
+        assert rows(histogram) == [(item, exact[item]) for item in only if item == 1]
+
+
 @bounding
 @pytest.mark.parametrize("kind", ["integers", "texts"])
 def test_a_bound_that_nobody_exceeds_changes_nothing(form, paths, kind):

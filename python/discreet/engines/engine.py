@@ -111,9 +111,12 @@ def labels(values: Sequence[Any], kind: str) -> _core.Labels:
 
 
 def listed(only: Items, kind: str) -> list[Any]:
-    """The listed items as Python values; SchemaError where they are not of the column's kind."""
+    """The listed items that such a column can hold, as Python values; SchemaError where they are not of its kind."""
     given = _core.Labels.from_sequence(only).type_name
     values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
     if values and given.removeprefix("u") != kind.removeprefix("u"):
         raise SchemaError("the listed items and the column of items are of different types")
-    return values
+    if kind not in ("int64", "uint64"):
+        return values
+    held = np.iinfo(kind)
+    return [value for value in values if held.min <= value <= held.max]
