@@ -152,6 +152,38 @@ def test_a_closed_pipe_is_no_traceback(log):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full disk to write to")
+def test_a_full_standard_output_is_a_sentence(log):
+    command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert b"check standard output" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits are POSIX's")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_that_no_file_takes_are_not_lost(log, tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    tiny = f'ulimit -f 0; trap "" XFSZ; exec {sys.executable} -m discreet count {log} -o {path} "$@"'
+    done = subprocess.run(["bash", "-c", tiny, "bash", *COUNT, *BUDGET], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"item,count,sigma\neveryone,") or b"\neveryone," in done.stdout
+    assert b"cannot write" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell to close standard output")
+def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp_path):
+    count = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6"
+    done = subprocess.run(["bash", "-c", f"{count} >&-"], stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, b"give -o FILE" in done.stderr) == (2, True)
+    path = tmp_path / "out.csv"
+    subprocess.run(["bash", "-c", f"{count} -o {path} >&- 2>&-"], check=True, timeout=60)
+    assert b"everyone" in path.read_bytes()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

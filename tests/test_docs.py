@@ -51,7 +51,7 @@ def rows_of_the_readme(first):
 
 
 def record(name):
-    return json.loads((ROOT / "benches" / "record" / f"{name}.json").read_text("utf-8"))["cases"]
+    return json.loads((ROOT / "benches" / "record" / f"{name}.json").read_text("utf-8"))
 
 
 def number(cell):
@@ -59,7 +59,7 @@ def number(cell):
 
 
 def test_counting_takes_what_its_record_says():
-    told, cases = rows_of_the_readme("rows"), record("count")
+    told, cases = rows_of_the_readme("rows"), record("count")["cases"]
     assert set(told) == set(cases)
     for name, cells in told.items():
         ratios = cases[name]["best_peer_over_core"]
@@ -69,9 +69,70 @@ def test_counting_takes_what_its_record_says():
 
 
 def test_noise_takes_what_its_record_says():
-    cases = record("noise")
+    cases = record("noise")["cases"]
     for name, (ours, theirs, *_) in rows_of_the_readme("draw").items():
         case = cases[re.sub(r"\d[\d,]*$", lambda digits: f"{number(digits[0]):g}", name)]["nanoseconds"]
         peer, ratio = theirs.split()
         assert abs(number(ours) - case["core"]) <= 0.051
         assert abs(number(ratio) - case[f"numpy {peer}"] / case["core"]) <= 0.051
+
+
+def told(sentence):
+    """The numbers of a sentence of the README, as text: each # stands for one, dots for anything."""
+    pattern = re.escape(sentence).replace("\\#", r"([\d,.]*\d)").replace(re.escape("..."), ".*?")
+    found = re.search(pattern.replace(r"\ ", " "), " ".join((ROOT / "README.md").read_text("utf-8").split()))
+    assert found, sentence
+    return found.groups()
+
+
+def of_a_file():
+    for run in record("file_to_release")["medians"].values():
+        yield from (run["wall"], run["peak"] / 1e6)
+
+
+def of_a_release():
+    found = record("private_count_release")
+    return [1000 * found["medians_seconds"]["test_core"], found["reference_over_core"]]
+
+
+def of_selections():
+    for case in record("selection")["cases"].values():
+        yield from (1000 * case["median_seconds"]["core"], case["numpy_over_core"])
+
+
+def of_memory():
+    for case in record("memory")["cases"]:
+        if case["items"] == "few":
+            for name in ("core", "duckdb"):
+                yield from (case["runs"][name]["wall"], case["runs"][name]["extra"] / 2**20)
+
+
+def of_streams():
+    many, more, roots = record("streams")["rounds"].values()
+    return [many["core_ms"], many["ratio"], more["core_ms"], more["ratio"], roots["core_ms"]]
+
+
+def of_many_rows():
+    for case in record("count_1e8")["cases"].values():
+        yield from (case["medians"]["core"]["wall"], *(case["best_peer_over_core"][name] for name in ("wall", "extra")))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "recorded"),
+    [
+        ("discreet # s and # MB, polars # s and # MB, DuckDB # s and # MB", of_a_file),
+        ("The release itself takes # ms; ... takes # times as long", of_a_release),
+        ("takes # ms, numpy's closed form # times ... release # ms, numpy # times", of_selections),
+        ("histogram: # s and # MiB ... limit # s and # MiB. ... GiB: # s and # MiB, DuckDB # s and # MiB", of_memory),
+        ("takes # ms of processor time ... noise # times ... items # ms, and # times. ... items take # ms", of_streams),
+        (
+            "few: # s, polars # times as long in # of the ... dense: # s, polars # times ... in # of it",
+            of_many_rows,
+        ),
+        ("passed # tests of fit", lambda: [record("goodness")["tests"]]),
+    ],
+)
+def test_sentences_of_the_readme_say_what_the_records_say(sentence, recorded):
+    for text, value in zip(told(sentence), recorded(), strict=True):
+        unit = 10.0 ** -len(text.partition(".")[2])
+        assert abs(number(text) - value) <= 0.51 * unit, (text, value)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -155,8 +156,15 @@ def test_another_suffix_is_refused(tmp_path, name):
 
 def test_a_folder_that_is_not_there_is_an_input_error(tmp_path):
     for suffix in ("csv", "parquet"):
-        with pytest.raises(InputError, match="cannot write"):
+        with pytest.raises(InputError, match="make its folder first"):
             release().write(tmp_path / "missing" / f"out.{suffix}")
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
+def test_a_library_that_is_missing_comes_with_its_installation(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=f"pip install {name}"):
+        getattr(release(), {"pyarrow": "to_arrow"}.get(name, f"to_{name}"))()
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):

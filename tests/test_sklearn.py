@@ -1,5 +1,8 @@
 """A vocabulary for scikit-learn."""
 
+import subprocess
+import sys
+
 import pytest
 
 from discreet import ParameterError
@@ -67,3 +70,9 @@ def test_it_works_in_a_pipeline_with_routed_users():
         assert model.predict(["good place", "bad place"]).tolist() == [1, 0]
         with pytest.raises(ParameterError, match="users"):
             make_pipeline(clone(vocabulary), LogisticRegression()).fit(texts, labels)
+
+
+def test_a_missing_library_comes_with_its_installation():
+    code = "import sys; sys.modules['sklearn.base'] = None; import discreet.sklearn"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "pip install 'discreet[sklearn]'" in done.stderr

@@ -6,6 +6,8 @@ an error that depends on the data is a leak.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_DOWN, Context
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "SchemaError",
     "SensitivityError",
     "StateError",
+    "needs",
 ]
 
 
@@ -75,3 +78,12 @@ class EntropyError(DiscreetError):
 
 class ResourceError(DiscreetError):
     """Memory, disk or a connection gave out; nothing was released."""
+
+
+@contextmanager
+def needs(library: str, package: str | None = None) -> Iterator[None]:
+    """Around an import of what may be missing: an ImportError then says how to install it."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"this needs {library}: pip install {package or library}") from error

@@ -63,8 +63,12 @@ def form_of(path: str | os.PathLike[str]) -> str:
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InputError(f"cannot write {target}")
+    if target.is_dir():
+        raise InputError(f"cannot write {target}: it is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {target}: make its folder first")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"cannot write {target}: its folder may not be written to")
     return form
 
 
@@ -136,8 +140,8 @@ def _replace(target: Path, write: Callable[[Path], object]) -> None:
             draft = Path(folder) / "draft"
             write(draft)
             draft.replace(target)
-    except OSError:
-        raise InputError(f"cannot write {target}") from None
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or 'is the disk full?'}") from None
 
 
 def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:

@@ -29,7 +29,7 @@ from discreet.queries.choice import AnswerPlan, plan_answers
 __all__ = ["Plan", "choose", "plan", "stated"]
 
 _LIMIT = 2**36
-_VERBS = "count, top_k or select, and of plan answer_queries too"
+_VERBS = "count, top_k, select or, in a plan, answer_queries"
 _CLOSE, _FAR = 1.3, 1.5
 """Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
 by rounds, for what they share in fact."""
@@ -168,7 +168,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
     }
     verb = verb.replace("-", "_")
     if verb not in verbs:
-        raise ParameterError(f"there is no verb {verb!r}: use {_VERBS}, or give a mechanism")
+        raise ParameterError(f"there is no verb {verb!r}: use {_VERBS}; or give a mechanism")
     try:
         return verbs[verb](**parameters)
     except TypeError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.errors import needs
 from discreet.export import plain_text
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: st
 
 
 def _axes(width: float, height: float) -> Any:
-    try:
+    with needs("matplotlib", "'discreet[plot]'"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'discreet[plot]'") from error
     return Figure(figsize=(width, height), layout="constrained").subplots()

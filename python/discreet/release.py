@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import _core, export, plot
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, needs
 from discreet.privacy import Guarantee
 
 if TYPE_CHECKING:
@@ -124,20 +124,20 @@ class Release:
 
     def to_arrow(self) -> pyarrow.Table:
         """The rows as a pyarrow.Table (needs pyarrow)."""
-        import pyarrow
-
+        with needs("pyarrow"):
+            import pyarrow
         return pyarrow.table(self)
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a polars.DataFrame (needs polars)."""
-        import polars
-
+        with needs("polars"):
+            import polars
         return polars.DataFrame(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a pandas.DataFrame (needs pandas)."""
-        import pandas
-
+        with needs("pandas"):
+            import pandas
         return pandas.DataFrame({name: values for name, values, _ in self.columns})
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.utils.validation import check_is_fitted
-
 from discreet.api import select
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, needs
+
+with needs("scikit-learn", "'discreet[sklearn]'"):
+    from sklearn.base import BaseEstimator, TransformerMixin, clone
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+    from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["PrivateVocabulary"]
 

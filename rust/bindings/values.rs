@@ -21,7 +21,7 @@ pub enum Cells {
 }
 
 fn refused() -> Error {
-    Error::Schema("a column must hold integers, text or bytes, all of one type".into())
+    Error::Schema("a column must hold integers, text or bytes, all of one type; cast it".into())
 }
 
 impl Cells {

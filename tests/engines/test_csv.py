@@ -80,6 +80,19 @@ def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
     assert (found["a"], found["b"]) == (1000, 1000)
 
 
+@pytest.mark.parametrize(("name", "marks"), [("log.csv", "commas"), ("log.txt", "commas"), ("log.tsv", "tabs")])
+def test_a_csv_file_of_another_separator_is_told_of_its_own(tmp_path, name, marks):
+    with pytest.raises(SchemaError, match=f"with {marks} in between"):
+        counted(csv(tmp_path, "user;item\n1;a\n", name))
+
+
+def test_a_file_in_which_quotes_are_letters_is_read_by_a_query(tmp_path):
+    rows = "".join(f"{n},a\n" for n in range(1000))
+    path = csv(tmp_path, f'user,item\n{rows}5000,"x\n{rows.replace("a", "b")}')
+    found = counted(local.query(f"SELECT * FROM read_csv('{path}', quote = '', all_varchar = true)"))
+    assert found == {"a": 1000, '"x': 1, "b": 1000}
+
+
 def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("1,secret\n2,b\n")

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet import InputError, SchemaError, engines
+from discreet import InputError, ParameterError, SchemaError, engines
 
 WITHOUT_PYARROW = """
 import sys
@@ -78,3 +78,26 @@ def test_a_class_of_ones_own_is_counted_by_its_arrow_stream():
 
     labels, counts = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
     assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])
+
+
+def test_a_pandas_column_of_several_types_is_told_of_a_cast():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"user": [1, 2], "item": [1, "secret"]})
+    with pytest.raises(InputError, match=r"astype\(\"string\"\)") as caught:
+        engines.histogram(frame, "user", "item")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_pandas_column_that_is_in_the_index_is_told_of_it():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": [1, 2], "item": ["a", "b"]})
+    with pytest.raises(SchemaError, match=r"no column 'user'; it is in the index: reset_index\(\)"):
+        engines.histogram(frame.set_index("user"), "user", "item")
+    with pytest.raises(SchemaError, match="did you mean 'user'"):
+        engines.histogram(frame.set_index("item"), "usre", "user")
+
+
+def test_a_set_is_no_column():
+    with pytest.raises(ParameterError, match="no order"):
+        engines.histogram({"user": {1, 2}, "item": ["a", "b"]}, "user", "item")

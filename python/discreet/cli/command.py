@@ -50,6 +50,10 @@ def _run(arguments: list[str]) -> int:
     except MemoryError:
         click.echo("discreet: out of memory; nothing was published", err=True)
         return 1
+    except OSError as error:
+        reason = error.strerror or "the system refused to read or write"
+        click.echo(f"discreet: {reason}; check standard output, the folder for temporary files and the disk", err=True)
+        return 1
 
 
 def _write_utf8() -> None:

@@ -30,7 +30,8 @@ def count(**options: Any) -> None:
     """How many users have each item of FILE.
 
     FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
-    empty user or item are left out. Counts come to a relative error, with no bound on a user's items, by
+    empty user or item are left out. A CSV file has names in its first line, commas and UTF-8; --sql
+    reads others, as below. Counts come to a relative error, with no bound on a user's items, by
     Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
     items, whatever the data (see `discreet plan count`).
 
@@ -40,6 +41,8 @@ def count(**options: Any) -> None:
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
+    discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true)" \\
+        --user id --item word --epsilon 4 --delta 1e-7
     """
     _publish(discreet.count, **options)
 

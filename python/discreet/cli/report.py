@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet import export
+from discreet.errors import InputError
 from discreet.export import plain_text
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def _is_number(cell: str) -> bool:
 
 def require_form(output: str | None, form: str | None) -> None:
     """Refuses, before any work, a format that cannot go where it is to go."""
+    if output is None and sys.stdout is None:
+        raise click.UsageError("standard output is closed: give -o FILE")
     if output is None and form == "parquet":
         raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
     if output is not None and form not in (None, export.form_of(output)):
@@ -77,11 +80,10 @@ def require_form(output: str | None, form: str | None) -> None:
 
 def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:
     """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
-    chosen = form or ("table" if sys.stdout.isatty() else "csv")
     if output is not None:
         chosen = export.form_of(output)
-        release.write(output, certificate=certificate)
-    elif chosen == "table":
+        _write(release, output, certificate)
+    elif (chosen := form or ("table" if sys.stdout.isatty() else "csv")) == "table":
         click.echo(table(release, shown=_TABLE_ROWS), nl=False)
     else:
         click.echo(export.text(release.columns, release.header, chosen), nl=False)
@@ -97,6 +99,16 @@ def publish(release: Release, output: str | None, form: str | None, *, quiet: bo
         )
 
 
+def _write(release: Release, output: str, certificate: bool) -> None:
+    """Rows to a file; to standard output where that cannot be written, since they are paid for."""
+    try:
+        release.write(output, certificate=certificate)
+    except InputError:
+        click.echo(export.text(release.columns, release.header, "csv"), nl=False)
+        click.echo("Note: these rows were released; they are on standard output instead, as CSV.", err=True)
+        raise
+
+
 def guarantee_lines(release: Release) -> list[str]:
     """The guarantee, what was spent of it, and what a reader should know."""
     spent = release.spent
@@ -109,7 +121,8 @@ def guarantee_lines(release: Release) -> list[str]:
     if not len(release):
         lines.append(
             "No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta. Rows whose "
-            "user or item is empty are left out, and those of a CSV file that is not UTF-8: is it of another encoding?"
+            "user or item is empty are left out, and those of a CSV file that is not UTF-8: is it of another encoding, "
+            "or does a quote in it never close?"
         )
     if release.stopped_early:
         lines.append("The table was truncated and ran out of rows before the budget did.")
@@ -119,7 +132,7 @@ def guarantee_lines(release: Release) -> list[str]:
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
     """A line on stderr with the time that has passed, where stderr is a terminal; the number of rows is not public."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -81,7 +81,9 @@ def read(
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
-            raise InputError(f"cannot read {', '.join(shown)}; check it and its source") from None
+            objects = any(_library(frame) == "pandas" for frame in frames)
+            cast = '; cast a column of objects of several types, such as by .astype("string")' if objects else ""
+            raise InputError(f"cannot read {', '.join(shown)}; check it and its source{cast}") from None
         raise
 
 
@@ -92,7 +94,8 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         files.require_columns(data.collect_schema().names(), columns)
         data = data.select(columns).collect()
     if (known := names(data)) is not None:
-        files.require_columns(known, columns)
+        indexed = library == "pandas" and {*columns} - {*known} & {*data.index.names}
+        files.require_columns(known, columns, instead="; it is in the index: reset_index() first" if indexed else "")
     if library == "polars":
         return data.select(columns)
     if library == "duckdb":
@@ -108,6 +111,9 @@ def _frame(data: Any, user: str, item: str) -> Any:
     """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
+        for name in (user, item):
+            if isinstance(data[name], set | frozenset):
+                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array")
         return data[user], data[item]
     data = narrowed(data, [user, item])
     if _library(data) == "pandas":
@@ -140,7 +146,7 @@ def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
             if name in table:
                 _core.Labels.from_sequence(table[name])
         except SchemaError:
-            raise SchemaError(f"column {name!r} must hold integers, text or bytes, all of one type") from None
+            raise SchemaError(f"column {name!r} must hold integers, text or bytes, all of one type; cast it") from None
         except Exception:  # users may repeat and be missing; what else is said may quote cells
             continue
 
@@ -196,7 +202,8 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             return relation.project(wanted)
         names = files.csv_header(source)
         # Where none of the names is there the first line may be data, which is not shown as a near miss.
-        headless = "; the first line of a CSV file must be the names of its columns"
+        marks = "tabs" if source.delimiter == "\t" else "commas"
+        headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
         files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
         types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
         return connection.sql(
@@ -206,7 +213,9 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             params=[source.paths],
         )
     except duckdb.Error:
-        raise InputError(f"cannot read {source.shown} as {source.form}") from None
+        raise InputError(
+            f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says"
+        ) from None
 
 
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
@@ -230,10 +239,15 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
 
 
 def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
-    """Writes columns to a Parquet file."""
+    """Writes columns to a Parquet file; OSError where the disk does not take it."""
+    import duckdb
+
     connection = connect()
     connection.register("released", Columns(list(columns)))
-    connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+    try:
+        connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+    except duckdb.IOException:
+        raise OSError from None
 
 
 def read_parquet(path: Path) -> list[dict[str, Any]]:

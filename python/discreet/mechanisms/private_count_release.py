@@ -158,7 +158,7 @@ class PrivateCountRelease(Mechanism):
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
                 f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
-                "spend=True (--spend) buys less, and fewer items are named"
+                "spend=True (--spend) buys a smaller one, and names fewer items"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):

@@ -246,7 +246,7 @@ class Stream:
         following = self._round + 1
         number = following if number is None else require_whole("round", number, 1)
         if number < following:
-            raise StateError(f"round {number} is closed: {self._round} rounds have been; show() gives the last release")
+            raise StateError(f"round {number} is closed: the last was {self._round}, whose release show gives again")
         last = self.mechanism.last_round
         if last is not None and number > last:
             raise StateError(f"round {number} is beyond the horizon of {last} rounds; start a new stream")
