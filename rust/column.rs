@@ -3,16 +3,16 @@
 
 use std::ops::Range;
 
-use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
+use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
+use crate::integers::{BROKEN, Integers, buffer, typed};
 use crate::labels::LabelType;
 use crate::mark::{Mark, Marked};
 
 const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
-const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
 
 impl LabelType {
     /// What the cells of an Arrow type are; the values decide for a dictionary.
@@ -70,34 +70,6 @@ enum Cells {
 enum Offsets {
     Small(ScalarBuffer<i32>),
     Large(ScalarBuffer<i64>),
-}
-
-/// Integers of any width, as 64 bits.
-enum Integers {
-    I8(ScalarBuffer<i8>),
-    I16(ScalarBuffer<i16>),
-    I32(ScalarBuffer<i32>),
-    I64(ScalarBuffer<i64>),
-    U8(ScalarBuffer<u8>),
-    U16(ScalarBuffer<u16>),
-    U32(ScalarBuffer<u32>),
-    U64(ScalarBuffer<u64>),
-}
-
-/// Runs a body with `$slice` bound to the typed slice of some integers.
-macro_rules! with_slice {
-    ($integers:expr, $slice:ident => $body:expr) => {
-        match $integers {
-            Integers::I8($slice) => $body,
-            Integers::I16($slice) => $body,
-            Integers::I32($slice) => $body,
-            Integers::I64($slice) => $body,
-            Integers::U8($slice) => $body,
-            Integers::U16($slice) => $body,
-            Integers::U32($slice) => $body,
-            Integers::U64($slice) => $body,
-        }
-    };
 }
 
 impl Column {
@@ -230,42 +202,34 @@ impl Column {
     ///
     /// # Errors
     /// [`Error::Input`] where a dictionary has no value for a cell.
-    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
         self.mark_nulls(rows.clone(), null);
         let Cells::Coded { indices, codes, is_plain } = &self.cells else {
             self.integers(rows, into);
             return Ok(());
         };
-        into.clear();
         let mut in_range = true;
         if *is_plain && self.data.null_count() == 0 {
-            with_slice!(indices, slice => {
-                let cells = &slice[rows];
-                let largest = cells.iter().fold(0, |most, &cell| cell.max(most));
-                let least = cells.iter().fold(0, |least, &cell| cell.min(least));
-                in_range = cells.is_empty() || least == 0 && (largest as u64) < codes.len() as u64;
-                into.extend(cells.iter().map(|&cell| cell as u64));
-            });
-            return if in_range { Ok(()) } else { Err(OUT_OF_RANGE) };
+            in_range = indices.read_below(codes.len() as u64, rows, into);
+        } else {
+            indices.read(rows, into);
+            for (key, null) in into.iter_mut().zip(null) {
+                let code = codes.get(*key as usize).copied();
+                in_range &= *null || code.is_some();
+                let code = code.unwrap_or(Self::NONE);
+                *null |= code == Self::NONE;
+                *key = code.into();
+            }
         }
-        with_slice!(indices, slice => into.extend(slice[rows].iter().zip(null).map(|(&index, null)| {
-            let code = codes.get(index as usize).copied();
-            in_range &= *null || code.is_some();
-            let code = code.unwrap_or(Self::NONE);
-            *null |= code == Self::NONE;
-            u64::from(code)
-        })));
         if in_range { Ok(()) } else { Err(OUT_OF_RANGE) }
     }
 
     /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL
     /// hold anything.
-    #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn integers(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         if let Cells::Integers(cells) | Cells::Dictionary { indices: cells, .. } = &self.cells {
-            with_slice!(cells, slice => into.extend(slice[rows].iter().map(|&v| v as u64)));
+            cells.read(rows, into);
         }
     }
 
@@ -316,23 +280,6 @@ fn add<'a>(
     Ok(())
 }
 
-impl Integers {
-    fn new(data: &ArrayData, data_type: &DataType) -> Result<Self> {
-        let (offset, len) = (data.offset(), data.len());
-        Ok(match data_type {
-            DataType::Int8 => Self::I8(typed(data, 0, offset, len)?),
-            DataType::Int16 => Self::I16(typed(data, 0, offset, len)?),
-            DataType::Int32 => Self::I32(typed(data, 0, offset, len)?),
-            DataType::Int64 => Self::I64(typed(data, 0, offset, len)?),
-            DataType::UInt8 => Self::U8(typed(data, 0, offset, len)?),
-            DataType::UInt16 => Self::U16(typed(data, 0, offset, len)?),
-            DataType::UInt32 => Self::U32(typed(data, 0, offset, len)?),
-            DataType::UInt64 => Self::U64(typed(data, 0, offset, len)?),
-            _ => return Err(BROKEN),
-        })
-    }
-}
-
 /// Where the bytes are that a view names: up to twelve inline, more in one of the blocks.
 fn viewed<'a>(
     view: u128,
@@ -348,22 +295,4 @@ fn viewed<'a>(
     let block = blocks.get((view >> 64) as u32 as usize)?;
     let start = (view >> 96) as u32 as usize;
     Some((block, start..start + len))
-}
-
-fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {
-    data.buffers().get(number).cloned().ok_or(BROKEN)
-}
-
-fn typed<T: ArrowNativeType>(
-    data: &ArrayData,
-    number: usize,
-    offset: usize,
-    len: usize,
-) -> Result<ScalarBuffer<T>> {
-    let buffer = buffer(data, number)?;
-    let bytes = offset.checked_add(len).and_then(|n| n.checked_mul(size_of::<T>()));
-    if bytes.is_none_or(|bytes| bytes > buffer.len()) {
-        return Err(BROKEN);
-    }
-    Ok(ScalarBuffer::new(buffer, offset, len))
 }

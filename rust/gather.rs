@@ -205,46 +205,22 @@ impl Gathering {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use arrow_array::{Array, Int64Array, StringArray};
-
     use super::*;
-    use crate::column::Column;
+    use crate::tables::{Row, batches, label_type, number};
 
-    fn gathered(rows: &[(i64, i64)], as_text: bool, terms: Terms) -> Result<(Labels, Lists)> {
-        let column = |cells: Vec<i64>| {
-            Column::new(if as_text {
-                cells
-                    .iter()
-                    .map(|cell| Some(format!("{cell:06}")))
-                    .collect::<StringArray>()
-                    .into_data()
-            } else {
-                Int64Array::from(cells).into_data()
-            })
-        };
-        let batch = |rows: &[(i64, i64)]| {
-            let (users, items) = rows.iter().copied().unzip();
-            Ok(Batch { users: column(users)?, items: column(items)? })
-        };
-        let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
-        gather(rows.chunks(20_000).map(batch), item_type, terms, || Ok(()))
-    }
-
-    fn number(labels: &Labels, item: u32) -> i64 {
-        match labels {
-            Labels::Signed(values) => values[item as usize],
-            Labels::Text(strings) => {
-                std::str::from_utf8(strings.get(item as usize)).unwrap().parse().unwrap()
-            }
-            _ => unreachable!("no other type was gathered"),
-        }
+    fn gathered(rows: &[Row], as_text: bool, terms: Terms) -> Result<(Labels, Lists)> {
+        gather(batches(rows, (as_text, as_text), 20_000), label_type(as_text), terms, || Ok(()))
     }
 
     /// 60,000 distinct pairs of 300 users, every row twice, the first item of each user thrice.
-    fn rows() -> Vec<(i64, i64)> {
+    fn rows() -> Vec<Row> {
         let once = (0..300).flat_map(|user| (0..200).map(move |item| (user, user * 7 + item * 11)));
         let firsts = (0..300).map(|user| (user, user * 7));
-        once.clone().chain(firsts).chain(once).collect()
+        once.clone().chain(firsts).chain(once).map(some).collect()
+    }
+
+    fn some((user, item): (i64, i64)) -> Row {
+        (Some(user), Some(item))
     }
 
     #[test]
@@ -256,7 +232,7 @@ mod tests {
             let again = gathered(&rows(), as_text, little).unwrap();
             for user in 0..300 {
                 let own = |labels: &Labels, lists: &Lists| -> Vec<i64> {
-                    lists.of_user(user).iter().map(|&item| number(labels, item)).collect()
+                    lists.of_user(user).iter().map(|&item| number(labels, item as usize)).collect()
                 };
                 let items = own(&labels, &lists);
                 assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
@@ -283,7 +259,7 @@ mod tests {
         // One user has very many items, 3,000 users the same five.
         let many = (0..400_000).map(|item| (-1, item));
         let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
-        let rows: Vec<(i64, i64)> = many.chain(others).collect();
+        let rows: Vec<Row> = many.chain(others).map(some).collect();
         for as_text in [false, true] {
             let terms = Terms { l0: Some(2), memory: Some(6 << 20) };
             let (labels, lists) = gathered(&rows, as_text, terms).unwrap();
@@ -291,7 +267,7 @@ mod tests {
             assert!((0..lists.users()).all(|user| lists.of_user(user).len() == 2));
             let mut counts = BTreeMap::new();
             for &item in &lists.items {
-                *counts.entry(number(&labels, item)).or_insert(0_u64) += 1;
+                *counts.entry(number(&labels, item as usize)).or_insert(0_u64) += 1;
             }
             for item in -5..0 {
                 // Binomial(3000, 2/5) has a standard deviation of 27.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! bindings                     Python: thin wrappers, the only unsafe code (Arrow's C interface)
-//! neighbours                   tests alone: tables of which one has a user more
+//! agreement neighbours         tests alone: counts of a table however it comes; of two of which one has a user more
 //! count                        rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
 //! merge worker                 what all threads have of a partition, deduplicated; what one thread does
@@ -19,7 +19,9 @@
 //! coded numbers                tables of dictionaries as integers; users and items by number
 //! choices                      the pairs that users choose among, dealt out by user
 //! chains pairs                 values by partition; rows as integers
+//! tables                       for tests alone
 //! column                       the cells of Arrow arrays
+//! integers                     those that are integers, of any width; buffers that may be too short
 //! price_list                   counts and prices -> a whole release
 //! gumbel permute_and_flip      scores -> which row is chosen
 //! weighted_noise               sums of an item's noises with weights
@@ -38,6 +40,8 @@
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+mod agreement;
 mod block;
 pub mod bound;
 mod bucket;
@@ -56,6 +60,7 @@ pub mod gather;
 mod group;
 pub mod gumbel;
 pub mod hash;
+mod integers;
 mod interner;
 pub mod item_table;
 mod keystream;
@@ -86,6 +91,8 @@ mod short;
 mod sieve;
 mod spill;
 mod store;
+#[cfg(test)]
+mod tables;
 pub mod threshold;
 pub mod top;
 pub mod union;

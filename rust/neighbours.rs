@@ -4,69 +4,25 @@
 
 use std::collections::BTreeSet;
 
-use arrow_array::{Array, Int64Array, StringArray};
 use rand::rand_core::TryRng;
 
 use crate::bound::Contribution;
-use crate::column::{Batch, Column};
 use crate::count::{Terms, count_distinct};
-use crate::error::Result;
 use crate::gather;
 use crate::hash::FIXED;
 use crate::labels::LabelType;
-use crate::labels::Labels;
 use crate::rng::SecureRng;
-
-type Row = (Option<i64>, Option<i64>);
+use crate::tables::{Row, batches, cell, draw, label_type, number, shuffle};
 
 /// How many labels a world has room for.
 const ROOM: u64 = 16;
-
-fn draw(rng: &mut SecureRng, most: u64) -> u64 {
-    rng.try_next_u64().unwrap() % most
-}
 
 /// The rows of a world: few users, so that there are duplicates, with like numbers of each item, and some NULLs.
 fn world(rng: &mut SecureRng, number: u64) -> Vec<Row> {
     let (users, items) = (1 + draw(rng, 8), 1 + draw(rng, ROOM - 1));
     let len = 1 + draw(rng, 40);
-    let mut cell = |most| {
-        let cell = (ROOM * number + draw(rng, most)) as i64;
-        (draw(rng, 16) > 0).then_some(cell)
-    };
-    (0..len).map(|_| (cell(users), cell(items))).collect()
-}
-
-fn shuffle(rng: &mut SecureRng, rows: &mut [Row]) {
-    for place in (1..rows.len()).rev() {
-        rows.swap(place, draw(rng, place as u64 + 1) as usize);
-    }
-}
-
-fn batches(rows: &[Row], as_text: bool, size: usize) -> impl Iterator<Item = Result<Batch>> {
-    let column = move |cells: Vec<Option<i64>>| {
-        Column::new(if as_text {
-            let text = |cell: Option<i64>| cell.map(|n| format!("the name of {n}"));
-            cells.into_iter().map(text).collect::<StringArray>().into_data()
-        } else {
-            Int64Array::from(cells).into_data()
-        })
-    };
-    rows.chunks(size).map(move |rows| {
-        let (users, items) = rows.iter().copied().unzip();
-        Ok(Batch { users: column(users)?, items: column(items)? })
-    })
-}
-
-fn number(labels: &Labels, row: usize) -> usize {
-    match labels {
-        Labels::Signed(values) => values[row] as usize,
-        Labels::Text(strings) => {
-            let text = std::str::from_utf8(strings.get(row)).unwrap();
-            text.rsplit(' ').next().unwrap().parse().unwrap()
-        }
-        _ => unreachable!("labels of no other type were counted"),
-    }
+    let mut own = |end| cell(rng, end).map(|n| (ROOM * number) as i64 + n);
+    (0..len).map(|_| (own(users), own(items))).collect()
 }
 
 /// A round's worlds, the user taken from each, and the items that each of these had.
@@ -108,16 +64,17 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         // Integers that nothing bounds have rows of their own form, as long as all are small.
         let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
-        let item_type = if as_text { LabelType::Text } else { LabelType::Signed };
-        let bound = Contribution::new(l0, None, item_type);
+        let label_type = label_type(as_text);
+        let bound = Contribution::new(l0, None, label_type);
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
             let terms = Terms { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
-            let batches = batches(rows, as_text, size);
-            let found = count_distinct(batches, (item_type, item_type), &terms, || Ok(())).unwrap();
+            let batches = batches(rows, (as_text, as_text), size);
+            let found =
+                count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();
             let mut counts = vec![0; worlds * ROOM as usize];
             for (row, &count) in found.counts.iter().enumerate() {
-                counts[number(&found.labels, row)] += count;
+                counts[number(&found.labels, row) as usize] += count;
             }
             counts
         };
@@ -155,11 +112,15 @@ fn one_user_changes_nobody_elses_list() {
     for turn in 0..10_usize {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = Some(1 + turn % 5);
-        let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<usize>)> {
+        let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
             let terms = gather::Terms { l0, memory };
-            let (labels, lists) =
-                gather::gather(batches(rows, false, 7000), LabelType::Signed, terms, || Ok(()))
-                    .unwrap();
+            let (labels, lists) = gather::gather(
+                batches(rows, (false, false), 7000),
+                LabelType::Signed,
+                terms,
+                || Ok(()),
+            )
+            .unwrap();
             let users: BTreeSet<i64> = rows.iter().filter_map(|row| row.0).collect();
             let list =
                 |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));

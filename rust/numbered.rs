@@ -119,10 +119,10 @@ impl Numbered {
     }
 }
 
-/// The counts of the rows of all threads, each beside its labels.
-pub(crate) struct Count<'a>(Vec<(&'a Numbered, &'a LabelLog)>);
+/// The rows of all threads, each thread's beside its labels, to be counted.
+pub(crate) struct AllNumbered<'a>(Vec<(&'a Numbered, &'a LabelLog)>);
 
-impl<'a> Count<'a> {
+impl<'a> AllNumbered<'a> {
     /// Nothing where there are no rows.
     pub fn of(shares: Vec<(&'a Numbered, &'a LabelLog)>) -> Option<Self> {
         (!shares.is_empty()).then_some(Self(shares))
@@ -248,8 +248,8 @@ mod tests {
         for (last, fits) in [(5000, true), (CODES, true), (CODES + 1, false)] {
             let shares = [share(0..4500), share(4000..last)];
             let shares = shares.iter().map(|(rows, log)| (rows, log)).collect();
-            let count = Count::of(shares).unwrap();
-            let found = count.count(2, &keys, || Ok(()), new).unwrap();
+            let rows = AllNumbered::of(shares).unwrap();
+            let found = rows.count(2, &keys, || Ok(()), new).unwrap();
             assert_eq!(found.is_some(), fits);
             if let Some(counts) = found.map(|found| Found::all(found, new)) {
                 assert_eq!(counts.counts, vec![3; last]);

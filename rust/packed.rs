@@ -175,15 +175,15 @@ impl Packed {
     }
 }
 
-/// The counts of the rows of all threads.
-pub(crate) struct Count<'a> {
+/// The rows of all threads, to be counted.
+pub(crate) struct AllPacked<'a> {
     shares: Vec<&'a Packed>,
     layout: Layout,
     /// What rows are below.
     end: u64,
 }
 
-impl<'a> Count<'a> {
+impl<'a> AllPacked<'a> {
     /// Nothing where there are no rows.
     pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
         let bits = shares.iter().fold(0, |all, share| all | share.bits);

@@ -6,8 +6,8 @@ use crate::counts::Found;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::label_log::LabelLog;
-use crate::numbered::{self, Numbered, Numberer};
-use crate::packed::{self, Layout, Packed, Packer};
+use crate::numbered::{AllNumbered, Numbered, Numberer};
+use crate::packed::{AllPacked, Layout, Packed, Packer};
 use crate::share::{Rows, Share};
 use crate::users::Users;
 
@@ -83,13 +83,13 @@ impl Short {
     }
 }
 
-/// How the rows of all threads are counted where all are short.
-pub(crate) enum Count<'a> {
-    Packed(packed::Count<'a>),
-    Numbered(numbered::Count<'a>),
+/// The rows of all threads, to be counted, where all are short.
+pub(crate) enum AllShort<'a> {
+    Packed(AllPacked<'a>),
+    Numbered(AllNumbered<'a>),
 }
 
-impl<'a> Count<'a> {
+impl<'a> AllShort<'a> {
     /// Nothing where the rows of a thread are not short.
     pub fn of(shares: &'a [(Option<Short>, Share<Rows>)]) -> Option<Self> {
         let packed = |(rows, _): &'a (Option<Short>, _)| match rows {
@@ -101,17 +101,17 @@ impl<'a> Count<'a> {
             _ => None,
         };
         if let Some(rows) = shares.iter().map(packed).collect::<Option<Vec<&Packed>>>() {
-            return packed::Count::of(rows).map(Self::Packed);
+            return AllPacked::of(rows).map(Self::Packed);
         }
         let rows: Option<Vec<(&Numbered, &LabelLog)>> = shares.iter().map(numbered).collect();
-        rows.and_then(numbered::Count::of).map(Self::Numbered)
+        rows.and_then(AllNumbered::of).map(Self::Numbered)
     }
 
     /// The most bytes of memory that a thread takes for it.
     pub fn held(&self) -> usize {
         match self {
-            Self::Packed(count) => count.held(),
-            Self::Numbered(count) => count.held(),
+            Self::Packed(rows) => rows.held(),
+            Self::Numbered(rows) => rows.held(),
         }
     }
 
@@ -125,8 +125,8 @@ impl<'a> Count<'a> {
         new: impl Fn() -> Found + Sync,
     ) -> Result<Option<Vec<Found>>> {
         match self {
-            Self::Packed(count) => count.count(threads, keys, tick, new).map(Some),
-            Self::Numbered(count) => count.count(threads, keys, tick, new),
+            Self::Packed(rows) => rows.count(threads, keys, tick, new).map(Some),
+            Self::Numbered(rows) => rows.count(threads, keys, tick, new),
         }
     }
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-for folder in ("", "statistical", "budgets", "engines", "mechanisms"):
+for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 

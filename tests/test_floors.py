@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -122,6 +124,15 @@ def test_python_imports_point_down():
 
 def test_only_what_is_used_is_imported():
     assert list(eager_imports(PACKAGE)) == []
+
+
+def test_importing_the_package_loads_nothing_that_only_some_uses_need():
+    def loaded(package):
+        command = [sys.executable, "-c", f"import sys, {package}; print(*sys.modules)"]
+        return {*subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()}
+
+    rare = {"difflib", "gzip", "html", "random", "secrets", "shutil", "statistics", "tempfile", "numpy.typing"}
+    assert (loaded("discreet") - loaded("numpy")) & (rare | HEAVY | TERMINAL) == set()
 
 
 def test_rust_modules_use_what_lies_below_them():

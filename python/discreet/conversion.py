@@ -16,7 +16,6 @@ __all__ = [
     "cdp_delta",
     "cdp_epsilon",
     "cdp_rho",
-    "laplace_rho",
     "pure_rho",
     "round_down",
     "round_up",
@@ -54,18 +53,6 @@ def bounded_range_rho(epsilon: float, *, tight: bool = False) -> float:
         return round_up(epsilon**2 / 8 - epsilon**4 / 576 + epsilon**6 / 17280, 64)
     x = epsilon / math.expm1(epsilon)
     return x - 1 - math.log(x) + 8 * _ULP * (1 + abs(math.log(x)))
-
-
-def laplace_rho(epsilon: float, *, tight: bool = False) -> float:
-    """The rho of Laplace noise whose scale is the shift over epsilon: epsilon^2/2, an epsilon-DP mechanism.
-
-    With `tight` epsilon + e^-epsilon - 1.
-    """
-    if not tight:
-        return pure_rho(epsilon)
-    if epsilon < 0.01:
-        return round_up(epsilon**2 / 2 - epsilon**3 / 6 + epsilon**4 / 24, 64)
-    return round_up(epsilon + math.expm1(-epsilon), 64)
 
 
 def bun_steinke_epsilon(rho: float, delta: float) -> float:

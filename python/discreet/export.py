@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -135,6 +134,8 @@ def remove_certificate(path: str | os.PathLike[str]) -> None:
 
 def _replace(target: Path, write: Callable[[Path], object]) -> None:
     """Puts what `write` writes in the place of a file."""
+    import tempfile
+
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
             draft = Path(folder) / "draft"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -100,6 +99,8 @@ class Release:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        import html
+
         names = "".join(f"<th>{name}</th>" for name, _, _ in self.columns)
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._shown())
         cells = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -8,6 +8,7 @@
 
 mod bernoulli;
 mod bounded_beta;
+mod bounds;
 mod continuous;
 mod decay;
 mod discrete_gaussian;

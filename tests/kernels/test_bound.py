@@ -1,11 +1,16 @@
 """Which of a user's items are kept: all with the same chance, however many a user has."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pairs import as_dict, columns
 from scipy.stats import chi2
 
-from discreet import _core
-from discreet.reference.count import count_bounded
+from discreet import SchemaError, _core
+from discreet.reference.count import count_bounded, count_pairs
 
 
 def kept(groups, l0, people, **options):
@@ -66,3 +71,81 @@ def test_the_twin_drops_what_nobody_keeps():
     assert len(labels) == 3
     assert counts.tolist() == [1, 1, 1]
     assert count_bounded(np.zeros(0, int), np.zeros(0, int), 3, np.random.default_rng(1))[1].tolist() == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(columns(), st.integers(1, 5), st.integers(1, 3))
+def test_a_user_keeps_at_most_l0_items_and_all_where_there_are_no_more(pairs, l0, threads):
+    users, items = pairs
+    distinct = {(u, i) for u, i in zip(users, items, strict=True) if u is not None and i is not None}
+    owned = Counter(user for user, _ in distinct)
+    kept = as_dict(_core.count_pairs(users, items, l0=l0, threads=threads))
+    full = count_pairs(users, items)
+    assert set(kept) <= set(full)
+    assert 0 not in kept.values()
+    assert sum(kept.values()) == sum(min(number, l0) for number in owned.values())
+    for item, count in kept.items():
+        certain = sum(owned[user] <= l0 for user, other in distinct if other == item)
+        assert certain <= count <= full[item]
+
+
+def test_each_item_of_a_user_is_kept_with_the_same_chance():
+    users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
+    for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
+        kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
+        # Each is Binomial(30,000, 1/3), with a standard deviation of 82.
+        assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
+        assert sum(kept.values()) == 60_000
+
+
+def test_what_a_user_keeps_depends_on_no_other_user():
+    # One call has one choice for everyone: a user's copy among other users in one column of pairs keeps the same.
+    kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
+    assert kept == {0: 4000, 1: 4000, 2: 4000}
+    pair = as_dict(_core.count_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
+    assert sum(pair.values()) == 1
+
+
+def test_two_calls_choose_anew():
+    users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
+    first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
+    assert first != second
+
+
+def test_only_items_that_are_listed_count_and_take_places():
+    users, items = np.repeat(np.arange(100), 5), np.tile(["a", "b", "c", "d", "e"], 100)
+    for items_as, listed, found in (
+        (items, ["a", "d", "z"], {"a": 100, "d": 100}),
+        (np.tile(np.arange(-2, 3), 100), [-2, 1, 9], {-2: 100, 1: 100}),
+    ):
+        for users_as in (users, users.astype("U5")):
+            only = _core.Labels.from_sequence(listed)
+            kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, only=only))
+            assert kept == found
+            one = as_dict(_core.count_pairs(users_as, items_as, l0=1, only=only))
+            assert sum(one.values()) == 100
+            free = as_dict(_core.count_pairs(users_as, items_as, only=only))
+            assert free == found
+
+
+def test_a_listed_number_is_no_other_with_the_same_bits():
+    signed, unsigned = np.array([-1, 5]), np.array([2**64 - 1, 5], np.uint64)
+    for users in ([1, 2], ["a", "b"]):
+        for items, listed, found in (
+            (signed, unsigned, {5: 1}),
+            (unsigned, signed, {5: 1}),
+            (signed, signed, {-1: 1, 5: 1}),
+            (unsigned, unsigned, {2**64 - 1: 1, 5: 1}),
+        ):
+            only = _core.Labels.from_sequence(listed)
+            assert as_dict(_core.count_pairs(users, items, only=only)) == found
+
+
+def test_listed_items_of_another_type_are_refused():
+    with pytest.raises(SchemaError, match="listed items"):
+        _core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([1]))
+    with pytest.raises(SchemaError, match="listed items"):
+        _core.count_pairs([1, 2], [3, 4], only=_core.Labels.from_sequence(["3"]))
+    with pytest.raises(SchemaError, match="listed items"):
+        _core.count_pairs([1, 2], [b"a", b"b"], only=_core.Labels.from_sequence(["a"]))
+    assert as_dict(_core.count_pairs([1, 2], ["a", "b"], only=_core.Labels.from_sequence([]))) == {}

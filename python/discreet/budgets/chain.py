@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import copy
@@ -81,6 +80,8 @@ class Chain:
 
     def create(self) -> None:
         """Makes an empty ledger, whole or not at all; what another process made meanwhile is kept."""
+        import tempfile
+
         folder = self.path.parent
         if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
             raise LedgerError(f"cannot make the ledger {self.path}: its folder is missing or read-only")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import stat
 import threading
@@ -98,6 +97,8 @@ class Connections:
 
     def _begun(self, begin: str, file: tuple[int, int]) -> sqlite3.Connection:
         """A connection with a transaction begun, waiting while others write; a wait can be interrupted."""
+        import random
+
         deadline = time.monotonic() + self._timeout
         interrupted = self._taken.pop(threading.get_ident(), None)
         if interrupted is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from dataclasses import replace
@@ -133,6 +132,8 @@ def _require_same(
 
 
 def _near(name: str, book: Book) -> str:
+    import difflib
+
     found = difflib.get_close_matches(name, book.accounts, 1)
     return f" (did you mean {found[0]!r}?)" if found else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -97,7 +97,7 @@ class Engine(Protocol):
 def fresh_key() -> str:
     """256 secret bits for the order of a user's items, as 64 characters; EntropyError where there are none."""
     try:
-        return secrets.token_hex(32)
+        return os.urandom(32).hex()
     except (OSError, NotImplementedError):
         raise EntropyError("the operating system gives no randomness") from None
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import glob
-import gzip
 import os
 import stat
 from collections import Counter
@@ -15,7 +13,7 @@ from pathlib import Path
 
 from discreet.errors import InputError, SchemaError
 
-__all__ = ["Source", "csv_header", "find", "form_of", "require_columns", "shown"]
+__all__ = ["Source", "csv_header", "find", "form_of", "require_columns", "require_distinct", "shown", "top_level"]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 
@@ -102,6 +100,8 @@ def csv_header(source: Source) -> list[str]:
 
 
 def _first_record(escaped: str, delimiter: str) -> list[str]:
+    import gzip
+
     name = glob.glob(escaped)[0]  # noqa: PTH207 - as above
     opener = gzip.open if name.lower().endswith(".gz") else open
     try:
@@ -131,6 +131,8 @@ def require_distinct(names: Sequence[str], given: str) -> None:
 
 def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "") -> None:
     """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once."""
+    import difflib
+
     known = Counter(list(names))
     for name in wanted:
         if known[name] > 1:

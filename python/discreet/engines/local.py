@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "connect", "histogram", "names", "narrowed", "query", "quoted", "read", "scan", "write_parquet"]
+__all__ = [
+    "Columns",
+    "connect",
+    "histogram",
+    "names",
+    "narrowed",
+    "query",
+    "quoted",
+    "read",
+    "read_parquet",
+    "scan",
+    "write_parquet",
+]
 
 _Result = TypeVar("_Result")
 

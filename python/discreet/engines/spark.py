@@ -6,7 +6,7 @@ likes, and what is run again must come out the same. Spark's error texts are nev
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -189,7 +189,7 @@ def _collected(counts: DataFrame, kind: str) -> Counts:
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
     """The result of Spark's work, done in a thread of its own, so that an interrupt is heard and passed on."""
-    tag = f"discreet-{secrets.token_hex(8)}"
+    tag = f"discreet-{os.urandom(8).hex()}"
     results: list[_Result] = []
     errors: list[BaseException] = []
     ended = threading.Event()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import signal
 import threading
 from collections.abc import Iterator
@@ -102,7 +101,7 @@ def _table(session: SparkSession, path: str) -> DataFrame:
         if form == "parquet":
             return session.read.parquet(found)
         # An empty cell is NULL and a quoted one is empty text, which Spark confuses where both are written alike.
-        null = secrets.token_hex(16)
+        null = os.urandom(16).hex()
         return session.read.csv(
             found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
         )

@@ -9,6 +9,7 @@ from typing import Literal
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
+from discreet.mechanisms.stream_mechanism import prefix
 from discreet.mechanisms.tails import gaussian_sum_bound, least
 
 __all__ = ["BinaryMechanism"]
@@ -71,8 +72,7 @@ class BinaryMechanism(HorizonMechanism):
         """A node for each binary one of the round, named by the round that completes it: in no two periods the same."""
         place = self._place(number)
         before = number - place
-        ends = (place >> j << j for j in reversed(range(place.bit_length())) if place >> j & 1)
-        return [(before + end, self.sigma) for end in ends]
+        return [(before + end, self.sigma) for end in prefix(place)]
 
     def starts_over(self, first: int, last: int) -> bool:
         """Whether one of these rounds is the first of a period."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import _core
 from discreet.conversion import round_down
@@ -16,6 +15,9 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Opening, opened
 from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.release import Release
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["ContributionBound"]
 

@@ -16,6 +16,9 @@ from discreet.theorems import rogers2023, wilkins2022
 
 __all__ = ["GaussianThreshold"]
 
+_EXACT_EPSILON = 100.0
+_SHARES = (0.1, 0.3, 0.5, 0.7)
+"""Shares of delta for the threshold that are tried."""
 _EXACT_L0 = 12
 """Up to this many items of a user every number of shared ones is looked at; beyond, the worst of each."""
 
@@ -107,8 +110,3 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
     def threshold(self) -> _core.Threshold:
         """The rule; its `value` is the least that a new count of linf exceeds with a chance 1 - (1 - delta)^(1/l0)."""
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))
-
-
-_EXACT_EPSILON = 100.0
-_SHARES = (0.1, 0.3, 0.5, 0.7)
-"""Shares of delta for the threshold that are tried."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
-from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, sum_type
+from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, prefix, sum_type
 from discreet.privacy import require_whole
 from discreet.theorems import honaker2015
 
@@ -63,8 +63,7 @@ class HonakerMechanism(HorizonMechanism):
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """The nodes of the prefix."""
-        ends = (number >> j << j for j in reversed(range(number.bit_length())) if number >> j & 1)
-        return [(end, self.sigma) for end in ends]
+        return [(end, self.sigma) for end in prefix(number)]
 
     @property
     def _sum_bytes(self) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.mechanisms.stream_mechanism import StreamMechanism, prefix
 from discreet.mechanisms.top_k import unconditioned_rho
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
 from discreet.theorems import chan_shi_song2011, rogers2023
@@ -22,8 +22,9 @@ class HybridMechanism(StreamMechanism):
 
     Chan, Shi and Song (2011), the hybrid mechanism: an epoch of 2^m rounds has a binary tree and one noise for
     all of it, at a scale that grows with sqrt(m + 1), and a share of delta. delta-approximate rho-zCDP per
-    event, since an event is in one epoch alone, or per user as for `BinaryMechanism`. Its variance comes to 3/2 of that
-    of the binary mechanism with a known horizon. Raises ParameterError where a parameter is out of range.
+    event, since an event is in one epoch alone; nothing is promised about users, who have events in several. Its
+    variance comes to 3/2 of that of the binary mechanism with a known horizon. Raises ParameterError where a
+    parameter is out of range.
     """
 
     rho: float
@@ -79,5 +80,4 @@ class HybridMechanism(StreamMechanism):
         epoch, place = chan_shi_song2011.epoch_of(number)
         whole = [((2 << m) - 1, self._sigma(m)) for m in range(epoch)]
         before = number - place
-        ends = (place >> j << j for j in reversed(range(place.bit_length())) if place >> j & 1)
-        return whole + [(before + end, self._sigma(epoch)) for end in ends]
+        return whole + [(before + end, self._sigma(epoch)) for end in prefix(place)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections.abc import Callable
 from itertools import islice
@@ -47,7 +46,7 @@ class Stream:
     def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
         if not isinstance(mechanism, StreamMechanism):
             raise ParameterError("a stream needs a continual mechanism, such as BinaryMechanism.from_rho(...)")
-        self._begin(mechanism, secrets.token_bytes(32), require_item_type(items))
+        self._begin(mechanism, os.urandom(32), require_item_type(items))
         self._file: StreamFile | None = None
 
     def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:

@@ -16,8 +16,6 @@ ItemType = Literal["text", "integer", "bytes"]
 ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int, np.integer), "bytes": (bytes,)}
 """The Python types of each."""
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
-
-
 _PLAIN = {str, int, bytes}
 """Python's own types: what orders an item must not depend on which type of number somebody has it in."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -108,7 +106,7 @@ def _plain(item: Any) -> Item:
 
 def _require_one_kind(kinds: set[type]) -> None:
     """Items of one stream are all text, all whole numbers or all bytes."""
-    if len(kinds) > 1 or not kinds <= {str, int, bytes}:
+    if len(kinds) > 1 or not kinds <= _PLAIN:
         one = [next((k for k in (str, bytes, np.integer, int) if issubclass(kind, k)), None) for kind in kinds]
         names = {int if kind is np.integer else kind for kind in one}
         if len(names) > 1 or None in names or bool in kinds:

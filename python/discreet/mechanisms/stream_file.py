@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -128,7 +127,7 @@ class StreamFile:
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
         given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
         text = json.dumps(given if items is None else {"items": items, **given})
-        key = secrets.token_bytes(32)
+        key = os.urandom(32)
         total = _head(key, text, 0) % _MODULUS
         run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, key, total.to_bytes(32, "little")))
         self._journal.append("done", 0, _NOTHING)

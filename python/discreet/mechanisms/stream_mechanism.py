@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from discreet.mechanisms.stream import Stream
 
-__all__ = ["HORIZON_LIMIT", "ITEM_BYTES", "NodeSums", "StreamMechanism", "gaussian", "sum_type"]
+__all__ = [
+    "HORIZON_LIMIT",
+    "ITEM_BYTES",
+    "NodeSums",
+    "StreamMechanism",
+    "gaussian",
+    "prefix",
+    "require_horizon",
+    "sum_type",
+]
 
 HORIZON_LIMIT = 2**40
 """The most rounds."""
@@ -167,6 +176,11 @@ class NodeSums:
             grown = np.zeros((max(rows, depth), columns if items <= columns else items + items // 16 + 16), kind)
             grown[:rows, : self._items] = self._sums[:, : self._items]
             self._sums = grown
+
+
+def prefix(rounds: int) -> list[int]:
+    """The nodes of a binary tree that together are the first rounds, by the last round of each, the largest first."""
+    return [rounds >> j << j for j in reversed(range(rounds.bit_length())) if rounds >> j & 1]
 
 
 def sum_type(scale: float) -> np.dtype[Any]:

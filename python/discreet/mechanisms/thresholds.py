@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy import RHO_LIMIT, Sensitivity, require_number, require_whole
 from discreet.release import Release
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "LINF_LIMIT",
@@ -76,7 +72,7 @@ class ThresholdMechanism(NoisyCounts):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy = self.threshold.release(histogram._counts, rng)
-        return self._published(histogram, rows, rng, noisy=noisy, sigmas=_same(self.deviation, len(rows)))
+        return self._published(histogram, rows, rng, noisy=noisy, sigmas=np.full(len(rows), self.deviation))
 
 
 def require_complete(histogram: Histogram) -> None:
@@ -118,7 +114,3 @@ def require_delta(delta: object) -> float:
 def require_rho(rho: float) -> float:
     """A rho that noise of a legal scale can meet."""
     return require_number("rho", rho, 0, RHO_LIMIT)
-
-
-def _same(deviation: float, rows: int) -> NDArray[np.float64]:
-    return np.full(rows, deviation)

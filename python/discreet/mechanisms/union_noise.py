@@ -10,7 +10,7 @@ from discreet.conversion import cdp_rho, round_down, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.tails import least
 from discreet.privacy import require_whole
-from discreet.theorems import gopi2020
+from discreet.theorems import gopi2020, rogers2023
 from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
 
 __all__ = [
@@ -124,9 +124,7 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
     worst = max(rough.values())
     near = worst - abs(worst) * 1e-6 - 1e-6
     return max(
-        most(t) - 1 + noise.quantile(gopi2020.novel_item_chance(delta, t))
-        for t, value in rough.items()
-        if value >= near
+        most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t, value in rough.items() if value >= near
     )
 
 

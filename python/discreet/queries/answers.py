@@ -16,7 +16,7 @@ from discreet.privacy import Guarantee, require_whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOUND_CHANCE", "Answering", "Answers", "require_queries"]
+__all__ = ["BOUND_CHANCE", "Answering", "Answers", "require_queries", "require_values"]
 
 BOUND_CHANCE = 1e-6
 """The chance that the largest error is beyond its bound, where the bound is not certain."""

@@ -71,9 +71,8 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
         """The least noise that is (epsilon, delta)-DP by the exact divergence."""
-        k = require_queries(k)
-        resolve_rho(None, epsilon, delta)
-        most = cls.from_rho(k=k, rho=min(resolve_rho(None, epsilon, delta)[0], 1e4)).sigma
+        k, (rho, _) = require_queries(k), resolve_rho(None, epsilon, delta)
+        most = cls.from_rho(k=k, rho=min(rho, 1e4)).sigma
         sigma = _smallest(lambda sigma: _gaussian_delta(sigma, k, epsilon) <= delta, most / 4, 2 * most)
         return cls(k=k, sigma=sigma, dp=(float(epsilon), float(delta)))
 

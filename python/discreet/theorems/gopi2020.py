@@ -9,26 +9,21 @@ l1); an item whose weight and noise exceed the threshold is named. A user of t n
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
-from discreet.conversion import round_down, round_up
+from discreet.conversion import round_up
+from discreet.theorems import rogers2023
 
-__all__ = ["gaussian_threshold", "laplace_threshold", "novel_item_chance", "round_shares"]
-
-
-def novel_item_chance(delta: float, t: int) -> float:
-    """1 - (1 - delta)^(1/t): the chance of each of t novel items for which all stay unseen but for delta."""
-    return delta if t == 1 else round_down(-math.expm1(math.log1p(-delta) / t), 16)
+__all__ = ["gaussian_threshold", "laplace_threshold", "round_shares"]
 
 
 def gaussian_threshold(sigma: float, delta: float, t: int) -> float:
     """1/sqrt(t) + sigma isf(1 - (1 - delta)^(1/t)): what t novel items of one user exceed with a chance of delta."""
-    return round_up(1 / math.sqrt(t) - sigma * NormalDist().inv_cdf(novel_item_chance(delta, t)), 64)
+    return rogers2023.gaussian_threshold(sigma, rogers2023.novel_chance(delta, t), 1 / math.sqrt(t))
 
 
 def laplace_threshold(scale: float, delta: float, t: int) -> float:
     """1/t + scale log(1/(2(1 - (1 - delta)^(1/t)))): the same for Laplace noise."""
-    return round_up(1 / t - scale * math.log(2 * novel_item_chance(delta, t)), 64)
+    return round_up(1 / t - scale * math.log(2 * rogers2023.novel_chance(delta, t)), 64)
 
 
 def round_shares(rounds: int, ratio: float = 1 / 3) -> list[float]:

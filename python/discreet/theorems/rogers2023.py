@@ -9,7 +9,6 @@ used, and said. Floats in, floats out, each rounded against the caller.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 from discreet.conversion import bounded_range_rho, pure_rho, round_down, round_up
 
@@ -43,7 +42,7 @@ def laplace_threshold(scale: float, p: float, linf: int = 1) -> float:
     return round_up(linf + scale * -math.log(2 * p), 16)
 
 
-def gaussian_threshold(sigma: float, p: float, linf: int = 1) -> float:
+def gaussian_threshold(sigma: float, p: float, linf: float = 1) -> float:
     """linf + sigma isf(p): a count of linf with Gaussian noise exceeds it with the chance p (Algorithm 1)."""
     return round_up(linf + sigma * _isf(p), 64)
 
@@ -102,6 +101,8 @@ def gumbel_rho(epsilon: float, k: int, *, tight: bool = False) -> float:
 
 def _isf(p: float) -> float:
     """The value that a standard normal exceeds with the chance p, computed in its own tail."""
+    from statistics import NormalDist
+
     return -NormalDist().inv_cdf(p)
 
 

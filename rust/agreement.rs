@@ -1,0 +1,185 @@
+//! The counts of a table are the same in whatever form its rows are counted, order, batches, threads and memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, DictionaryArray, StringArray};
+use rand::rand_core::TryRng;
+
+use crate::bound::Contribution;
+use crate::column::{Batch, Column};
+use crate::count::{Counts, Terms, count_distinct};
+use crate::error::Result;
+use crate::hash::FIXED;
+use crate::labels::LabelType;
+use crate::rng::SecureRng;
+use crate::tables::{self, Row, batches, label_type, number, shuffle};
+
+fn counts_by_number(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
+) -> BTreeMap<i64, i64> {
+    let Counts { labels, counts } = count_distinct(batches, types, terms, || Ok(())).unwrap();
+    let all: BTreeMap<i64, i64> =
+        counts.iter().enumerate().map(|(row, &count)| (number(&labels, row), count)).collect();
+    assert_eq!(all.len(), counts.len());
+    all
+}
+
+/// Counts rows in batches of `size`, users and items each by number or as text.
+fn counted(
+    rows: &[Row],
+    as_text: (bool, bool),
+    size: usize,
+    terms: &Terms<'_>,
+) -> BTreeMap<i64, i64> {
+    let types = (label_type(as_text.0), label_type(as_text.1));
+    counts_by_number(batches(rows, as_text, size), types, terms)
+}
+
+fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
+    let pairs: BTreeSet<_> = rows.iter().filter_map(|&(user, item)| user.zip(item)).collect();
+    let mut counts = BTreeMap::new();
+    for (_, item) in pairs {
+        *counts.entry(item).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
+    let mut rng = SecureRng::seeded(1);
+    FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
+    let mut rows = tables::rows(&mut rng, 30_000, 900, 400);
+    for as_text in [false, true] {
+        for l0 in [None, Some(1), Some(7)] {
+            let bound = Contribution::new(l0, None, label_type(as_text));
+            let terms = |threads, memory| Terms {
+                bound: bound.as_ref(),
+                limit: None,
+                enough: None,
+                threads,
+                memory,
+            };
+            let expected = counted(&rows, (as_text, as_text), 30_000, &terms(1, None));
+            assert!(l0.is_some() || expected.len() == 400);
+            for (threads, size, memory) in
+                [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
+            {
+                shuffle(&mut rng, &mut rows);
+                assert_eq!(
+                    counted(&rows, (as_text, as_text), size, &terms(threads, memory)),
+                    expected
+                );
+            }
+        }
+    }
+    FIXED.set(None);
+}
+
+#[test]
+fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the_way() {
+    let mut rng = SecureRng::seeded(7);
+    FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
+    let rows = tables::rows(&mut rng, 20_000, 900, 400);
+    let column = |cells: Vec<Option<i64>>, is_dictionary| {
+        let text = |cell: Option<i64>| cell.map(|n| format!("a name of {n}"));
+        let text: StringArray = cells.into_iter().map(text).collect();
+        Column::new(if is_dictionary {
+            text.iter().collect::<DictionaryArray<Int32Type>>().into_data()
+        } else {
+            text.into_data()
+        })
+    };
+    let counted = |is_dictionary, terms: &Terms<'_>| {
+        let batch = |rows: &[Row]| {
+            let (users, items) = rows.iter().copied().unzip();
+            let users = column(users, is_dictionary)?;
+            Ok(Batch { users, items: column(items, is_dictionary)? })
+        };
+        // Of a single batch small dictionaries would be numbered.
+        let batches = rows.chunks(11_000).map(batch);
+        counts_by_number(batches, (LabelType::Text, LabelType::Text), terms)
+    };
+    for l0 in [None, Some(1), Some(7)] {
+        let bound = Contribution::new(l0, None, LabelType::Text);
+        let terms = |threads, memory| Terms {
+            bound: bound.as_ref(),
+            limit: None,
+            enough: None,
+            threads,
+            memory,
+        };
+        let expected = counted(false, &terms(1, None));
+        for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
+            assert_eq!(counted(true, &terms(threads, memory)), expected);
+        }
+    }
+    FIXED.set(None);
+}
+
+#[test]
+fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
+    let mut rng = SecureRng::seeded(3);
+    let mut small = tables::rows(&mut rng, 40_000, 900, 400);
+    // What some of the large ones have in their lower bits.
+    small.extend([(Some(0), Some(3)), (Some(5), Some(0)), (Some(6), Some(0))]);
+    let large = [
+        (Some(1 << 31), Some(1)),
+        (Some(u32::MAX.into()), Some(2)),
+        (Some(1 << 40), Some(3)),
+        (Some(-1), Some(4)),
+        (Some(5), Some(1 << 20)),
+        (Some(6), Some(i64::MIN)),
+        (None, Some(1 << 50)),
+        (Some(1 << 50), None),
+    ];
+    for place in [0, 17_001, 40_000] {
+        for few in (0..=large.len()).map(|few| &large[..few]) {
+            let mut rows = small.clone();
+            rows.splice(place..place, few.iter().chain(few).copied());
+            let mut expected = counted_one_by_one(&rows);
+            let mut terms =
+                Terms { bound: None, limit: None, enough: None, threads: 3, memory: None };
+            for (threads, size, memory) in [
+                (1, 50_000, None),
+                (3, 7000, None),
+                (2, 900, Some(1 << 28)),
+                (2, 9000, Some(1 << 25)),
+            ] {
+                terms = Terms { threads, memory, ..terms };
+                assert_eq!(counted(&rows, (false, false), size, &terms), expected);
+            }
+            terms.enough = Some(30);
+            for count in expected.values_mut() {
+                *count = 30.min(*count);
+            }
+            assert_eq!(counted(&rows, (false, false), 9000, &terms), expected);
+            terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
+            let largest = counted(&rows, (false, false), 9000, &terms);
+            let unpacked = Terms { memory: Some(0), ..terms };
+            assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
+            assert_eq!(largest.len(), 10);
+        }
+    }
+}
+
+#[test]
+fn users_by_number_are_counted_as_those_by_key() {
+    let mut rng = SecureRng::seeded(4);
+    let few = tables::rows(&mut rng, 60_000, 900, 400);
+    // More than have numbers.
+    let many = (0..280_000).map(|n| (Some(n), Some(n % 7)));
+    for place in [0, few.len()] {
+        let mut rows = few.clone();
+        rows.splice(place..place, many.clone());
+        let expected = counted_one_by_one(&rows);
+        for as_text in [(true, true), (true, false), (false, true)] {
+            for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
+                let terms = Terms { bound: None, limit: None, enough: None, threads, memory };
+                assert_eq!(counted(&rows, as_text, 9000, &terms), expected);
+            }
+        }
+    }
+}

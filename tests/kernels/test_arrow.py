@@ -1,0 +1,259 @@
+"""Arrow streams: every type, arrays that lie, sources that fail, and waiting for slow ones."""
+
+import numpy as np
+import pytest
+from pairs import as_dict
+
+from discreet import InputError, SchemaError, _core
+from discreet.reference.count import count_pairs
+
+
+@pytest.fixture
+def pa():
+    return pytest.importorskip("pyarrow")
+
+
+def count_arrow(table, **options):
+    return as_dict(_core.count_distinct(table, "u", "i", **options))
+
+
+def arrow_types(pa, cells):
+    """An array in every type that can hold it, dictionaries of every index type included."""
+    if all(isinstance(c, str | None) for c in cells):
+        plain = [pa.string(), pa.large_string(), pa.string_view()]
+    elif all(isinstance(c, bytes | None) for c in cells):
+        plain = [pa.binary(), pa.large_binary(), pa.binary_view()]
+    else:
+        plain = [getattr(pa, name)() for name in ("int8", "int16", "int32", "int64", "uint8", "uint64")]
+    for kind in plain:
+        yield pa.array(cells, kind)
+        if kind not in (pa.string_view(), pa.binary_view()):
+            encoded = pa.array(cells, kind).dictionary_encode()
+            for index in (pa.int8(), pa.uint16(), pa.int64()):
+                yield encoded.cast(pa.dictionary(index, kind))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["a", None, "b", "a", "long enough to leave a view", ""],
+        [b"a", None, b"\xff", b"a", b"long enough to leave a view", b""],
+        [1, None, 2, 1, 100, 0],
+    ],
+)
+def test_every_arrow_type_is_counted_and_sliced(pa, cells):
+    users = [1, 2, 3, None, 5, 6]
+    for items in arrow_types(pa, cells):
+        for start in (0, 2):
+            table = pa.table({"u": users, "i": items, "other": [0.5] * 6}).slice(start)
+            assert count_arrow(table) == count_pairs(users[start:], cells[start:]), items.type
+    for column in arrow_types(pa, cells):
+        table = pa.table({"u": column, "i": ["x"] * 6})
+        assert count_arrow(table) == {"x": len({c for c in cells if c is not None})}, column.type
+
+
+def test_fixed_size_binary_is_counted(pa):
+    table = pa.table({"u": [1, 2, 3], "i": pa.array([b"abc", None, b"abc"], pa.binary(3))}).slice(1)
+    assert count_arrow(table) == {b"abc": 1}
+
+
+def test_chunks_and_empty_chunks_are_counted(pa):
+    items = pa.chunked_array([["a"], [], ["b", "a"], []])
+    table = pa.table({"u": pa.chunked_array([[1, 2], [1], []], pa.int64()), "i": items})
+    assert count_arrow(table) == count_pairs([1, 2, 1], ["a", "b", "a"]) == {"a": 1, "b": 1}
+    assert count_arrow(table.slice(0, 0)) == {}
+
+
+def test_duplicated_unused_and_null_dictionary_values_are_never_shown(pa):
+    values = pa.array(["a", "secret", "a", None, "b"])
+    items = pa.DictionaryArray.from_arrays(pa.array([0, 2, 3, 4, None], pa.int32()), values)
+    table = pa.table({"u": [1, 2, 3, 4, 5], "i": items})
+    assert count_arrow(table) == {"a": 2, "b": 1}
+
+
+def test_a_null_in_a_dictionary_of_users_leaves_the_other_rows_alone(pa):
+    users = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1], pa.int8()), pa.array([5, None, 2**40]))
+    assert count_arrow(pa.table({"u": users, "i": ["a", "a", "a", "b"]})) == {"a": 2}
+
+
+def test_dictionaries_that_change_between_batches_are_counted(pa):
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [
+        pa.record_batch({"u": [1, 2], "i": pa.array(labels).dictionary_encode().cast(kind)})
+        for labels in (["a", "b"], ["b", "c"], ["c", "a"])
+    ]
+    assert count_arrow(pa.Table.from_batches(batches)) == {"a": 2, "b": 2, "c": 2}
+
+
+@pytest.mark.parametrize(
+    "cells", [["a", "secret", "a", None, "b"], [7, 8, 7, None, -1], [b"a", b"", b"a", None, b"\xff"]]
+)
+@pytest.mark.parametrize("memory", [None, 0])
+def test_small_dictionaries_are_counted_by_number_as_by_value(pa, cells, memory):
+    random = np.random.default_rng(1)
+    indices = [None if n == 5 else int(n) for n in random.integers(0, 6, 2000)]
+    chosen = [None if n is None else cells[n] for n in indices]
+    items = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), pa.array(cells))
+    others = [None if n == 50 else int(n) for n in random.integers(0, 51, 2000)]
+    for users in (
+        pa.array(others),
+        pa.array(others).dictionary_encode(),
+        pa.array(map(str, others)).dictionary_encode(),
+    ):
+        named = users.to_pylist()
+        assert count_arrow(pa.table({"u": users, "i": items}), memory=memory) == count_pairs(named, chosen)
+        assert count_arrow(pa.table({"u": items, "i": users}), memory=memory) == count_pairs(chosen, named)
+        table = pa.table({"u": users, "i": items}).slice(100, 1500)
+        assert count_arrow(table, memory=memory) == count_pairs(named[100:1600], chosen[100:1600])
+        labels, counts = _core.count_distinct(table, "u", "i", limit=1, memory=memory)
+        rows = _core.top(labels, counts, 1)
+        every = count_pairs(named[100:1600], chosen[100:1600])
+        assert (labels.take(rows), counts.tolist()) == (
+            [min(every, key=lambda c: (-every[c], c))],
+            [max(every.values())],
+        )
+
+
+@pytest.mark.parametrize("index", [3, -1])
+def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index):
+    indices = pa.array([0] * 99 + [index], pa.int8())
+    items = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
+    for columns in ({"u": range(100), "i": items}, {"u": items, "i": range(100)}):
+        with pytest.raises(InputError):
+            count_arrow(pa.table(columns))
+
+
+@pytest.mark.parametrize("users", [["a", "b", "c"], [1, 2, 3]])
+def test_a_few_rows_whose_labels_alone_are_too_large_for_the_memory_are_counted(pa, users):
+    first = pa.table({"u": users, "i": ["x" * 2_000_000, "y" * 2_000_001, "x" * 2_000_000]})
+    # Codes begin anew behind labels that were put away: some of these share a partition with those.
+    others = [f"item {n}" for n in range(5000)]
+    second = pa.table({"u": [users[0]] * 5000, "i": others})
+    counted = as_dict(_core.count_distinct([first, second], "u", "i", threads=1, memory=1 << 20))
+    assert counted == {"x" * 2_000_000: 2, "y" * 2_000_001: 1} | dict.fromkeys(others, 1)
+
+
+def test_invalid_utf8_is_dropped_without_an_error(pa):
+    offsets, data = np.array([0, 1, 2, 3], np.int32), b"a\xffb"
+    items = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    assert count_arrow(pa.table({"u": [1, 2, 3], "i": items})) == {"a": 1, "b": 1}
+    assert count_arrow(pa.table({"u": items, "i": [1, 1, 1]})) == {1: 3}
+
+
+@pytest.mark.parametrize("offsets", [[0, 2, 1, 3], [0, -1, 2, 3], [2, 1, 0, 0], [0, 1, 2, -5]])
+def test_offsets_that_decrease_are_an_input_error(pa, offsets):
+    for kind, dtype in ((pa.string(), np.int32), (pa.large_string(), np.int64)):
+        for other in ("u", "i"):
+            honest = np.array([0, 1, 2, 3], dtype)
+            column = pa.Array.from_buffers(kind, 3, [None, pa.py_buffer(honest), pa.py_buffer(b"abcdef")])
+            table = pa.table({"u": column, "i": column, other: [1, 2, 3]})
+            honest[:] = offsets  # behind the back of a library that refuses to make such an array
+            with pytest.raises(InputError):
+                count_arrow(table)
+
+
+@pytest.mark.parametrize("index", [3, -1, 127, -128])
+def test_a_dictionary_index_out_of_range_is_an_input_error(pa, index):
+    indices = pa.array([0, index], pa.int8())
+    items = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
+    for columns in ({"u": [1, 2], "i": items}, {"u": items, "i": [1, 2]}):
+        with pytest.raises(InputError):
+            count_arrow(pa.table(columns))
+    assert count_arrow(pa.table({"u": [1, None], "i": items})) == {"a": 1}
+
+
+@pytest.mark.parametrize("kind", ["float64", "bool_", "null", "date32", "decimal", "list", "struct", "timestamp"])
+def test_types_that_are_neither_users_nor_items_are_a_schema_error(pa, kind):
+    types = {
+        "decimal": pa.decimal128(10, 2),
+        "list": pa.list_(pa.int64()),
+        "struct": pa.struct([("a", pa.int64())]),
+        "timestamp": pa.timestamp("us"),
+    }
+    column = pa.nulls(2, types[kind] if kind in types else getattr(pa, kind)())
+    for columns in ({"u": [1, 2], "i": column}, {"u": column, "i": [1, 2]}):
+        with pytest.raises(SchemaError, match="cast it"):
+            count_arrow(pa.table(columns))
+
+
+def test_missing_and_duplicate_columns_are_a_schema_error(pa):
+    with pytest.raises(SchemaError, match="no column"):
+        count_arrow(pa.table({"u": [1], "j": [1]}))
+    with pytest.raises(SchemaError, match="more than one"):
+        count_arrow(pa.Table.from_arrays([pa.array([1])] * 3, names=["u", "i", "i"]))
+
+
+def test_a_stream_is_read_once(pa):
+    capsule = pa.table({"u": [1], "i": ["a"]}).__arrow_c_stream__()
+    assert as_dict(_core.count_distinct(capsule, "u", "i")) == {"a": 1}
+    with pytest.raises(InputError):
+        _core.count_distinct(capsule, "u", "i")
+
+
+def test_a_source_that_fails_is_an_input_error_without_its_text(pa):
+    schema = pa.schema([("u", pa.int64()), ("i", pa.string())])
+
+    def batches():
+        yield pa.record_batch([[1], ["a"]], schema=schema)
+        raise ValueError("secret cell")
+
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    with pytest.raises(InputError) as caught:
+        count_arrow(reader)
+    assert "secret" not in str(caught.value)
+
+
+def slow_batches(pa, seconds, rows=1000):
+    import time
+
+    schema = pa.schema([("u", pa.int64()), ("i", pa.int64())])
+    end = time.monotonic() + seconds
+    batch = pa.record_batch([np.arange(rows), np.arange(rows)], schema=schema)
+
+    def batches():
+        while time.monotonic() < end:
+            time.sleep(0.01)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def test_progress_is_told(pa):
+    seen = []
+    assert len(count_arrow(slow_batches(pa, 0.5), progress=lambda: seen.append(None))) == 1000
+    assert 2 <= len(seen) <= 20
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_stops_the_work_within_a_second():
+    import signal
+    import threading
+    import time
+
+    import duckdb
+
+    if not hasattr(signal, "pthread_kill"):
+        pytest.skip("this system cannot interrupt a thread")
+    endless = duckdb.connect().sql("SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)")
+    main = threading.get_ident()
+    started = time.monotonic()
+    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        count_arrow(endless)
+    assert time.monotonic() - started < 2
+
+
+def test_an_error_of_the_progress_call_stops_the_work(pa):
+    def fail():
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        count_arrow(slow_batches(pa, 30), progress=fail)
+
+
+def test_polars_and_duckdb_are_counted():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"u": [1, 2, 2], "i": ["a", "a", "b"]})
+    assert as_dict(_core.count_distinct(frame, "u", "i")) == {"a": 2, "b": 1}
+    categories = frame.with_columns(polars.col("i").cast(polars.Categorical))
+    assert as_dict(_core.count_distinct(categories, "u", "i")) == {"a": 2, "b": 1}
