@@ -47,6 +47,10 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
     counts
 }
 
+fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> Terms<'_> {
+    Terms { bound, limit: None, enough: None, threads, memory }
+}
+
 #[test]
 fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
     let mut rng = SecureRng::seeded(1);
@@ -55,21 +59,20 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
     for as_text in [false, true] {
         for l0 in [None, Some(1), Some(7)] {
             let bound = Contribution::new(l0, None, label_type(as_text));
-            let terms = |threads, memory| Terms {
-                bound: bound.as_ref(),
-                limit: None,
-                enough: None,
-                threads,
-                memory,
-            };
-            let expected = counted(&rows, (as_text, as_text), 30_000, &terms(1, None));
+            let expected =
+                counted(&rows, (as_text, as_text), 30_000, &terms(bound.as_ref(), 1, None));
             assert!(l0.is_some() || expected.len() == 400);
             for (threads, size, memory) in
                 [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
             {
                 shuffle(&mut rng, &mut rows);
                 assert_eq!(
-                    counted(&rows, (as_text, as_text), size, &terms(threads, memory)),
+                    counted(
+                        &rows,
+                        (as_text, as_text),
+                        size,
+                        &terms(bound.as_ref(), threads, memory)
+                    ),
                     expected
                 );
             }
@@ -104,16 +107,9 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
     };
     for l0 in [None, Some(1), Some(7)] {
         let bound = Contribution::new(l0, None, LabelType::Text);
-        let terms = |threads, memory| Terms {
-            bound: bound.as_ref(),
-            limit: None,
-            enough: None,
-            threads,
-            memory,
-        };
-        let expected = counted(false, &terms(1, None));
+        let expected = counted(false, &terms(bound.as_ref(), 1, None));
         for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
-            assert_eq!(counted(true, &terms(threads, memory)), expected);
+            assert_eq!(counted(true, &terms(bound.as_ref(), threads, memory)), expected);
         }
     }
     FIXED.set(None);
