@@ -78,7 +78,8 @@ impl Choices {
             None => self.file.insert(Spill::new()?),
         };
         for (partition, extents) in self.extents.iter_mut().enumerate() {
-            extents.push((file.end(), self.chains.partition_len(partition)));
+            let len = self.chains.partition_len(partition);
+            extents.extend((len > 0).then_some((file.end(), len)));
             for choices in self.chains.pieces(partition) {
                 file.push(bytemuck::cast_slice(choices))?;
             }
@@ -101,13 +102,13 @@ impl Choices {
         let moved = |&[low, place, item]: &Choice| [low, place, item + first];
         into.extend(self.chains.pieces(partition).flatten().map(moved));
         let Some(file) = &self.file else { return Ok(()) };
-        let mut some = vec![[0; 3]; AT_ONCE];
+        let mut some = Vec::new();
         let mut choose_at = 2 * AT_ONCE;
         for &(at, len) in &self.extents[partition] {
             for start in (0..len).step_by(AT_ONCE) {
-                let some = &mut some[..(len - start).min(AT_ONCE)];
+                some.resize((len - start).min(AT_ONCE), [0; 3]);
                 let at = at + (start * size_of::<Choice>()) as u64;
-                file.read(at, bytemuck::cast_slice_mut(some))?;
+                file.read(at, bytemuck::cast_slice_mut(&mut some))?;
                 into.extend(some.iter().map(moved));
                 if into.len() > choose_at {
                     chooser.choose(into, self.l0, keys);
