@@ -40,9 +40,10 @@ impl Choices {
     /// The partitions that users are dealt into.
     pub const PARTITIONS: usize = PARTITIONS;
 
-    /// No choices, of which at most `l0` of each user will be kept; at most about so many bytes are held.
+    /// No choices, of which at most `l0` of each user will be kept; at most about so many bytes are held, those that
+    /// choosing takes among them, however many choices one user has.
     pub fn new(l0: usize, held: usize) -> Self {
-        let room = held / size_of::<Choice>();
+        let room = held / (3 * size_of::<Choice>());
         let extents = vec![Vec::new(); PARTITIONS];
         Self { l0, chains: Chains::default(), len: 0, room, file: None, extents }
     }
@@ -210,7 +211,7 @@ mod tests {
         let keys = HashKeys::from_os().unwrap();
         let of = |user: u64| (0..user % 13).map(move |n| (n, chance(user * 13 + n)));
         for l0 in [1, 5, 12, usize::MAX] {
-            for room in [usize::MAX, 6000 * size_of::<Choice>(), 0] {
+            for room in [usize::MAX, 18_000 * size_of::<Choice>(), 0] {
                 let mut choices = Choices::new(l0, room);
                 for (user, (item, place)) in
                     (0..3000).flat_map(|user| of(user).map(move |c| (user, c)))

@@ -215,10 +215,10 @@ fn count_shares<P: Pair>(
     parts: &Parts,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let room = (parts.threads, parts.merge);
     Ok(if let Some(bound) = terms.bound {
-        let new = || Bounded::new(item_type, bound, parts.merge);
-        let tallies = each_partition(&shares, keys, room, &mut tick, new)?;
+        let half = parts.merge / 2;
+        let new = || Bounded::new(item_type, bound, half);
+        let tallies = each_partition(&shares, keys, (parts.threads, half), &mut tick, new)?;
         drop(shares);
         let crew = (parts.threads, keys);
         let mut total = Bounded::count(tallies, item_type, terms.enough, crew, tick)?;
@@ -227,7 +227,7 @@ fn count_shares<P: Pair>(
     } else {
         let found = || Found::new(item_type, terms.limit, terms.enough);
         let new = || Unbounded { found: found(), here: Vec::new() };
-        let tallies = each_partition(&shares, keys, room, tick, new)?;
+        let tallies = each_partition(&shares, keys, (parts.threads, parts.merge), tick, new)?;
         drop(shares);
         Found::all(tallies.into_iter().map(|tally| tally.found), found)
     })

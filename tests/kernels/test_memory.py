@@ -110,6 +110,24 @@ def run(code, tmp_path, **options):
     )
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
+def test_memory_is_kept_however_many_items_one_user_has(tmp_path):
+    code = """
+        def mebibytes(name):
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024
+        users = np.zeros(8_000_000, np.int64)
+        items = np.random.default_rng(1).integers(0, 2**62, users.size)
+        _core.count_pairs(users[:1000], items[:1000], l0=10)
+        open("/proc/self/clear_refs", "w").write("5")
+        before = mebibytes("VmRSS")
+        _, counts = _core.count_pairs(users, items, l0=10, threads=2, memory=256 << 20)
+        print(counts.sum(), mebibytes("VmHWM") - before)
+    """
+    kept, extra = run(code, tmp_path).stdout.split()
+    # Beside it there are a label and a count of 8 bytes each for every item.
+    assert kept == "10" and float(extra) < 256 + 2 * 8 * 8
+
+
 @POSIX
 def test_a_full_disk_is_a_resource_error_that_leaves_nothing(tmp_path):
     code = """
