@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use crate::bound::{Bounded, Contribution};
 use crate::coded;
 use crate::column::Batch;
-use crate::counts::Found;
+use crate::counts::{AllFound, Found};
 use crate::crew;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
@@ -174,9 +174,9 @@ fn finish(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     if let Some(rows) = AllShort::of(&shares).filter(|rows| rows.held() <= parts.merge) {
-        let new = || Found::new(item_type, terms.limit, terms.enough);
-        if let Some(found) = rows.count(parts.threads, keys, &mut tick, new)? {
-            return Ok(Found::all(found, new));
+        let all = AllFound::new(item_type, terms.limit, terms.enough);
+        if rows.count(parts.threads, keys, &mut tick, &all)? {
+            return Ok(all.into_counts());
         }
     }
     let unpacked = |(short, mut share): (Option<Short>, Share<Rows>)| {
@@ -225,22 +225,24 @@ fn count_shares<P: Pair>(
         terms.limit.into_iter().for_each(|limit| total.keep(limit));
         total
     } else {
-        let found = || Found::new(item_type, terms.limit, terms.enough);
-        let new = || Unbounded { found: found(), here: Vec::new() };
+        let all = AllFound::new(item_type, terms.limit, terms.enough);
+        let new = || Unbounded { found: all.begin(), here: Vec::new() };
         let tallies = each_partition(&shares, keys, (parts.threads, parts.merge), tick, new)?;
-        drop(shares);
-        Found::all(tallies.into_iter().map(|tally| tally.found), found)
+        for tally in tallies {
+            tally.found.finish();
+        }
+        all.into_counts()
     })
 }
 
 /// The counts of some partitions, of all items of each user.
-struct Unbounded {
-    found: Found,
+struct Unbounded<'a> {
+    found: Found<'a>,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
 }
 
-impl<P: Pair> Tally<P> for Unbounded {
+impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
         rows: &[P],

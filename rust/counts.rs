@@ -1,5 +1,7 @@
 //! A histogram before it is sorted, and how it grows partition by partition.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::hash::PARTITIONS;
 use crate::labels::{LabelType, Labels};
 use crate::top::top;
@@ -14,6 +16,10 @@ pub struct Counts {
 }
 
 impl Counts {
+    fn new(item_type: LabelType) -> Self {
+        Self { labels: Labels::new(item_type), counts: Vec::new() }
+    }
+
     /// Makes room for so many times what there is and a little more, where there is so much: what is not used is never
     /// touched.
     fn reserve(&mut self, times: usize) {
@@ -42,52 +48,113 @@ impl Counts {
     }
 }
 
-/// The counts of the partitions that one thread has counted.
-pub(crate) struct Found {
-    counts: Counts,
+/// The counts of all partitions, put together while threads find them.
+pub(crate) struct AllFound {
+    item_type: LabelType,
     /// How many of the largest are wanted, and where counts stop.
     limit: Option<usize>,
     enough: Option<i64>,
+    together: Mutex<Together>,
+}
+
+struct Together {
+    counts: Counts,
+    /// How many partitions they are of.
     partitions: usize,
 }
 
-impl Found {
-    /// After so many partitions it is foreseen how many items all threads will find.
+impl AllFound {
+    /// After so many partitions it is foreseen how many items there are.
     const SEEN: usize = 8;
 
     pub fn new(item_type: LabelType, limit: Option<usize>, enough: Option<i64>) -> Self {
-        let counts = Counts { labels: Labels::new(item_type), counts: Vec::new() };
-        Self { counts, limit, enough, partitions: 0 }
+        let together = Together { counts: Counts::new(item_type), partitions: 0 };
+        Self { item_type, limit, enough, together: Mutex::new(together) }
     }
 
+    /// What one thread begins with.
+    pub fn begin(&self) -> Found<'_> {
+        Found { all: self, counts: Counts::new(self.item_type), partitions: 0 }
+    }
+
+    /// The counts, after every thread has finished.
+    pub fn into_counts(self) -> Counts {
+        let Together { mut counts, .. } =
+            self.together.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.limit.into_iter().for_each(|limit| counts.keep(limit));
+        counts
+    }
+}
+
+/// The counts of the partitions that one thread has counted and not yet put together with all others.
+pub(crate) struct Found<'a> {
+    all: &'a AllFound,
+    counts: Counts,
+    partitions: usize,
+}
+
+impl Found<'_> {
     /// Adds all counts of a partition, and the `labels` that they belong to.
     pub fn add(&mut self, counts: impl Iterator<Item = i64>, labels: impl FnOnce(&mut Labels)) {
-        let (found, most) = (&mut self.counts, self.enough.unwrap_or(i64::MAX));
-        labels(&mut found.labels);
-        found.counts.extend(counts.map(|count| count.min(most)));
+        let most = self.all.enough.unwrap_or(i64::MAX);
+        labels(&mut self.counts.labels);
+        self.counts.counts.extend(counts.map(|count| count.min(most)));
         self.partitions += 1;
-        if self.partitions == Self::SEEN && self.limit.is_none() {
-            found.reserve(PARTITIONS / Self::SEEN);
-        }
-        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-        let too_many = |limit: &usize| found.counts.len() / 2 > limit.saturating_add(1 << 15);
-        if let Some(limit) = self.limit.filter(too_many) {
-            found.keep(limit);
+        if let Some(limit) = self.all.limit {
+            // Now and then what cannot be among the largest is dropped; a count of one partition is final.
+            if self.counts.counts.len() / 2 > limit.saturating_add(1 << 15) {
+                self.counts.keep(limit);
+            }
+        } else if let Ok(mut together) = self.all.together.try_lock() {
+            self.move_to(&mut together);
         }
     }
 
-    /// What all threads have found; that of a `new` one where there is none.
-    pub fn all(threads: impl IntoIterator<Item = Self>, new: impl FnOnce() -> Self) -> Counts {
-        let together = |mut all: Self, one: Self| {
-            all.counts.labels.append(&one.counts.labels);
-            all.counts.counts.extend(one.counts.counts);
-            all
-        };
-        let Self { mut counts, limit, .. } =
-            threads.into_iter().reduce(together).unwrap_or_else(new);
-        if let Some(limit) = limit {
-            counts.keep(limit);
+    /// Puts what is left together with all others.
+    pub fn finish(mut self) {
+        let mut together = self.all.together.lock().unwrap_or_else(PoisonError::into_inner);
+        self.move_to(&mut together);
+    }
+
+    fn move_to(&mut self, together: &mut Together) {
+        together.counts.labels.append(&self.counts.labels);
+        together.counts.counts.append(&mut self.counts.counts);
+        self.counts.labels.clear();
+        let before = together.partitions;
+        together.partitions += std::mem::take(&mut self.partitions);
+        if (before..together.partitions).contains(&AllFound::SEEN) && self.all.limit.is_none() {
+            together.counts.reserve(PARTITIONS / together.partitions);
         }
-        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_where_another_thread_is_putting_counts_together() {
+        for limit in [None, Some(20_000)] {
+            let all = AllFound::new(LabelType::Signed, limit, Some(3));
+            let mut threads = [all.begin(), all.begin()];
+            let add = |found: &mut Found<'_>, partition: u64| {
+                let own = 10 * partition..10 * (partition + 1);
+                let count = |item: u64| item as i64 % 5 + 1;
+                found.add(own.clone().map(count), |labels| {
+                    own.for_each(|item| labels.push_integer(item));
+                });
+            };
+            (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            let busy = all.together.lock().unwrap();
+            (500..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            drop(busy);
+            threads.into_iter().for_each(Found::finish);
+            let Counts { labels: Labels::Signed(labels), counts } = all.into_counts() else {
+                panic!("labels of their own type")
+            };
+            let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();
+            rows.sort_unstable();
+            assert!(rows.into_iter().eq((0..10_000).map(|item| (item, (item % 5 + 1).min(3)))));
+        }
     }
 }

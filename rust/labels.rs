@@ -78,6 +78,15 @@ impl Labels {
         self.len() == 0
     }
 
+    /// Forgets all labels.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Signed(values) => values.clear(),
+            Self::Unsigned(values) => values.clear(),
+            Self::Text(strings) | Self::Binary(strings) => strings.clear(),
+        }
+    }
+
     /// Makes room for as many labels and bytes more as `more` says of those there are, where there is so much memory.
     pub fn try_reserve(&mut self, more: impl Fn(usize) -> usize) {
         let _ = match self {

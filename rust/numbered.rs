@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::Chains;
-use crate::counts::Found;
+use crate::counts::AllFound;
 use crate::crew;
 use crate::error::Result;
 use crate::group::Group;
@@ -138,17 +138,17 @@ impl<'a> AllNumbered<'a> {
         Seen::held(most.unwrap_or(0), END)
     }
 
-    /// How many distinct users each item has, found by threads each of which begins with `new`; nothing where the
-    /// labels of a partition are too many for its rows.
+    /// Finds how many distinct users each item has; says whether the labels of every partition are few enough for its
+    /// rows.
     pub fn count(
         &self,
         threads: usize,
         keys: &HashKeys,
         tick: impl FnMut() -> Result<()>,
-        new: impl Fn() -> Found + Sync,
-    ) -> Result<Option<Vec<Found>>> {
+        all: &AllFound,
+    ) -> Result<bool> {
         let too_many = AtomicBool::new(false);
-        let begin = || (Scratch::default(), new());
+        let begin = || (Scratch::default(), all.begin());
         let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
         let done = crew::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
             let (scratch, found) = state;
@@ -160,8 +160,10 @@ impl<'a> AllNumbered<'a> {
             }
             Ok(())
         })?;
-        let found = done.into_iter().map(|(_, found)| found).collect();
-        Ok((!too_many.into_inner()).then_some(found))
+        for (_, found) in done {
+            found.finish();
+        }
+        Ok(!too_many.into_inner())
     }
 
     /// Counts a partition; says whether its labels are few enough.
@@ -244,14 +246,14 @@ mod tests {
             }
             (rows.finish(), log)
         };
-        let new = || Found::new(LabelType::Text, None, None);
         for (last, fits) in [(5000, true), (CODES, true), (CODES + 1, false)] {
             let shares = [share(0..4500), share(4000..last)];
             let shares = shares.iter().map(|(rows, log)| (rows, log)).collect();
             let rows = AllNumbered::of(shares).unwrap();
-            let found = rows.count(2, &keys, || Ok(()), new).unwrap();
-            assert_eq!(found.is_some(), fits);
-            if let Some(counts) = found.map(|found| Found::all(found, new)) {
+            let all = AllFound::new(LabelType::Text, None, None);
+            assert_eq!(rows.count(2, &keys, || Ok(()), &all), Ok(fits));
+            if fits {
+                let counts = all.into_counts();
                 assert_eq!(counts.counts, vec![3; last]);
                 let label = |row| counts.labels.with_bytes(row, <[u8]>::to_vec);
                 assert!((0..last).all(|n| label(n) == format!("{n}").into_bytes()));

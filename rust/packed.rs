@@ -4,7 +4,7 @@
 
 use crate::chains::Chains;
 use crate::column::{Batch, Column};
-use crate::counts::Found;
+use crate::counts::AllFound;
 use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
@@ -202,16 +202,16 @@ impl<'a> AllPacked<'a> {
         Seen::held(most.unwrap_or(0), self.end) + counts
     }
 
-    /// How many distinct users each item has, found by threads each of which begins with `new`.
+    /// Finds how many distinct users each item has.
     pub fn count(
         &self,
         threads: usize,
         keys: &HashKeys,
         tick: impl FnMut() -> Result<()>,
-        new: impl Fn() -> Found + Sync,
-    ) -> Result<Vec<Found>> {
+        all: &AllFound,
+    ) -> Result<()> {
         let layout = self.layout;
-        let begin = || (Seen::default(), vec![0_u32; 1 << layout.local], new());
+        let begin = || (Seen::default(), vec![0_u32; 1 << layout.local], all.begin());
         let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
         let done = crew::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
             let (seen, counts, found) = state;
@@ -232,7 +232,10 @@ impl<'a> AllPacked<'a> {
             counts.fill(0);
             Ok(())
         })?;
-        Ok(done.into_iter().map(|(.., found)| found).collect())
+        for (.., found) in done {
+            found.finish();
+        }
+        Ok(())
     }
 }
 

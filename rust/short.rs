@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::counts::Found;
+use crate::counts::AllFound;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::label_log::LabelLog;
@@ -115,18 +115,17 @@ impl<'a> AllShort<'a> {
         }
     }
 
-    /// How many distinct users each item has, found by threads each of which begins with `new`; nothing where the rows
-    /// have no room for all labels.
+    /// Finds how many distinct users each item has; says whether the rows have room for all labels.
     pub fn count(
         &self,
         threads: usize,
         keys: &HashKeys,
         tick: impl FnMut() -> Result<()>,
-        new: impl Fn() -> Found + Sync,
-    ) -> Result<Option<Vec<Found>>> {
+        all: &AllFound,
+    ) -> Result<bool> {
         match self {
-            Self::Packed(rows) => rows.count(threads, keys, tick, new).map(Some),
-            Self::Numbered(rows) => rows.count(threads, keys, tick, new),
+            Self::Packed(rows) => rows.count(threads, keys, tick, all).map(|()| true),
+            Self::Numbered(rows) => rows.count(threads, keys, tick, all),
         }
     }
 }
