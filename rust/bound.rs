@@ -3,9 +3,10 @@
 //! count, the choice is among these.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::choices::{Choices, Chooser, item};
+use crate::candidates::Candidates;
+use crate::choices::{Choices, Chooser, Offer};
 use crate::counts::Counts;
 use crate::crew;
 use crate::error::{Error, Result};
@@ -13,12 +14,11 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::mark::Marked;
 use crate::merge::Tally;
 use crate::pairs::Pair;
 use crate::sieve::Items;
 
-/// The place of an item that does not count.
+/// The number of an item that does not count.
 const UNLISTED: u32 = u32::MAX;
 
 /// An item's number among all takes so many bits.
@@ -47,31 +47,31 @@ impl Contribution {
         (l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only })
     }
 
-    /// The place of a new item among the labels, to which it is added where it counts.
-    fn place(&self, bytes: &[u8], labels: &mut Labels) -> Result<u32> {
+    /// The number of a new item among those that count, to which it is added if it does.
+    fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
             return Ok(UNLISTED);
         }
-        let place = u32::try_from(labels.len()).ok().filter(|&place| place != UNLISTED);
-        labels.push_bytes(bytes);
-        place.ok_or(TOO_MANY)
+        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number != UNLISTED);
+        items.push(bytes, keys);
+        number.ok_or(TOO_MANY)
     }
 }
 
 /// One thread's items that count, and its distinct pairs dealt out by their users.
 pub(crate) struct Bounded<'a> {
     bound: &'a Contribution,
-    labels: Labels,
+    counted: Candidates,
     choices: Choices,
-    /// The items of the current partition: the hash of each, and its place among the labels or [`UNLISTED`].
-    places: Vec<(u64, u32)>,
+    /// Those of the current partition by their numbers among them, or [`UNLISTED`].
+    numbers: Vec<u32>,
 }
 
 impl<'a> Bounded<'a> {
     /// Holds at most about so many bytes beside the items.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
-        let (labels, choices) = (Labels::new(item_type), Choices::new(bound.l0, held));
-        Self { bound, labels, choices, places: Vec::new() }
+        let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
+        Self { bound, counted, choices, numbers: Vec::new() }
     }
 
     /// How many users keep each item, up to `enough`, where each keeps the first few of theirs, of the items that any
@@ -83,47 +83,43 @@ impl<'a> Bounded<'a> {
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<Counts> {
-        let items: usize = parts.iter().map(|part| part.labels.len()).sum();
+        let items: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
         if u32::try_from(items).is_err() {
             return Err(TOO_MANY);
         }
         let counts: Vec<AtomicI64> = bytemuck::zeroed_vec(items);
-        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let enough = enough.unwrap_or(i64::MAX);
-        let work = || {
-            let (mut chooser, mut choices) = (Chooser::default(), Vec::new());
-            loop {
-                let partition = next.fetch_add(1, Ordering::Relaxed);
-                if partition >= Choices::PARTITIONS {
-                    return Ok(());
-                }
-                if stop.load(Ordering::Relaxed) {
-                    return Err(crew::STOPPED);
-                }
-                choices.clear();
-                let (mut first, mut l0) = (0, usize::MAX);
-                for Self { bound, labels, choices: own, .. } in &parts {
-                    own.read(partition, first, &mut chooser, keys, &mut choices)?;
-                    first += labels.len() as u64;
-                    l0 = bound.l0;
-                }
-                chooser.choose(&mut choices, l0, keys);
-                for count in choices.iter().map(|choice| &counts[item(choice)]) {
-                    // Threads need not take turns at a count that is large enough.
-                    if count.load(Ordering::Relaxed) < enough {
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
+        let add = |item: u64| {
+            let count = &counts[item as usize];
+            // Threads need not take turns at a count that is large enough.
+            if count.load(Ordering::Relaxed) < enough {
+                count.fetch_add(1, Ordering::Relaxed);
             }
         };
-        crew::run((0..threads).map(|_| &work), &stop, tick, |_| Ok(()))?;
+        let l0 = parts.first().map_or(usize::MAX, |part| part.bound.l0);
+        let sizes = std::iter::repeat_n(1, Choices::PARTITIONS);
+        let begin = || Chooser::new(l0);
+        crew::share_out(threads, sizes, tick, begin, |chooser, partition, _, _| {
+            let read = |Self { counted, choices, .. }: &Self| {
+                choices.read(partition, counted, chooser, keys)
+            };
+            let put_away: Vec<_> = parts.iter().map(read).collect::<Result<_>>()?;
+            let (mut offers, mut first) = (Vec::with_capacity(parts.len()), 0);
+            for (Self { counted, choices, .. }, put_away) in parts.iter().zip(&put_away) {
+                let choices = choices.with(partition, put_away);
+                offers.push(Offer { items: counted, first, choices });
+                first += counted.labels.len() as u64;
+            }
+            chooser.choose(&offers, keys, |_, item| add(item));
+            Ok(())
+        })?;
         let counts: Vec<i64> =
             counts.into_iter().map(|count| count.into_inner().min(enough)).collect();
         let together = |mut all: Labels, part: Labels| {
             all.append(&part);
             all
         };
-        let labels = parts.into_iter().map(|part| part.labels).reduce(together);
+        let labels = parts.into_iter().map(|part| part.counted.labels).reduce(together);
         let labels = labels.unwrap_or_else(|| Labels::new(item_type));
         let mut counts = Counts { labels, counts };
         counts.drop_zeros();
@@ -139,35 +135,29 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
         labels: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let Self { bound, labels: counted, choices, places } = self;
+        let Self { bound, counted, choices, numbers } = self;
         if let Some(strings) = labels.map(Interner::labels)
-            && places.is_empty()
+            && numbers.is_empty()
         {
             for bytes in (0..strings.len()).map(|code| strings.get(code)) {
-                places.push(match bound.place(bytes, counted)? {
-                    UNLISTED => (0, UNLISTED),
-                    place => (keys.string(Marked::new(bytes)), place),
-                });
+                numbers.push(bound.number(bytes, counted, keys)?);
             }
         }
         items.reserve(rows.len(), keys);
         for row in rows {
-            let (user, item) = (row.user(), row.item());
-            let number = items.number(item, keys);
-            if number == places.len() {
-                let place = bound.place(&item.to_le_bytes(), counted)?;
-                places.push((keys.integer(item), place));
+            let here = items.number(row.item(), keys);
+            if here == numbers.len() {
+                numbers.push(bound.number(&row.item().to_le_bytes(), counted, keys)?);
             }
-            let (hash, place) = places[number];
-            if place != UNLISTED {
-                choices.push(user, keys.priority(user, hash), place, keys);
+            if numbers[here] != UNLISTED {
+                choices.push(row.user(), numbers[here], keys);
             }
         }
-        choices.keep_to_memory(keys)
+        choices.keep_to_memory(counted, bound.l0, keys)
     }
 
     fn close(&mut self, _: &Items, _: Option<&Interner>) {
-        self.places.clear();
+        self.numbers.clear();
     }
 }
 
@@ -200,7 +190,7 @@ mod tests {
             }
             assert_eq!(parts[0].choices.has_file(), held < usize::MAX);
             // Of items that are not listed nothing is held.
-            let labels: usize = parts.iter().map(|part| part.labels.len()).sum();
+            let labels: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
             assert_eq!(labels, if only.is_some() { 1 } else { 4 });
             Bounded::count(parts, LabelType::Signed, None, (threads, &keys), || Ok(())).unwrap()
         };

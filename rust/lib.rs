@@ -45,6 +45,7 @@ mod agreement;
 mod block;
 pub mod bound;
 mod bucket;
+mod candidates;
 mod chains;
 mod chapters;
 mod choices;
