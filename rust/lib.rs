@@ -22,6 +22,7 @@
 //! tables                       for tests alone
 //! column                       the cells of Arrow arrays
 //! integers                     those that are integers, of any width; buffers that may be too short
+//! candidates                   the items that users may keep, by number
 //! price_list                   counts and prices -> a whole release
 //! gumbel permute_and_flip      scores -> which row is chosen
 //! weighted_noise               sums of an item's noises with weights
