@@ -1,6 +1,7 @@
 """The command line: what goes where, and how it ends."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -103,7 +104,7 @@ def test_epsilon_is_the_total_promise(log):
         (["LOG", *COUNT, "--delta", "1e-6"], 2, "exactly one"),
         (["LOG", *COUNT, "--rho", "1"], 2, "--delta"),
         (["LOG", *COUNT, "--rho", "1", "--delta", "0"], 2, "delta must be"),
-        (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "delta must be"),
+        (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "above 0 and below 1"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
         (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
@@ -380,3 +381,25 @@ def test_the_demo_writes_what_can_be_counted_alone(tmp_path):
     assert code == 2
     assert ".csv or .parquet" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_data_is_never_replaced_by_what_is_made_of_it(log, tmp_path):
+    path = tmp_path / "log.parquet"
+    path.write_bytes(log.read_bytes())
+    if os.name != "nt":
+        (tmp_path / "link.parquet").symlink_to(path)
+    for data in (path, tmp_path / "*.parquet", tmp_path / "**" / "log.*"):
+        for output in sorted(tmp_path.iterdir()):
+            code, out, err = discreet("count", data, *COUNT, *BUDGET, "-o", output)
+            assert (code, out) == (2, "")
+            assert "-o would replace the data" in err
+    assert path.read_bytes() == log.read_bytes()
+    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0
+    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0
+
+
+def test_a_compressed_csv_file_may_come_by_standard_input():
+    rows = "user,item\n" + "".join(f"{user},everyone\n" for user in range(3000))
+    code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
+    assert code == 0
+    assert "everyone" in out

@@ -1,5 +1,6 @@
 """Plans: what a mechanism will do, told from public parameters alone, and told right."""
 
+import html
 import json
 import math
 
@@ -209,3 +210,9 @@ def test_streams_are_planned_at_their_widest():
     assert isinstance(dp.Stream.recommended(epsilon=1.0, delta=1e-6, l0=1, horizon=10**6), dp.BinaryMechanism)
     with pytest.raises(dp.ParameterError, match="exactly one"):
         dp.Stream.recommended(delta=1e-6, l0=1)
+
+
+def test_a_notebook_shows_a_plan_as_it_is_printed():
+    for verb, parameters in (("count", {"l0": 2}), ("answer_queries", {"k": 3})):
+        plan = dp.plan(verb, epsilon=1.0, delta=1e-6, **parameters)
+        assert html.unescape(plan._repr_html_()) == f"<pre>{plan}</pre>"

@@ -75,6 +75,11 @@ class Plan:
         lines += [f"{number:>12,} {what}  {chance:10.4g}" for number, chance in self.chances]
         return "\n".join([*lines, *self.reasons])
 
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     def to_json(self) -> str:
         """The plan as JSON."""
         return json.dumps(

@@ -17,15 +17,21 @@ RHO_LIMIT = 10_000.0
 """The largest rho that anything here will promise: beyond it the promise is empty."""
 
 
-def require_number(name: str, value: object, low: float, high: float, *, open_low: bool = True) -> float:
-    """`value` as a float in (low, high], or in [low, high] where the lower end is not open.
+def require_number(
+    name: str, value: object, low: float, high: float, *, open_low: bool = True, open_high: bool = False
+) -> float:
+    """`value` as a float in (low, high], where `open_low` and `open_high` say which end does not belong to it.
 
     Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
     """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not ((low < value if open_low else low <= value) and value <= high):  # type: ignore[operator]
-        opening = "above" if open_low else "at least"
-        raise ParameterError(f"{name} must be a number {opening} {low:g} and at most {high:g}, not {_brief(value)}")
+    if (
+        not real
+        or not (low < value if open_low else low <= value)  # type: ignore[operator]
+        or not (value < high if open_high else value <= high)  # type: ignore[operator]
+    ):
+        least, most = "above" if open_low else "at least", "below" if open_high else "at most"
+        raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {_brief(value)}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -190,9 +196,7 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     """
     if (rho is None) == (epsilon is None):
         raise ParameterError("give exactly one of rho and epsilon")
-    delta = require_number("delta", delta, 0, 1)
-    if delta >= 1:
-        raise ParameterError("delta must be below 1")
+    delta = require_number("delta", delta, 0, 1, open_high=True)
     if epsilon is None:
         return require_number("rho", rho, 0, RHO_LIMIT), delta
     epsilon = require_number("epsilon", epsilon, 0, 1000)

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+import uuid
 
 import numpy as np
 import pytest
 
-from discreet import InputError, ParameterError, SchemaError, engines
+from discreet import ClippedSums, InputError, ParameterError, SchemaError, UserItems, engines
 
 WITHOUT_PYARROW = """
 import sys
@@ -101,3 +102,23 @@ def test_a_pandas_column_that_is_in_the_index_is_told_of_it():
 def test_a_set_is_no_column():
     with pytest.raises(ParameterError, match="no order"):
         engines.histogram({"user": {1, 2}, "item": ["a", "b"]}, "user", "item")
+
+
+def test_python_objects_in_polars_are_refused_since_it_gives_their_addresses():
+    """Equal objects at different addresses would make many users of one."""
+    polars = pytest.importorskip("polars")
+    same = [uuid.UUID(int=7) for _ in range(3)]
+    objects, numbers = polars.Series(same, dtype=polars.Object), polars.Series([1, 2, 3])
+    for columns in ({"user": objects, "item": numbers}, {"user": numbers, "item": objects}):
+        frame = polars.DataFrame(columns)
+        for table in (frame, frame.lazy()):
+            with pytest.raises(SchemaError, match="holds Python objects; make them text"):
+                engines.histogram(table, "user", "item")
+            with pytest.raises(SchemaError, match="holds Python objects"):
+                UserItems.from_table(table, user="user", item="item")
+        with pytest.raises(SchemaError, match="holds Python objects"):
+            ClippedSums(items=(1,), rho=1.0, low=0, high=1).release(
+                frame.with_columns(polars.lit(1).alias("value")), user="user", item="item", value="value"
+            )
+    plain = polars.DataFrame({"user": [str(user) for user in same], "item": ["a"] * 3, "other": objects})
+    assert engines.histogram(plain, "user", "item")[1].tolist() == [1]

@@ -1,9 +1,11 @@
 """The local engine: files, frames and queries, and how bad ones are refused."""
 
+import _thread
 import gzip
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -262,3 +264,43 @@ def test_a_column_of_pandas_with_a_missing_integer_names_the_cast_that_keeps_it(
     with pytest.raises(SchemaError, match="Int64"):
         dp.count(frame, user="user", item="item", rho=1.0, delta=1e-6)
     dp.count(frame.astype({"user": "Int64"}), user="user", item="item", rho=1.0, delta=1e-6)
+
+
+class Interrupted:
+    """A relation during whose scan Ctrl-C is pressed, which DuckDB takes for itself."""
+
+    column_names = ("user", "item", "value")
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise RuntimeError("Query interrupted")
+
+
+def test_an_interrupt_that_duckdb_hears_first_stays_one():
+    for count in (counted, lambda data: dp.UserItems.from_table(data, user="user", item="item")):
+        with pytest.raises(KeyboardInterrupt):
+            count(Interrupted())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.usefixtures("interrupts")
+def test_duckdb_still_says_what_an_interrupt_is_known_by():
+    query = 'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM range(100000) a, range(3000) b GROUP BY 1'
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            counted(local.query(query))
+    finally:
+        timer.cancel()
+
+
+def test_a_dict_for_each_row_is_told_from_a_dict_of_columns():
+    for rows in ([{"user": 1, "item": "a"}], {"user": "ab", "item": "cd"}, {"user": [1], "item": b"a"}):
+        with pytest.raises(ParameterError, match="is one value; give a list or an array for each column"):
+            counted(rows)
+
+
+def test_a_cast_that_fails_names_its_remedy_and_no_cell():
+    with pytest.raises(InputError, match="TRY_CAST makes it NULL") as caught:
+        counted(local.query("SELECT 1 AS \"user\", CAST(cell AS INT) AS item FROM (VALUES ('1'), ('secret')) t(cell)"))
+    assert "secret" not in str(caught.value)

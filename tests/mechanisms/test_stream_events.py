@@ -98,3 +98,9 @@ def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
     with pytest.raises(SchemaError, match="text, not integer"):
         declared.step(empty, user="u", item="i")
     declared.step(texts, user="u", item="i")
+
+
+def test_a_table_whose_columns_are_not_named_is_told_to_name_them():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ParameterError, match="with a table give user and item"):
+        made(BinaryMechanism).start().step(polars.DataFrame({"user": [1], "item": ["a"]}))

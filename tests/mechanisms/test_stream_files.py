@@ -254,10 +254,16 @@ def test_a_copy_of_the_beginning_needs_its_journal(tmp_path):
         Stream.open(tmp_path / "s")
 
 
+def test_a_stream_in_a_missing_folder_names_the_remedy(tmp_path):
+    with pytest.raises(StateError, match="make its folder first"):
+        Stream.open(tmp_path / "missing" / "s", MECHANISM)
+
+
 def test_a_file_has_one_writer(tmp_path):
     stream = stream_at(tmp_path / "s", 2)
-    with pytest.raises(StateError, match="open elsewhere"):
+    with pytest.raises(StateError, match="open elsewhere") as caught:
         Stream.open(tmp_path / "s")
+    assert "-rounds" not in str(caught.value)
     stream.detach()
     Stream.open(tmp_path / "s").detach()
 

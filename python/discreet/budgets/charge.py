@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from discreet.errors import BudgetExceeded, ParameterError
+from discreet.errors import BudgetExceeded
 from discreet.privacy import Guarantee, require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "Protected"]
@@ -90,9 +90,7 @@ class Account:
     def holding(cls, rho: object, delta: object, unit: str, neighbours: str) -> Account:
         """A new account of these parameters, rounded down; ParameterError where they are out of range."""
         rho = require_number("rho", rho, 0, RHO_LIMIT)
-        delta = require_number("delta", delta, 0, 1, open_low=False)
-        if delta >= 1:
-            raise ParameterError("delta must be below 1")
+        delta = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
         checked = Guarantee(rho, delta, unit=unit, neighbours=neighbours)  # type: ignore[arg-type]
         total = Charge(math.floor(Fraction(rho) * RHO_UNIT), math.floor(Fraction(delta) * DELTA_UNIT))
         return cls(total, NOTHING, Protected.by(checked))

@@ -76,7 +76,9 @@ selected = joined(
     ),
 )
 written = joined(
-    click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format."),
+    click.option(
+        "-o", "--output", metavar="FILE", help="Write here, in place of what is there; the suffix picks the format."
+    ),
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
     ),

@@ -105,6 +105,7 @@ def _publish(
     if engine == "local" and master is not None:
         raise click.UsageError("--master goes with --engine spark")
     report.require_form(output, form)
+    report.require_apart(output, file)
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = paying(ledger, dataset)
@@ -133,7 +134,7 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
     else:
         with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
             start = sys.stdin.buffer.read(4)
-            path = Path(folder) / ("stdin.parquet" if start == b"PAR1" else "stdin.csv")
+            path = Path(folder) / f"stdin{_suffix(start)}"
             try:
                 with path.open("xb") as copy:
                     copy.write(start)
@@ -143,3 +144,8 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
             if path.stat().st_size == 0:
                 raise InputError("cannot read standard input: it is empty")
             yield str(path)
+
+
+def _suffix(start: bytes) -> str:
+    """The suffix of a file that begins with these four bytes."""
+    return ".parquet" if start == b"PAR1" else ".csv.gz" if start.startswith(b"\x1f\x8b") else ".csv"

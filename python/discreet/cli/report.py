@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +23,7 @@ from discreet.export import plain_text
 if TYPE_CHECKING:
     from discreet.release import Release
 
-__all__ = ["grid", "guarantee_lines", "progress", "publish", "require_form", "table"]
+__all__ = ["grid", "guarantee_lines", "progress", "publish", "require_apart", "require_form", "table"]
 
 _TABLE_ROWS = 40
 
@@ -76,6 +79,15 @@ def require_form(output: str | None, form: str | None) -> None:
         raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
     if output is not None and form not in (None, export.form_of(output)):
         raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+
+
+def require_apart(output: str | None, data: str | None) -> None:
+    """Refuses, before any work, an output that would replace the data that the rows are made from."""
+    if output is None or data is None or not Path(output).exists():
+        return
+    read = [data, *glob.iglob(data, recursive=True)]  # noqa: PTH207 - the glob may be absolute
+    if any(os.path.exists(name) and Path(output).samefile(name) for name in read):  # noqa: PTH110 - any text, no error
+        raise click.UsageError("-o would replace the data that is counted: give it another name")
 
 
 def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:

@@ -128,6 +128,7 @@ def step(
     if data == "-":
         raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
     report.require_form(output, form)
+    report.require_apart(output, data)
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None or until is None:

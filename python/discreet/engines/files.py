@@ -41,7 +41,10 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
     found = [name for path in given for name in _matches(path)]
     forms = {form_of(name) for name in found}
     if len(forms) > 1:
-        raise InputError(f"cannot read {', '.join(given)}: these are files of different forms")
+        raise InputError(
+            f"cannot read {', '.join(given)}: these are files of different forms; give those of one form, or a query "
+            "that makes one table of both by UNION ALL"
+        )
     for name in found:
         _require_readable(name)
     form, delimiter = forms.pop()
@@ -108,7 +111,7 @@ def _first_record(escaped: str, delimiter: str) -> list[str]:
         with opener(name, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
             return next(csv.reader(lines, delimiter=delimiter))
     except (OSError, EOFError, csv.Error, StopIteration):
-        raise InputError(f"cannot read {name} as CSV") from None
+        raise InputError(f"cannot read {name} as CSV: it must be whole, and what its suffix says") from None
 
 
 def top_level(nodes: Sequence[tuple[str, int | None]]) -> list[str]:

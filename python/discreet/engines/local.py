@@ -5,8 +5,10 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 
 from __future__ import annotations
 
+import numbers
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ __all__ = [
     "Columns",
     "connect",
     "histogram",
+    "interruptible",
     "names",
     "narrowed",
     "query",
@@ -38,6 +41,11 @@ __all__ = [
 ]
 
 _Result = TypeVar("_Result")
+_REMEDIES = {
+    "pandas": '; cast a column of objects of several types, such as by .astype("string")',
+    "duckdb": "; where a cell may not be what a query casts it to, TRY_CAST makes it NULL",
+}
+"""What else helps with a frame of a library that cannot be read."""
 
 
 def histogram(
@@ -76,9 +84,10 @@ def read(
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
     try:
-        sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
-        sources += [_frame(table, user, item) for table in frames]
-        return work(sources, room.beside_scan if paths else room.total)
+        with interruptible():
+            sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
+            sources += [_frame(table, user, item) for table in frames]
+            return work(sources, room.beside_scan if paths else room.total)
     except SchemaError:
         for table in frames:
             if isinstance(table, dict):
@@ -93,9 +102,19 @@ def read(
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
-            objects = any(_library(frame) == "pandas" for frame in frames)
-            cast = '; cast a column of objects of several types, such as by .astype("string")' if objects else ""
-            raise InputError(f"cannot read {', '.join(shown)}; check it and its source{cast}") from None
+            remedies = dict.fromkeys(_REMEDIES.get(_library(frame), "") for frame in frames)
+            raise InputError(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}") from None
+        raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
         raise
 
 
@@ -109,7 +128,7 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         indexed = library == "pandas" and {*columns} - {*known} & {*data.index.names}
         files.require_columns(known, columns, instead="; it is in the index: reset_index() first" if indexed else "")
     if library == "polars":
-        return data.select(columns)
+        return _without_objects(data.select(columns))
     if library == "duckdb":
         return data.project(", ".join(quoted(name) for name in columns))
     if library == "pyarrow" and hasattr(data, "scanner"):
@@ -126,6 +145,10 @@ def _frame(data: Any, user: str, item: str) -> Any:
         for name in (user, item):
             if isinstance(data[name], set | frozenset):
                 raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array")
+            if isinstance(data[name], str | bytes | numbers.Number):
+                raise ParameterError(
+                    f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
+                )
         return data[user], data[item]
     data = narrowed(data, [user, item])
     if _library(data) == "pandas":
@@ -139,6 +162,16 @@ def _frame(data: Any, user: str, item: str) -> Any:
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
+
+
+def _without_objects(data: Any) -> Any:
+    """A frame of polars; SchemaError for columns of Python objects, of which it exports nothing but the addresses."""
+    for name, kind in data.schema.items():
+        if str(kind) == "Object":
+            raise SchemaError(
+                f"column {name!r} holds Python objects; make them text or integers first, as by map(str, ...)"
+            )
+    return data
 
 
 def _require_no_floats(data: Any, columns: list[str]) -> None:
@@ -158,7 +191,9 @@ def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
             if name in table:
                 _core.Labels.from_sequence(table[name])
         except SchemaError:
-            raise SchemaError(f"column {name!r} must hold integers, text or bytes, all of one type; cast it") from None
+            raise SchemaError(
+                f"column {name!r} must hold integers of 64 bits, text or bytes, all of one type; cast it"
+            ) from None
         except Exception:  # users may repeat and be missing; what else is said may quote cells
             continue
 
@@ -243,7 +278,8 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
         kinds = [statement.type for statement in connection.extract_statements(sql)]
         if kinds != [duckdb.StatementType.SELECT]:
             raise SchemaError("the query must be one SELECT")
-        return connection.sql(sql)
+        with interruptible():
+            return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         raise SchemaError(f"the query is not valid: {str(error).splitlines()[0]}") from None
     except duckdb.Error:

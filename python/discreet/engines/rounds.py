@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from discreet.engines.local import connect, quoted, scan
+from discreet.engines.local import connect, interruptible, quoted, scan
 from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, SchemaError
 
@@ -41,11 +41,12 @@ class TimedEvents:
         try:
             connection.register("given", Rows(scan([self._data], list(self._columns))))
             place = f"floor((epoch({self._moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
-            connection.execute(
-                f'CREATE TEMP TABLE placed AS SELECT place, "user", item FROM '
-                f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
-                'QUALIFY place = min(place) OVER (PARTITION BY "user")'
-            )
+            with interruptible():
+                connection.execute(
+                    f'CREATE TEMP TABLE placed AS SELECT place, "user", item FROM '
+                    f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
+                    'QUALIFY place = min(place) OVER (PARTITION BY "user")'
+                )
         except (MemoryError, DiscreetError):
             raise
         except Exception:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.local import Columns, connect, names, narrowed, quoted, scan
+from discreet.engines.local import Columns, connect, interruptible, names, narrowed, quoted, scan
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
 
 __all__ = ["Rows", "clipped_sums"]
@@ -37,13 +37,14 @@ def clipped_sums(
         raise ParameterError("user, item and value must be the names of three different columns")
     try:
         connection = connect()
-        connection.register("given", Rows(_rows(data, list(columns))))
-        user, item, value = (quoted(name) for name in columns)
-        connection.execute(f"CREATE VIEW g AS SELECT {user} AS u, {item} AS i, {value} AS v FROM given")
-        kinds = [str(kind) for kind in connection.table("g").types[:2]]
-        connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
-        _kind(columns[0], kinds[0])
-        return _summed(connection, len(items), bounds, resolution)
+        with interruptible():
+            connection.register("given", Rows(_rows(data, list(columns))))
+            user, item, value = (quoted(name) for name in columns)
+            connection.execute(f"CREATE VIEW g AS SELECT {user} AS u, {item} AS i, {value} AS v FROM given")
+            kinds = [str(kind) for kind in connection.table("g").types[:2]]
+            connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
+            _kind(columns[0], kinds[0])
+            return _summed(connection, len(items), bounds, resolution)
     except (MemoryError, ImportError, DiscreetError):
         raise
     except Exception:

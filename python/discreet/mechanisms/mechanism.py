@@ -138,7 +138,8 @@ def _remedy(given: Sensitivity, protected: Sensitivity) -> str:
             f"one user can change a count by {given.linf}, and this mechanism protects {protected.linf}: "
             "count each user once per item, or scale the mechanism to a larger linf"
         )
+    larger = "" if given.l0 is None else f", or give the mechanism l0={given.l0}"
     return (
         f"one user can change {given.l0 or 'any number of'} counts, and this mechanism protects {protected.l0}: "
-        "bound each user's items, or give the mechanism a larger l0"
+        f"count at most so many items of each user, by Histogram.from_table(..., l0={protected.l0}){larger}"
     )

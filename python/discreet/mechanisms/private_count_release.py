@@ -51,7 +51,7 @@ class PrivateCountRelease(Mechanism):
     def __post_init__(self) -> None:
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "delta": require_number("delta", self.delta, 0, 1),
+            "delta": require_number("delta", self.delta, 0, 1, open_high=True),
             "epsilon_star": require_number("epsilon_star", self.epsilon_star, 0, 100),
             "delta_star": require_number("delta_star", self.delta_star, 0, 1),
             "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
@@ -59,8 +59,6 @@ class PrivateCountRelease(Mechanism):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.delta >= 1:
-            raise ParameterError("delta must be below 1")
         if self.relative_error >= 1:
             raise ParameterError("relative_error must be below 1: it is a share of a count, 0.1 for a tenth")
         if self.delta_star > self.delta:

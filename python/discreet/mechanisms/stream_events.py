@@ -48,7 +48,7 @@ def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | Non
 
     What is not of the type `items` is left out; where that is None all must be of one type.
     """
-    if isinstance(events, str | bytes | dict) or not hasattr(events, "__iter__"):
+    if isinstance(events, str | bytes | dict) or hasattr(events, "columns") or not hasattr(events, "__iter__"):
         raise ParameterError(
             "events must be a list with one list of items for each event; with a table give user and item"
         )

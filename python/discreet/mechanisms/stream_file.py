@@ -287,6 +287,8 @@ def _unusable(path: Path, error: Exception) -> StateError:
     text = str(error)
     if "locked" in text:
         return StateError(f"{path} is open elsewhere; a stream has one writer")
+    if not path.parent.is_dir():
+        return StateError(f"{path} cannot be made: make its folder first")
     if "not a database" in text or "malformed" in text:
         return StateError(f"{path} is corrupt or no stream")
     return StateError(f"{path} cannot be used; check that it is a file, may be written, and that the disk is not full")

@@ -86,7 +86,8 @@ def _lock(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise StateError(f"the stream of {path} is open elsewhere; a stream has one writer") from None
+        stream = str(path).removesuffix("-rounds")
+        raise StateError(f"{stream} is open elsewhere; a stream has one writer") from None
 
 
 def _make_durable(folder: Path) -> None:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from discreet import _core
-from discreet.errors import ParameterError, SensitivityError
+from discreet.errors import SensitivityError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy import RHO_LIMIT, Sensitivity, require_number, require_whole
@@ -105,10 +105,7 @@ def require_bounds(l0: object, linf: object = 1) -> tuple[int, int]:
 
 def require_delta(delta: object) -> float:
     """A delta above zero and below one, as a float."""
-    delta = require_number("delta", delta, 1e-300, 1, open_low=False)
-    if delta >= 1:
-        raise ParameterError("delta must be below 1")
-    return delta
+    return require_number("delta", delta, 1e-300, 1, open_low=False, open_high=True)
 
 
 def require_rho(rho: float) -> float:

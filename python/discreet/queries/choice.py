@@ -54,6 +54,11 @@ class AnswerPlan:
             lines.append(f"{name:>24}: largest error {expected:10.4g} expected, at most {bound:10.6g} {how}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
 
 def answer_queries(
     values: Any,
