@@ -92,6 +92,27 @@ def test_cells_of_sqlite_that_are_not_what_their_column_says_are_left_out(declar
     assert counted(log, user="fine", limit=2) == dict.fromkeys(sorted(good)[:2], 1)
 
 
+@pytest.mark.parametrize(("backend", "collation"), [("duckdb", "NOCASE"), ("sqlite", "NOCASE"), ("sqlite", "RTRIM")])
+def test_the_collation_of_a_column_makes_no_two_items_or_users_one(backend, collation):
+    connection = getattr(ibis, backend).connect()
+    text = f"TEXT COLLATE {collation}"
+    connection.raw_sql(f'CREATE TABLE log ("user" {text}, item {text})')
+    connection.raw_sql("INSERT INTO log VALUES ('u', 'a'), ('U', 'a'), ('u ', 'a'), ('u', 'A'), ('u', 'a ')")
+    log = connection.table("log")
+    assert counted(log) == {"a": 3, "A": 1, "a ": 1}
+    assert counted(log, only=["a"]) == {"a": 3}
+    assert counted(log, limit=2) == {"a": 3, "A": 1}
+    if backend == "duckdb":
+        assert counted(log, l0=3) == {"a": 3, "A": 1, "a ": 1}
+
+
+def test_columns_of_an_enumeration_are_text():
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TYPE page AS ENUM ('é', 'b')")
+    connection.raw_sql("CREATE TABLE log AS SELECT range AS \"user\", 'é'::page AS item FROM range(3)")
+    assert counted(connection.table("log")) == {"é": 3}
+
+
 def test_bytes_are_counted_but_not_bounded():
     log = table(item="binary", rows=[(1, b"\x00\xff"), (2, b"\x00\xff")])
     assert counted(log) == {b"\x00\xff": 2}

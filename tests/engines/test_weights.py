@@ -164,6 +164,17 @@ def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_pa
     assert budget.remaining == before
 
 
+@pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "together"])
+def test_such_methods_are_refused_in_later_rounds_too(engine, log, later):
+    _, opened = engine
+    items = dp.UserItems.from_table(opened(log), user="user", item="item")
+    method, together = ("weighted_gaussian", True) if later == "together" else (later, False)
+    first = dp.SetUnion.from_rho(method="weighted_gaussian", rho=0.5, delta=1e-6, l0=6)
+    second = dp.SetUnion.from_rho(method=method, rho=0.5, delta=1e-6, l0=6, together=together)
+    with pytest.raises(ParameterError):
+        dp.IteratedSetUnion(rounds=(first, second)).release(items)
+
+
 def test_bad_columns_cost_nothing(engine, log):
     _, opened = engine
     budget = dp.Budget(rho=5.0, delta=1e-5)

@@ -112,6 +112,9 @@ def test_rounds_keep_an_epsilon_as_one_release():
     greedy = dp.SetUnion.from_epsilon(method="greedy", epsilon=1.0, delta=1e-6, l0=10)
     with pytest.raises(dp.ParameterError, match="Gaussian"):
         dp.IteratedSetUnion(rounds=(greedy,), epsilon=1.0)
+    for rounds in ((), [greedy], (greedy, 3)):
+        with pytest.raises(dp.ParameterError, match="rounds"):
+            dp.IteratedSetUnion(rounds=rounds)
 
 
 def test_small_and_large_promises_are_kept():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["histogram", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
-"""Backends that compare text by its bytes, unless a column was declared otherwise."""
+"""Backends that compare text by its bytes, but for columns that were declared otherwise (see `_plain`)."""
 _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"
 
 
@@ -90,7 +90,22 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
     pairs = source.select(user=source[user], item=source[item]).drop_null()
     if backend.name == "sqlite":
         pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
-    return pairs, kinds[item], backend
+    texts = [alias for alias, name in (("user", user), ("item", item)) if kinds[name] == "string"]
+    return pairs.mutate(**{alias: _plain(pairs[alias], backend) for alias in texts}), kinds[item], backend
+
+
+def _plain(text: Any, backend: Any) -> Any:
+    """Text without the collation that its column may have been declared with: it would count different items as one,
+    and publish the spelling that somebody had."""
+    import ibis
+    from ibis.expr import datatypes
+
+    if backend.name == "duckdb":
+        for name, kinds in (("encode", ("string", "binary")), ("decode", ("binary", "string"))):
+            given, made = map(datatypes.dtype, kinds)
+            text = ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=((given,), made))(text)
+        return text
+    return text + "" if backend.name == "sqlite" else text
 
 
 def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:

@@ -36,8 +36,8 @@ class Weighing(Protocol):
 class Lists(Protocol):
     """The items of every user of a table."""
 
-    def weighing(self, first: Weighting) -> Weighing:
-        """A look at them, which will begin with these weights.
+    def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
+        """A look at them, which will begin with the first weights and go on with the others.
 
         Whatever can be refused, or fails elsewhere, does so here, before a release is paid for. Raises
         ParameterError for a weighting that cannot be done where the table is, and what counting there raises.
@@ -61,7 +61,7 @@ class Here:
 
         return cls(*local.read(source, user, item, memory, gather))
 
-    def weighing(self, first: Weighting) -> Weighing:
+    def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """A look at them; every weighting can be done."""
         return _HereWeighing(self._labels, self._lists)
 
@@ -90,14 +90,14 @@ class Elsewhere:
     def __init__(self, engine: Engine, source: Any, user: str, item: str, progress: Progress | None) -> None:
         self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
 
-    def weighing(self, first: Weighting) -> Weighing:
+    def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
         """A look at them, whose first weights are added up now."""
-        if not first.is_even:
+        if not all(weighting.is_even for weighting in (first, *others)):
             raise ParameterError(
                 "with this method what a user gives depends on the others, which needs the rows on this machine; a "
                 'cluster or a warehouse can weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
             )
-        if first.together:
+        if any(weighting.together for weighting in (first, *others)):
             raise ParameterError("users of a cluster or a warehouse choose for themselves; leave together out")
         return _ElsewhereWeighing(self, first)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.stream_mechanism import StreamMechanism, prefix
+from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix
 from discreet.mechanisms.top_k import unconditioned_rho
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
 from discreet.theorems import chan_shi_song2011, rogers2023
@@ -38,7 +38,11 @@ class HybridMechanism(StreamMechanism):
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
         if self.unit == "user":
             raise ParameterError("a user has events in several epochs: take a BinaryMechanism with a horizon")
-        _ = self._own
+        last, _ = chan_shi_song2011.epoch_of(HORIZON_LIMIT)
+        if self._sigma(last) > 1e9:
+            raise ParameterError("rho is too small for the noise of the last rounds; give a larger one")
+        if chan_shi_song2011.round_chance(self.delta, last) / self.l0 < 1e-300:
+            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:

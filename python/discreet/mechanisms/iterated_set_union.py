@@ -40,6 +40,9 @@ class IteratedSetUnion(UnionMechanism):
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
+        made = isinstance(self.rounds, tuple) and all(isinstance(union, SetUnion) for union in self.rounds)
+        if not made or not self.rounds:
+            raise ParameterError("rounds must be a tuple of one SetUnion or more; from_rho makes them")
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, EXACT_EPSILON))
             if not all(is_gaussian(mechanism.method) for mechanism in self.rounds):

@@ -78,7 +78,7 @@ class UnionMechanism(Value, ABC):
         """
         if not isinstance(items, UserItems):
             raise ParameterError("release takes UserItems: make them by UserItems.from_table or from_pairs")
-        weighing = items._lists.weighing(self._rounds[0].weighting)
+        weighing = items._lists.weighing(*(union.weighting for union in self._rounds))
         stream = opened(rng)
         found = 0
         for union in self._rounds:
