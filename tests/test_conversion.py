@@ -126,6 +126,8 @@ def test_extreme_arguments_neither_overflow_nor_return_nan():
             assert math.isfinite(cdp_epsilon(rho, delta))
     for epsilon in (5e-324, 1e-12, 1e3):
         assert cdp_rho(epsilon, 1e-6) >= 0
+    for epsilon in (699.0, 701.0, 710.0, 1e4, 1e12):
+        assert 0 <= bounded_range_rho(epsilon, tight=True) - (epsilon - 1 - math.log(epsilon)) <= epsilon * 1e-14
 
 
 def test_a_tight_rho_is_continuous_where_its_formula_changes():

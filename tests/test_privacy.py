@@ -67,7 +67,23 @@ def test_numpy_scalars_are_numbers():
     assert Sensitivity(l0=np.int64(3), linf=1).l0 == 3
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.5, "1", True, 10**400])
+@pytest.mark.parametrize("tiny", [Fraction(1, 10**400), np.longdouble("1e-4000")])
+def test_what_is_above_zero_and_is_none_as_a_float_is_refused(tiny):
+    with pytest.raises(ParameterError):
+        resolve_rho(tiny, None, 1e-6)
+    with pytest.raises(ParameterError):
+        resolve_rho(1.0, None, tiny)
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 3), Fraction(2, 3), np.longdouble(1) / 3, np.longdouble(2) / 3])
+def test_a_promise_that_no_float_holds_is_rounded_up(rho):
+    promised = Guarantee(rho, rho, dp=(rho, rho))
+    for claimed in (promised.rho, promised.delta, *promised.dp):
+        assert rho <= claimed <= rho * (1 + 1e-15)
+    assert Guarantee(Fraction(1, 10**400), 0).rho == 5e-324
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "1", True, 10**400, np.array(True), np.array(1.0), np.array([1])])
 def test_sensitivities_are_whole_and_positive(bad):
     with pytest.raises(ParameterError):
         Sensitivity(l0=bad, linf=1)

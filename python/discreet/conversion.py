@@ -49,6 +49,8 @@ def bounded_range_rho(epsilon: float, *, tight: bool = False) -> float:
     """
     if not tight or epsilon == 0:
         return round_up(epsilon**2 / 8)
+    if epsilon > 700:  # x is next to nothing, and its exponential too large for a float
+        return round_up(epsilon - 1 - math.log(epsilon), 8)
     if epsilon < 0.05:  # the series, where the closed form would cancel
         return round_up(epsilon**2 / 8 - epsilon**4 / 576 + epsilon**6 / 17280, 64)
     x = epsilon / math.expm1(epsilon)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -25,22 +27,30 @@ def require_number(
     Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
     """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if (
-        not real
-        or not (low < value if open_low else low <= value)  # type: ignore[operator]
-        or not (value < high if open_high else value <= high)  # type: ignore[operator]
-    ):
-        least, most = "above" if open_low else "at least", "below" if open_high else "at most"
-        raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {_brief(value)}")
-    return float(value)  # type: ignore[arg-type]
+    if real and low <= value <= high:  # type: ignore[operator]
+        # What lies beside an end may be that end as a float.
+        number = float(value)  # type: ignore[arg-type]
+        if (number > low or not open_low) and (number < high or not open_high):
+            return number
+    least, most = "above" if open_low else "at least", "below" if open_high else "at most"
+    raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {_brief(value)}")
 
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
     """`value` as an int in [low, high]; ParameterError for anything else, a bool or a float included."""
-    whole = hasattr(value, "__index__") and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
-    if not whole or not low <= value.__index__() <= high:  # type: ignore[attr-defined]
-        raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {_brief(value)}")
-    return int(value.__index__())  # type: ignore[attr-defined]
+    if not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
+        # An array of one cell has an __index__ that refuses what is no whole number.
+        with suppress(TypeError):
+            number = operator.index(value)  # type: ignore[arg-type]
+            if low <= number <= high:
+                return number
+    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {_brief(value)}")
+
+
+def _claimed(name: str, value: object, high: float) -> float:
+    """What is promised as a float from zero to `high`, rounded up where it is no float."""
+    number = require_number(name, value, 0, high, open_low=False)
+    return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
 
 
 def _brief(value: object) -> str:
@@ -92,19 +102,15 @@ class Guarantee:
     neighbours: Literal["added", "replaced"] = "added"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT, open_low=False))
-        object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 1, open_low=False))
+        object.__setattr__(self, "rho", _claimed("rho", self.rho, RHO_LIMIT))
+        object.__setattr__(self, "delta", _claimed("delta", self.delta, 1.0))
         if self.unit not in ("user", "event"):
             raise ParameterError(f"unit must be 'user' or 'event', not {_brief(self.unit)}")
         if self.neighbours not in ("added", "replaced"):
             raise ParameterError(f"neighbours must be 'added' or 'replaced', not {_brief(self.neighbours)}")
         if self.dp is not None:
             epsilon, delta = self.dp
-            pair = (
-                require_number("epsilon", epsilon, 0, math.inf, open_low=False),
-                require_number("delta", delta, 0, 1, open_low=False),
-            )
-            object.__setattr__(self, "dp", pair)
+            object.__setattr__(self, "dp", (_claimed("epsilon", epsilon, math.inf), _claimed("delta", delta, 1.0)))
 
     @classmethod
     def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:

@@ -127,6 +127,23 @@ def test_a_query_that_is_wrong_is_a_schema_error(sql):
         local.query(sql)
 
 
+@pytest.mark.parametrize("rest", ["GROUP BY 1", "HAVING true", "GROUP BY alice", "AS t WHERE sum(t) = 1"])
+@pytest.mark.parametrize("cell", ["secret", "a secret", "the\nsecret", 'a""b secret', '""secret'])
+def test_the_first_line_of_a_file_without_names_is_not_shown_by_a_query_that_is_wrong(tmp_path, rest, cell):
+    path = tmp_path / "log.csv"
+    path.write_text(f'"{cell}",alice,"{cell} two"\nbob,other,more\ncarol,third,more\n')
+    with pytest.raises(SchemaError, match="query") as caught:
+        local.query(f"SELECT * FROM '{path}' {rest}")
+    assert "secret" not in str(caught.value)
+
+
+def test_what_is_wrong_with_a_query_is_said_where_the_query_has_it(tmp_path):
+    path = csv(tmp_path, "user,item\n1,a\n")
+    for sql, named in [(f"SELECT usr FROM '{path}'", "usr"), ("SELEC 1", "SELEC"), ("SELECT 1 FROM Nosuch", "Nosuch")]:
+        with pytest.raises(SchemaError, match=named):
+            local.query(sql)
+
+
 def test_a_query_that_fails_on_a_cell_does_not_show_it():
     with pytest.raises(InputError) as caught:
         counted(local.query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))

@@ -89,6 +89,12 @@ def test_parameters_out_of_range_are_refused(bad):
         Plume(**{"rho": 1.0, "delta": 1e-6, "m": 2, "m_prime": 3, **bad})
 
 
+@pytest.mark.parametrize("more", [{"rho": 1e-10}, {"rho": 1.0, "literal": True}])
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_charged(more):
+    with pytest.raises(ParameterError, match="sigma"):
+        Plume(delta=1e-6, m=1, m_prime=2**30, **more)
+
+
 def test_a_histogram_is_refused():
     histogram = Histogram.from_counts(["a"], [3], l0=1, linf=1, complete=True)
     with pytest.raises(ParameterError, match="rows"):

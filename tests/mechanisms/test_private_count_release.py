@@ -128,7 +128,7 @@ def test_enough_rows_never_run_out():
     [
         ("rho", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None]),
         ("delta", [0, 1, -1, math.nan, 2, True, None]),
-        ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None]),
+        ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None, 5e-324, 1e-308]),
         ("delta_star", [0, 1e-3, -1, math.nan, None]),
         ("k_bar", [0, -1, 1.5, None, True, 10**400]),
         ("relative_error", [0, -1, 1, 5, math.nan, math.inf, None]),

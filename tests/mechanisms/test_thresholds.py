@@ -106,6 +106,11 @@ BAD = [
     (OptimalSelection, {"epsilon": 0, "delta": 1e-6}),
     (OptimalSelection, {"epsilon": 1e-9, "delta": 1e-12}),
     (TruncatedGeometric, {"epsilon": 1.0, "delta": 1e-6, "l0": 0}),
+    # A delta per item, or a difference of two noises, that no tail reaches: refused before a budget is charged.
+    (GaussianThreshold, {"sigma": 1e8, "delta": 1e-300, "l0": 2**30}),
+    (LaplaceThreshold, {"scale": 1e9, "delta": 1e-300, "l0": 2**30}),
+    (GaussianTopK, {"sigma": 1e9, "delta": 1e-6, "l0": 1}),
+    (GumbelTopK, {"k": 1, "scale": 0.5, "delta": 1e-6, "linf": 2**30, "tight": True}),
 ]
 
 
@@ -113,6 +118,36 @@ BAD = [
 def test_parameters_out_of_range_are_refused(mechanism, given):
     with pytest.raises(ParameterError):
         mechanism(**given)
+
+
+@pytest.mark.parametrize(
+    ("make", "more"),
+    [
+        (LaplaceThreshold, {"l0": 2**30}),
+        (GaussianThreshold, {"l0": 1}),
+        (LaplaceTopK, {"l0": 1}),
+        (GumbelTopK, {"k": 7}),
+    ],
+)
+def test_a_tiny_rho_is_refused_at_once(make, more):
+    for rho in (5e-324, 1e-320):
+        with pytest.raises(ParameterError):
+            make.from_rho(rho=rho, delta=1e-6, **more)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GaussianThreshold(sigma=1e9, delta=1e-290, l0=2**30),
+        LaplaceThreshold(scale=1e9, delta=1e-290, l0=2**30),
+        GaussianTopK(sigma=7e8, delta=1e-280, l0=2**30),
+        LaplaceTopK(scale=1e9, delta=1e-280, l0=2**30),
+        GumbelTopK(k=1, scale=1e12, delta=1e-300, k_bar=2**30),
+    ],
+    ids=kind,
+)
+def test_the_widest_noise_and_the_smallest_delta_make_a_release(mechanism):
+    assert len(mechanism.release(table(mechanism, [2**35]), seeded_rng(1))) == 0
 
 
 @pytest.mark.parametrize("make", [LaplaceThreshold, GaussianThreshold, LaplaceTopK, GaussianTopK])

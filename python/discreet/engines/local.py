@@ -268,8 +268,8 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     """The relation of a SQL query over files, run by DuckDB in a quarter of `memory`.
 
-    Raises SchemaError where the query itself is wrong, with DuckDB's text, which then speaks of the query
-    alone; InputError, without it, where a file cannot be read.
+    Raises SchemaError where the query itself is wrong, with DuckDB's text where that speaks of the query alone;
+    InputError, without it, where a file cannot be read.
     """
     import duckdb
 
@@ -281,7 +281,13 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
         with interruptible():
             return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        raise SchemaError(f"the query is not valid: {str(error).splitlines()[0]}") from None
+        told = str(error).splitlines()[0]
+        # The first line of a file may be data that DuckDB takes for names of columns.
+        quotes = [place for place, letter in enumerate(told) if letter in "\"'"]
+        named = told[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
+        if named.lower() not in sql.lower():
+            told = "its names or types do not fit the columns of its tables"
+        raise SchemaError(f"the query is not valid: {told}") from None
     except duckdb.Error:
         raise InputError("the query could not be run; check that its files exist and can be read") from None
 

@@ -11,7 +11,7 @@ from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
-from discreet.privacy import Guarantee, resolve_rho
+from discreet.privacy import Guarantee, require_number, resolve_rho
 from discreet.theorems import rogers2023
 
 __all__ = ["GaussianTopK"]
@@ -36,6 +36,8 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
 
     def __post_init__(self) -> None:
         self._check("sigma")
+        # The margin is that of a difference, whose scale is sqrt(2) sigma.
+        require_number("sigma", self.sigma, 1e-3, 7e8)
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:

@@ -59,6 +59,7 @@ class Plume:
         if self.share >= 1:
             raise ParameterError("share must be below 1: the counts need some of rho")
         _ = self.selection
+        require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, **parameters: Any) -> Self:

@@ -52,7 +52,7 @@ class PrivateCountRelease(Mechanism):
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "delta": require_number("delta", self.delta, 0, 1, open_high=True),
-            "epsilon_star": require_number("epsilon_star", self.epsilon_star, 0, 100),
+            "epsilon_star": require_number("epsilon_star", self.epsilon_star, 1e-300, 100, open_low=False),
             "delta_star": require_number("delta_star", self.delta_star, 0, 1),
             "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
             "relative_error": require_number("relative_error", self.relative_error, 0, 100),

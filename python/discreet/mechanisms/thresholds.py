@@ -94,6 +94,8 @@ def check_threshold_parameters(mechanism: object, scale: str) -> None:
         "delta": require_delta(getattr(mechanism, "delta", None)),
     }
     checked["l0"], checked["linf"] = require_bounds(getattr(mechanism, "l0", None), getattr(mechanism, "linf", None))
+    if checked["delta"] / checked["l0"] < 1e-307:
+        raise ParameterError("delta is too small for the tails of noise on l0 items; give a larger one")
     for name, value in checked.items():
         object.__setattr__(mechanism, name, value)
 
@@ -110,4 +112,4 @@ def require_delta(delta: object) -> float:
 
 def require_rho(rho: float) -> float:
     """A rho that noise of a legal scale can meet."""
-    return require_number("rho", rho, 0, RHO_LIMIT)
+    return require_number("rho", rho, 1e-300, RHO_LIMIT, open_low=False)
