@@ -144,6 +144,17 @@ def test_what_is_wrong_with_a_query_is_said_where_the_query_has_it(tmp_path):
             local.query(sql)
 
 
+def test_the_first_line_of_a_file_without_names_is_no_near_miss(tmp_path):
+    path = csv(tmp_path, "users,items\nbob,x\ncarol,y\n")
+    pandas = pytest.importorskip("pandas")
+    for table in (local.query(f"SELECT * FROM '{path}'"), pandas.read_csv(path)):
+        with pytest.raises(SchemaError, match="no column 'user'") as caught:
+            counted(table)
+        assert "users" not in str(caught.value)
+        with pytest.raises(SchemaError, match="did you mean 'users'"):
+            counted(table, item="items")
+
+
 def test_a_query_that_fails_on_a_cell_does_not_show_it():
     with pytest.raises(InputError) as caught:
         counted(local.query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))

@@ -133,15 +133,21 @@ def require_distinct(names: Sequence[str], given: str) -> None:
 
 
 def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "") -> None:
-    """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once."""
+    """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once.
+
+    Where none is there, the names may be the first line of a file that has no names: no near miss shows this data.
+    """
     import difflib
 
     known = Counter(list(names))
+    if not instead and any(known[name] for name in wanted):
+        shown = {name.lower(): name for name in reversed([*known])}
+    else:
+        shown = {}
     for name in wanted:
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")
         if not known[name]:
-            near = [] if instead else difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1)
-            meant = next((k for k in known if near and k.lower() == near[0]), None)
-            hint = f"; did you mean {meant!r}?" if meant else instead
+            near = difflib.get_close_matches(name.lower(), shown, n=1)
+            hint = f"; did you mean {shown[near[0]]!r}?" if near else instead
             raise SchemaError(f"there is no column {name!r}{hint}")

@@ -248,7 +248,6 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             files.require_columns(relation.columns, columns)
             return relation.project(wanted)
         names = files.csv_header(source)
-        # Where none of the names is there the first line may be data, which is not shown as a near miss.
         marks = "tabs" if source.delimiter == "\t" else "commas"
         headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
         files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 
 from discreet import _core
-from discreet.errors import SensitivityError
+from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy import RHO_LIMIT, Sensitivity, require_number, require_whole
