@@ -233,7 +233,7 @@ def test_the_doctor_finds_a_working_installation():
 
 
 def test_the_top_k_come_in_order_and_selected_items_alone(log):
-    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "-k", "2")
+    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "--k", "2")
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[0] == ["item", "rank"]
