@@ -12,6 +12,7 @@
 //! numbered                     those of numbered users and labels
 //! share                        what one thread has, in memory and put away
 //! chapters group packed        rows in a file; cells -> partitions and keys; rows of four bytes of small numbers
+//! user_keys                    users' cells -> keys
 //! lines users                  rows of four bytes by partition; users by number, for all threads
 //! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
@@ -98,6 +99,7 @@ mod tables;
 pub mod threshold;
 pub mod top;
 pub mod union;
+mod user_keys;
 mod users;
 pub mod weighted_noise;
 mod worker;

@@ -200,4 +200,16 @@ mod tests {
         let sale = price_list(&[9000, 8000, 7000], None, &prices, purse, &mut rng).unwrap();
         assert_eq!((sale.calls, sale.rows.len()), (2, 2));
     }
+
+    #[test]
+    fn a_call_is_made_if_its_dearest_outcome_can_just_be_paid() {
+        let prices = levels(0.5, 4, 2.0, 1e-6);
+        let dearest = prices[0].call_price + prices[0].count_price;
+        for (budget, calls) in [(dearest, 1), (dearest - 1, 0)] {
+            let purse = Purse { budget, calls: 100, k_bar: 2 };
+            let rng = &mut SecureRng::seeded(1);
+            let sale = price_list(&[9000, 8000, 7000], None, &prices, purse, rng).unwrap();
+            assert_eq!((sale.calls, sale.rows.len()), (calls, calls as usize));
+        }
+    }
 }

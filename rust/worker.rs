@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::chapters::Chapters;
 use crate::column::{Batch, Column};
 use crate::crew::STOPPED;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
@@ -17,16 +17,13 @@ use crate::share::{Rows, Share, with_store};
 use crate::short::{Form, Gathered, Short};
 use crate::sieve::Sieve;
 use crate::store::{Store, deduplicate};
+use crate::user_keys::UserKeys;
 
 /// How many rows a worker gathers before it looks for duplicates.
 const COMPACT_ROWS: usize = 1 << 22;
 
 /// How many rows pass through the nearest cache at a time.
 const AT_ONCE: usize = 1 << 9;
-
-/// Keys that no user has: those have at most 96 bits.
-const UNKNOWN: u128 = u128::MAX;
-const NULL: u128 = u128::MAX - 1;
 
 /// Some rows of a batch.
 pub(crate) struct Morsel {
@@ -48,12 +45,8 @@ pub(crate) struct Worker {
     chapters: Chapters,
     held: usize,
     compact_at: usize,
-    users: Vec<u128>,
-    integers: Vec<u64>,
+    users: UserKeys,
     cells: Vec<u64>,
-    /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
-    memo: Vec<u128>,
-    memo_of: u64,
     null: Vec<bool>,
     groups: Vec<Group>,
 }
@@ -68,17 +61,14 @@ impl Worker {
         let hashed = !user_type.is_integer();
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
-            keys,
             short: short.map(Gathered::new),
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
             compact_at: COMPACT_ROWS,
-            users: Vec::new(),
-            integers: Vec::new(),
+            users: UserKeys::new(Arc::clone(&keys)),
+            keys,
             cells: Vec::new(),
-            memo: Vec::new(),
-            memo_of: u64::MAX,
             null: Vec::new(),
             groups: Vec::new(),
         }
@@ -160,7 +150,7 @@ impl Worker {
                 if matches!(self.short, Some(Gathered::Packed(_))) {
                     self.unpack();
                 }
-                self.read_users(users, morsel.number, rows.clone())?;
+                self.users.read(users, morsel.number, rows.clone(), &mut self.null)?;
                 self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
                 self.append();
             }
@@ -174,7 +164,7 @@ impl Worker {
 
     /// Appends rows of numbers, the quickest of all.
     fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
-        let Self { integers, cells, null, .. } = self;
+        let Self { users: UserKeys { integers, .. }, cells, null, .. } = self;
         users.keys(rows.clone(), null, integers)?;
         items.keys(rows, null, cells)?;
         drop_nulls(null, integers, cells);
@@ -184,7 +174,7 @@ impl Worker {
             return Ok(());
         }
         self.unpack();
-        let Self { keys, integers, cells, .. } = self;
+        let Self { keys, users: UserKeys { integers, .. }, cells, .. } = self;
         let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
         with_store!(&mut self.rows, store => {
@@ -206,51 +196,16 @@ impl Worker {
         }
     }
 
-    /// The keys of the users: hashes of strings in `users`, integers in `integers`. NULL is marked.
-    fn read_users(&mut self, column: &Column, batch: u64, rows: Range<usize>) -> Result<()> {
-        column.mark_nulls(rows.clone(), &mut self.null);
-        self.users.clear();
-        if let Some(values) = column.dictionary() {
-            if self.memo_of != batch {
-                self.memo.clear();
-                self.memo.resize(values.len(), UNKNOWN);
-                self.memo_of = batch;
-            }
-            column.integers(rows, &mut self.integers);
-            for (index, null) in self.integers.iter().zip(&mut self.null) {
-                let mut key = 0;
-                if !*null {
-                    let index = usize::try_from(*index).unwrap_or(usize::MAX);
-                    if index >= values.len() {
-                        return Err(Error::Input("a dictionary index is out of range"));
-                    }
-                    if self.memo[index] == UNKNOWN {
-                        self.memo[index] = user_key(values, index, &self.keys)?.unwrap_or(NULL);
-                    }
-                    *null = self.memo[index] == NULL;
-                    key = if *null { 0 } else { self.memo[index] };
-                }
-                self.users.push(key);
-            }
-        } else if column.label_type().is_integer() {
-            column.integers(rows, &mut self.integers);
-        } else {
-            let names = column.strings(rows, &self.null)?;
-            self.users.extend(names.into_iter().map(|name| self.keys.user(name)));
-        }
-        Ok(())
-    }
-
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
-        if self.users.is_empty() {
-            let users = std::mem::take(&mut self.integers);
+        if self.users.hashes.is_empty() {
+            let users = std::mem::take(&mut self.users.integers);
             self.append_of(users.iter().map(|&user| user.into()));
-            self.integers = users;
+            self.users.integers = users;
         } else {
-            let users = std::mem::take(&mut self.users);
+            let users = std::mem::take(&mut self.users.hashes);
             self.append_of(users.iter().copied());
-            self.users = users;
+            self.users.hashes = users;
         }
     }
 
@@ -282,20 +237,6 @@ fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
     }
     users.truncate(len);
     items.truncate(len);
-}
-
-/// The key of a dictionary's value, or nothing where it is NULL.
-fn user_key(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
-    if values.is_null(index) {
-        return Ok(None);
-    }
-    if values.label_type().is_integer() {
-        let mut cell = Vec::new();
-        values.integers(index..index + 1, &mut cell);
-        return Ok(Some(cell[0].into()));
-    }
-    let names = values.strings(index..index + 1, &[false])?;
-    Ok(names.first().map(|&name| keys.user(name)))
 }
 
 fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {

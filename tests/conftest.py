@@ -1,10 +1,12 @@
-"""What all tests share: modules without tests importable from every folder, and interrupts."""
+"""What all tests share: modules without tests importable from every folder, interrupts, and a log as a file."""
 
 import signal
 import sys
 from pathlib import Path
 
 import pytest
+
+from discreet.engines import local
 
 for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
@@ -16,3 +18,13 @@ def interrupts():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def log(tmp_path_factory):
+    """Two items that 3000 users have, one of them a formula to a spreadsheet, and fifty that one user has each."""
+    path = tmp_path_factory.mktemp("cli") / "log.parquet"
+    query = "SELECT u AS \"user\", i AS item FROM range(3000) a(u), (VALUES ('everyone'), ('=all')) b(i) " \
+        "UNION ALL SELECT u, 'secret-' || u FROM range(50) c(u)"  # fmt: skip
+    local.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path

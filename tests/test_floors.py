@@ -20,7 +20,7 @@ FLOORS = [
     {"api", "audit", "certificate", "demo"},
     {"budgets"},
     {"laws", "plan"},
-    {"queries"},
+    {"choice", "queries"},
     {"testing", "mechanisms"},
     {"histogram", "release", "user_items"},
     {"plot"},

@@ -8,13 +8,14 @@ from typing import Any
 
 from discreet import engines
 from discreet.budgets.filter import PrivacyFilter
+from discreet.choice import choose
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Opening
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
-from discreet.plan import choose, stated
+from discreet.plan import stated
 from discreet.privacy import Guarantee
 from discreet.release import Release
 from discreet.user_items import UserItems

@@ -1,38 +1,22 @@
-"""What a mechanism will do, before any data: its noise, its threshold, its guarantee, whom it names; and the
-choice between mechanisms from public parameters alone."""
+"""What a mechanism will do, before any data: its noise, its threshold, its guarantee, whom it names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from discreet import plot
+from discreet.choice import VERBS, choose, users_for
 from discreet.errors import ParameterError
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.iterated_set_union import IteratedSetUnion
-from discreet.mechanisms.laplace_threshold import LaplaceThreshold
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import METHODS as UNION_METHODS
-from discreet.mechanisms.set_union import SetUnion, UnionMechanism
+from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.mechanisms.tails import least
-from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.privacy import Guarantee, require_whole, resolve_rho
+from discreet.privacy import Guarantee
 from discreet.queries.choice import AnswerPlan, plan_answers
 
-__all__ = ["Plan", "choose", "plan", "stated"]
-
-_LIMIT = 2**36
-_VERBS = "count, top_k, select or, in a plan, answer_queries"
-_CLOSE, _FAR = 1.3, 1.5
-"""Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
-by rounds, for what they share in fact."""
+__all__ = ["Plan", "plan", "stated"]
 
 Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
@@ -127,12 +111,12 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
         made, reasons = choose(mechanism, **parameters)
         return _planned(made, stated(made, parameters.get("epsilon"), parameters.get("delta")), reasons)
     if not isinstance(mechanism, Planned) or parameters:
-        raise ParameterError(f"plan takes a mechanism, or the parameters of a verb: {_VERBS}")
+        raise ParameterError(f"plan takes a mechanism, or the parameters of a verb: {VERBS}")
     return _planned(mechanism, mechanism.guarantee, ())
 
 
 def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...]) -> Plan:
-    half, nearly = _users_for(mechanism, 0.5), _users_for(mechanism, 0.95)
+    half, nearly = (users_for(mechanism.release_chance, chance) for chance in (0.5, 0.95))
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
         mechanism=repr(mechanism),
@@ -157,159 +141,3 @@ def _deviation(mechanism: Planned) -> float | None:
         return mechanism.deviation(mechanism.widest)
     deviation: float | None = getattr(mechanism, "deviation", None)
     return deviation
-
-
-def _users_for(mechanism: Planned, chance: float) -> int:
-    """The least number of users with this chance of a release; 2^36 where none has."""
-    return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance)
-
-
-def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
-    """The mechanism of a verb and why it was chosen, from public parameters alone."""
-    verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
-        "count": _for_count,
-        "top_k": _for_top_k,
-        "select": _for_select,
-    }
-    verb = verb.replace("-", "_")
-    if verb not in verbs:
-        raise ParameterError(f"there is no verb {verb!r}: use {_VERBS}; or give a mechanism")
-    try:
-        return verbs[verb](**parameters)
-    except TypeError as error:
-        raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
-
-
-def _for_count(
-    *,
-    delta: float,
-    rho: float | None = None,
-    epsilon: float | None = None,
-    l0: int | None = None,
-    relative_error: float = 0.1,
-    k_bar: int = 10_000,
-    epsilon_star: float = 0.0005,
-    delta_star: float = 1e-11,
-    spend: bool = False,
-) -> tuple[Mechanism, tuple[str, ...]]:
-    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
-    if l0 is not None:
-        if (relative_error, k_bar, epsilon_star, delta_star, spend) != (0.1, 10_000, 0.0005, 1e-11, False):
-            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star, delta_star and spend")
-        return _lowest([TruncatedGeometric, GaussianThreshold, LaplaceThreshold], rho, epsilon, delta, l0)
-    try:
-        mechanism = PrivateCountRelease(
-            rho=own_rho,
-            delta=own_delta,
-            relative_error=relative_error,
-            k_bar=k_bar,
-            epsilon_star=epsilon_star,
-            delta_star=delta_star,
-            spend=spend,
-        )
-    except ParameterError as error:
-        if epsilon is None:
-            raise
-        spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
-        raise ParameterError(f"{error} ({spent})") from None
-    return mechanism, ()
-
-
-def _for_top_k(
-    *,
-    k: int,
-    delta: float,
-    rho: float | None = None,
-    epsilon: float | None = None,
-    k_bar: int = 1_000,
-    method: str = "gumbel",
-    l0: int | None = None,
-) -> tuple[Any, tuple[str, ...]]:
-    resolve_rho(rho, epsilon, delta)
-    if method == "discover+peel":
-        if l0 is None:
-            raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
-        if rho is not None:
-            return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
-        return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
-    if method != "gumbel":
-        raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
-    if l0 is not None:
-        raise ParameterError('l0 goes with method="discover+peel": by "gumbel" a user may have any number of items')
-    if rho is not None:
-        return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
-    return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
-
-
-def _for_select(
-    *,
-    delta: float,
-    l0: int,
-    rho: float | None = None,
-    epsilon: float | None = None,
-    method: str = "auto",
-    rows_here: bool = True,
-) -> tuple[Mechanism | UnionMechanism, tuple[str, ...]]:
-    """By a threshold for one item of a user, greedily for few, by rounds of set union for more; or as was asked for.
-
-    The greedy method needs the rows on this machine.
-    """
-    resolve_rho(rho, epsilon, delta)
-    if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
-        known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
-        raise ParameterError(f"there is no method {method!r}: use {known}")
-    l0 = require_whole("l0", l0, 1)
-
-    def made(kind: Any, **more: Any) -> Any:
-        if rho is not None:
-            return kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
-        return kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
-
-    if method == "threshold" or (method == "auto" and l0 == 1):
-        kinds = [OptimalSelection, TruncatedGeometric, GaussianThreshold, LaplaceThreshold]
-        return _lowest(kinds, rho, epsilon, delta, l0)
-    if method == "dp_sips":
-        return made(IteratedSetUnion), ()
-    if method != "auto":
-        return made(SetUnion, method=method), ()
-    threshold, reasons = _for_select(delta=delta, l0=l0, rho=rho, epsilon=epsilon, method="threshold")
-    needed = _users_for(threshold, 0.5)
-    for kind, more, close in ((SetUnion, {"method": "greedy"}, _CLOSE), (IteratedSetUnion, {}, _FAR)):
-        if more and not rows_here:
-            continue
-        try:
-            union = made(kind, **more)
-        except ParameterError:  # a method of a narrower range leaves the others
-            continue
-        users = _users_for(union, 0.5)
-        if users <= close * needed:
-            name = "greedy" if more else "dp_sips"
-            return union, (
-                f"{kind.__name__} was chosen (method {name}), which gains from what users share: half of the time it "
-                f"names an item of {users:,} users where they share nothing else, often of fewer where they do; "
-                f"a threshold on counts needs {needed:,} either way",
-            )
-    return threshold, reasons
-
-
-def _lowest(
-    kinds: list[Any], rho: float | None, epsilon: float | None, delta: float, l0: int
-) -> tuple[Mechanism, tuple[str, ...]]:
-    """Of the mechanisms that keep the promise the one that names an item of the fewest users half of the time."""
-    resolve_rho(rho, epsilon, delta)
-    half, refused = {}, None
-    for kind in kinds:
-        try:
-            if rho is not None:
-                mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0)
-            else:
-                mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
-            half[mechanism] = _users_for(mechanism, 0.5)
-        except ParameterError as error:  # a mechanism of a narrower range leaves the others
-            refused = error
-    if not half:
-        raise refused or ParameterError("no mechanism keeps this promise")
-    best = min(half, key=lambda mechanism: half[mechanism])
-    others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
-    reason = f"{type(best).__name__} was chosen: it names an item of {half[best]:,} users half of the time"
-    return best, (f"{reason} ({others})" if others else reason,)

@@ -1,6 +1,7 @@
 """Budget: what it lets through, and what it never does twice."""
 
 import copy
+import dataclasses
 import math
 import multiprocessing
 import os
@@ -32,6 +33,7 @@ from discreet import (
     SchemaError,
     SensitivityError,
 )
+from discreet.budgets.charge import Account, Charge
 from discreet.testing import seeded_rng
 
 
@@ -172,14 +174,10 @@ def test_the_verbs_pay_their_guarantee_once():
 
 
 def test_nothing_is_read_that_cannot_be_paid_for():
-    def progress():
-        raise AssertionError("it was read")
-
-    log = {"user": list(range(3000)), "item": ["x"] * 3000}
-    with pytest.raises(BudgetExceeded):
-        discreet.count(
-            log, user="user", item="item", rho=2.0, delta=1e-6, budget=Budget(rho=1.0, delta=1e-6), progress=progress
-        )
+    budget = Budget(rho=0.1, delta=1e-6)
+    for verb, more in ((discreet.count, {"l0": 1}), (discreet.top_k, {"k": 1}), (discreet.select, {"l0": 1})):
+        with pytest.raises(BudgetExceeded):
+            verb("nowhere.csv", user="user", item="item", rho=0.2, delta=1e-6, budget=budget, **more)
 
 
 def test_the_odd_rule_pays_for_what_was_returned():
@@ -342,3 +340,20 @@ def test_a_budget_of_epsilon_keeps_the_rho_that_implies_it():
     for wrong in ({}, {"rho": 1.0, "epsilon": 1.0}):
         with pytest.raises(ParameterError, match="exactly one"):
             discreet.Budget(delta=1e-6, **wrong)
+
+
+def test_a_total_is_rounded_down_to_whole_units():
+    account = Account.holding(1e-15, 1e-33, "user", "added")
+    assert account.total == Charge(18446, 340282)
+
+
+def test_a_release_that_says_it_spent_more_than_was_promised_gives_nothing_back():
+    class Wrong:
+        guarantee = Guarantee(0.1, 1e-6)
+
+        def release(self, data, rng):
+            return dataclasses.replace(top().release(data, rng), spent=Guarantee(0.05, 1e-5))
+
+    budget = Budget(rho=1.0, delta=1e-4)
+    budget.release(Wrong(), histogram(), charge="spent")
+    assert budget.spent == Guarantee(0.1, 1e-6)

@@ -85,7 +85,7 @@ def test_a_pandas_column_of_several_types_is_told_of_a_cast():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.DataFrame({"user": [1, 2], "item": [1, "secret"]})
-    with pytest.raises(InputError, match=r"astype\(\"string\"\)") as caught:
+    with pytest.raises(SchemaError, match=r"astype\(\"string\"\)") as caught:
         engines.histogram(frame, "user", "item")
     assert "secret" not in str(caught.value)
 

@@ -1,5 +1,6 @@
 """A domain first, then ranks in it."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -89,3 +90,14 @@ def test_methods_and_their_parameters_go_together():
     ):
         with pytest.raises(dp.ParameterError, match=text):
             dp.top_k(log(20), **given, **more)
+
+
+def test_what_was_found_is_ranked_even_where_nobody_has_it_any_more(monkeypatch):
+    found = dp.SetUnion.release
+    monkeypatch.setattr(
+        dp.SetUnion, "release", lambda *given: dataclasses.replace(found(*given), items=["a", "b", "gone"])
+    )
+    data = {"user": list(range(200)) * 2, "item": ["a"] * 200 + ["b"] * 200}
+    release = dp.DiscoverAndPeel(k=3, rho=50.0, delta=1e-6, l0=2).release(data, user="user", item="item")
+    assert sorted(release.items) == ["a", "b", "gone"]
+    assert release.items[2] == "gone"

@@ -138,3 +138,9 @@ def test_a_wrapped_mutant_is_caught_by_its_novel_items():
             return LaplaceThreshold(scale=1.0, delta=1e-2, l0=1).threshold
 
     assert audit(KnownItems(mechanism=Forgetful(scale=1.0, delta=1e-2, l0=40), items=("0",)), pairs=5).violations
+
+
+def test_a_noisy_count_of_just_the_least_is_published():
+    mechanism = KnownItems(mechanism=SHARP, items=["a"], least=10)
+    releases = [mechanism.release(histogram({"a": 10}), seeded_rng(seed)) for seed in range(50)]
+    assert min(count for release in releases for _, count in release) == 10

@@ -1,6 +1,7 @@
 """Threshold and top-k mechanisms: the twin, truncated tables, and parameters out of range."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -159,3 +160,26 @@ def test_promises_are_kept_and_nearly_used_up(make, l0, linf, epsilon, rho, delt
     assert by_rho.guarantee.delta <= delta
     by_epsilon = make.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, linf=linf)
     assert 0.9 * epsilon < by_epsilon.guarantee.epsilon(delta) <= epsilon
+
+
+@pytest.mark.parametrize("kind", [LaplaceTopK, GaussianTopK])
+def test_ranked_counts_exceed_the_noisy_next_one_by_more_than_the_margin(kind):
+    mechanism = kind(**{"scale" if kind is LaplaceTopK else "sigma": 1.0}, delta=0.4, l0=1, k_bar=3)
+    counts, ties, empty = np.array([3, 2, 0, 0]), 0, 0
+    for seed in range(300):
+        noise = seeded_rng(seed).sample(mechanism.noise, 4)
+        above = counts[:3] + noise[1:] - (counts[3] + noise[0]) - mechanism.margin
+        release = mechanism.release(table(mechanism, counts.tolist()), seeded_rng(seed))
+        assert sorted(release.items) == [f"i{row:03d}" for row in range(3) if above[row] > 0 and counts[row] > 0]
+        ties += 0 in above[:2]
+        empty += above[2] > 0
+    assert ties > 10
+    assert empty > 10
+
+
+@pytest.mark.parametrize("linf", [1, 3, 7])
+def test_the_range_of_a_selection_covers_the_rate_that_counts_are_multiplied_by(linf):
+    for scale in (0.1, 0.7, 3.0, 49.0, 1e6 / 3):
+        mechanism = GumbelTopK(k=1, scale=scale, delta=1e-6, linf=linf)
+        assert Fraction(mechanism.gamma) * Fraction(scale) <= 1
+        assert linf * Fraction(mechanism.gamma) <= Fraction(mechanism.epsilon)

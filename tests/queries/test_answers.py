@@ -129,6 +129,24 @@ def test_parameters_are_refused_with_a_remedy(changes, word):
         dp.answer_queries([1, 2], **{"delta": 1e-6, **changes})
 
 
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+@pytest.mark.parametrize("rho", [5e-324, 1e-30])
+def test_a_rho_too_small_for_any_noise_is_refused_at_once(method, rho):
+    with pytest.raises(dp.ParameterError):
+        dp.answer_queries([1, 2], rho=rho, delta=1e-6, method=method)
+
+
+@pytest.mark.parametrize("method", sorted({"auto", *METHODS} - {"bounded"}))
+@pytest.mark.parametrize("delta", [1e-6, 1e-300, 1e-320])
+def test_a_tiny_epsilon_is_kept_or_refused(method, delta):
+    try:
+        answers = dp.answer_queries([1, 2], epsilon=5e-324, delta=delta, method=method)
+    except dp.ParameterError:
+        return
+    assert answers.guarantee.dp == (5e-324, delta)
+    assert np.isfinite(answers.error_bound)
+
+
 def test_as_many_values_as_queries():
     mechanism = GaussianAnswers.from_rho(k=3, rho=1)
     with pytest.raises(dp.ParameterError, match="3 queries"):

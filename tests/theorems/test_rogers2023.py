@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import pytest
 
 from discreet import LaplaceTopK, _core
@@ -172,3 +173,15 @@ def test_scales_and_costs_invert_each_other():
 @pytest.mark.parametrize(("rho", "delta", "conditioned"), [(0.1, 1e-10, 0.1000063247), (0.5, 1e-6, 0.5014152139)])
 def test_conditioning_costs_what_the_lemma_says(rho, delta, conditioned):
     assert rogers2023.conditioned_rho(rho, delta) == pytest.approx(conditioned, rel=1e-9)
+
+
+def test_chances_are_rounded_down_and_stop_elements_up():
+    for delta in (1e-12, 3e-7, 1e-3, 0.3):
+        for n in (2, 3, 7, 1000):
+            with mpmath.workdps(60):
+                seen = 1 - (1 - mpmath.mpf(rogers2023.novel_chance(delta, n))) ** n
+                assert delta * (1 - mpmath.mpf("1e-14")) < seen < delta
+                offset = mpmath.mpf(0.1) + mpmath.log(n / mpmath.mpf(delta))
+                flip = offset - mpmath.log(2)
+                assert offset < rogers2023.gumbel_offset(0.1, delta, n) < offset * (1 + mpmath.mpf("1e-14"))
+                assert flip < rogers2023.permute_and_flip_offset(0.1, delta, n) < flip * (1 + mpmath.mpf("1e-14"))

@@ -69,7 +69,14 @@ def test_epsilon_grows_by_the_root_of_two():
 
 @pytest.mark.parametrize(
     ("delta", "delta_star", "calls"),
-    [(1e-6, 1e-11, 100_000), (1e-11, 1e-11, 1), (3e-11, 1e-11, 3), (2.9e-11, 1e-11, 2), (1e-12, 1e-11, 0)],
+    [
+        (1e-6, 1e-11, 100_000),
+        (1e-11, 1e-11, 1),
+        (3e-11, 1e-11, 3),
+        (2.9e-11, 1e-11, 2),
+        (1e-12, 1e-11, 0),
+        (2e-300, 1e-300, 1),
+    ],
 )
 def test_calls_are_counted_as_whole_numbers(delta, delta_star, calls):
     assert most_calls(delta, delta_star) == calls

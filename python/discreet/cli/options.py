@@ -53,7 +53,7 @@ counting = joined(
     click.option("--spend", is_flag=True, help="Pay for counts as close as --relative-error says; names fewer items."),
 )
 top = joined(
-    click.option("-k", type=int, required=True, metavar="N", help="How many items."),
+    click.option("-k", "--k", type=int, required=True, metavar="N", help="How many items."),
     click.option("--k-bar", type=int, default=1_000, show_default=True, help="How many ranked counts are seen."),
     click.option(
         "--method",

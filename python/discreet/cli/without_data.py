@@ -9,8 +9,8 @@ import click
 
 import discreet
 from discreet import audit as auditing
+from discreet.choice import choose
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
-from discreet.plan import choose
 
 __all__ = ["audit", "plan"]
 

@@ -103,7 +103,11 @@ def read(
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
             remedies = dict.fromkeys(_REMEDIES.get(_library(frame), "") for frame in frames)
-            raise InputError(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}") from None
+            objects = (
+                _library(frame) == "pandas" and object in frame.dtypes[[user, item]].tolist() for frame in frames
+            )
+            refused = SchemaError if any(objects) else InputError
+            raise refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}") from None
         raise
 
 

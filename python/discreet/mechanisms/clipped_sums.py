@@ -10,7 +10,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole
 from discreet.release import Release
 from discreet.theorems import rogers2024
@@ -87,15 +87,5 @@ class ClippedSums:
         rng = opened(rng)
         noisy = np.array(sums, np.int64) + rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(sums))
         labels = _core.Labels.from_sequence(list(self.items))
-        order = _core.top(labels, noisy, len(noisy))
-        return Release(
-            items=labels.take(order),
-            counts=noisy[order],
-            sigmas=np.full(len(noisy), self.sigma),
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=not rng.is_seeded,
-            notes=(f"counts are sums of a value in units of {self.resolution:g}",),
-            item_type=labels.type_name,
-        )
+        notes = (f"counts are sums of a value in units of {self.resolution:g}",)
+        return published(self, labels, np.arange(len(sums)), rng, noisy=noisy, sigmas=self.sigma, notes=notes)

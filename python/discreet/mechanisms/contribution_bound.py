@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _core
 from discreet.conversion import round_down
 from discreet.histogram import Histogram
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.release import Release
 
@@ -97,13 +97,5 @@ class ContributionBound:
         scores = self.scores(users._counts)
         # The last candidate stands where a selection has its stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
-        return Release(
-            items=[slot + 1],
-            ranked=True,
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=not rng.is_seeded,
-            item_type="int64",
-            notes=(f"the item is a number of items that about {self.percentile} % of the users do not exceed",),
-        )
+        notes = (f"the item is a number of items that about {self.percentile} % of the users do not exceed",)
+        return published(self, _core.Labels.from_sequence([slot + 1]), np.arange(1), rng, ranked=True, notes=notes)

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.mechanisms.set_union import SetUnion
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
@@ -114,12 +114,5 @@ class DiscoverAndPeel:
         # One more for all: a selection has no candidates of count zero, and the domain must not depend on the data.
         counts = np.ones(0, np.int64) if again is None else again._counts_of(found.items) + 1
         rows, _ = stream.peel(counts, int(counts.max(initial=0)), self.epsilon, 0, _NEVER, self.k)
-        return Release(
-            items=[found.items[row] for row in rows],
-            ranked=True,
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=found.private,
-            item_type=found.item_type,
-        )
+        labels = _core.Labels.from_sequence(found.items)
+        return published(self, labels, np.array(rows, np.int64), stream, ranked=True, item_type=found.item_type)

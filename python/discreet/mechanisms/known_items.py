@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError
 from discreet.histogram import Histogram
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.mechanism import Mechanism, published
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
 from discreet.privacy import Guarantee, Sensitivity, require_whole
 from discreet.release import Release
@@ -89,14 +89,5 @@ class KnownItems(Mechanism):
             # Of two types the known one: what is left out passed its threshold, so that this tells nothing more.
             found, counts = [self.items[row] for row in kept], noisy[kept]
             labels = _core.Labels.from_sequence(found)
-        order = _core.top(labels, counts, len(counts))
-        return Release(
-            items=labels.take(order),
-            counts=counts[order],
-            sigmas=np.full(len(counts), self.deviation),
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=not rng.is_seeded,
-            item_type=labels.type_name if found else _core.Labels.from_sequence(list(self.items)).type_name,
-        )
+        kind = (labels if found else _core.Labels.from_sequence(list(self.items))).type_name
+        return published(self, labels, np.arange(len(found)), rng, noisy=counts, sigmas=self.deviation, item_type=kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism", "Opening", "Value", "opened"]
+__all__ = ["Mechanism", "Opening", "Value", "opened", "published"]
 
 Opening = Callable[[], _core.Rng]
 """Opens the stream of a release, and has it paid for."""
@@ -78,28 +78,12 @@ class Mechanism(Value, ABC):
         rng: _core.Rng,
         *,
         noisy: NDArray[np.int64] | None = None,
-        sigmas: NDArray[np.float64] | None = None,
+        sigmas: NDArray[np.float64] | float | None = None,
         ranked: bool = False,
         **more: Any,
     ) -> Release:
-        """The release of these rows, in an order that depends on nothing but what is published.
-
-        That is the order of the noisy counts, of the ranks that `rows` come in, or of the items.
-        """
-        labels = histogram._labels.select(rows)
-        keys = np.zeros(len(rows), np.int64) if noisy is None else noisy
-        order = np.arange(len(rows)) if ranked else _core.top(labels, keys, len(rows))
-        return Release(
-            items=labels.take(order),
-            counts=None if noisy is None else noisy[order],
-            sigmas=None if sigmas is None else sigmas[order],
-            ranked=ranked,
-            guarantee=self.guarantee,
-            made_by=repr(self),
-            private=not rng.is_seeded,
-            item_type=labels.type_name,
-            **{"spent": self.guarantee, **more},
-        )
+        """The release of these rows."""
+        return published(self, histogram._labels, rows, rng, noisy=noisy, sigmas=sigmas, ranked=ranked, **more)
 
     def release(self, histogram: Histogram, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.
@@ -121,6 +105,46 @@ class Mechanism(Value, ABC):
             )
         self._require(histogram)
         return self._run(histogram, opened(rng))
+
+
+class Promising(Protocol):
+    """A value with a guarantee."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every release of it promises."""
+
+
+def published(
+    mechanism: Promising,
+    labels: _core.Labels,
+    rows: NDArray[np.int64],
+    rng: _core.Rng,
+    *,
+    noisy: NDArray[np.int64] | None = None,
+    sigmas: NDArray[np.float64] | float | None = None,
+    ranked: bool = False,
+    **more: Any,
+) -> Release:
+    """The release of these rows of `labels`, in an order that depends on nothing but what is published.
+
+    That is the order of the noisy counts, of the ranks that `rows` come in, or of the items. `noisy`: a count for each
+    row. `sigmas`: of each of them, or one for all.
+    """
+    named = labels.select(rows)
+    keys = np.zeros(len(rows), np.int64) if noisy is None else noisy
+    order = np.arange(len(rows)) if ranked else _core.top(named, keys, len(rows))
+    fields = {"spent": mechanism.guarantee, "item_type": named.type_name, **more}
+    return Release(
+        items=named.take(order),
+        counts=None if noisy is None else noisy[order],
+        sigmas=None if sigmas is None else np.broadcast_to(sigmas, len(rows))[order],
+        ranked=ranked,
+        guarantee=mechanism.guarantee,
+        made_by=repr(mechanism),
+        private=not rng.is_seeded,
+        **fields,
+    )
 
 
 def opened(rng: _core.Rng | Opening | None) -> _core.Rng:

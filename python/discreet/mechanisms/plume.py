@@ -12,7 +12,7 @@ from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.mechanism import Opening, opened
+from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
 from discreet.release import Release
@@ -108,15 +108,5 @@ class Plume:
         if self.relative_error is not None:
             least = rogers2024.plume_threshold(self.sigma, self.relative_error)
         kept = np.flatnonzero(noisy > least)
-        labels = _core.Labels.from_sequence([found.items[row] for row in kept])
-        order = _core.top(labels, noisy[kept], len(kept))
-        return Release(
-            items=labels.take(order),
-            counts=noisy[kept][order],
-            sigmas=np.full(len(kept), self.sigma),
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=not rng.is_seeded,
-            item_type=found.item_type,
-        )
+        labels = _core.Labels.from_sequence(found.items)
+        return published(self, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=found.item_type)

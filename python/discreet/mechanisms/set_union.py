@@ -15,7 +15,7 @@ from discreet import _core
 from discreet.conversion import pure_rho, round_down, round_up
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, Value, opened
+from discreet.mechanisms.mechanism import Opening, Value, opened, published
 from discreet.mechanisms.thresholds import require_delta, require_rho
 from discreet.mechanisms.union_noise import (
     EXACT_EPSILON,
@@ -86,16 +86,7 @@ class UnionMechanism(Value, ABC):
             rows = union.threshold.release(weights, stream)[0]
             weighing.name(rows)
             found += len(rows)
-        named = weighing.named
-        order = _core.top(named, np.zeros(found, np.int64), found)
-        return Release(
-            items=named.take(order),
-            guarantee=self.guarantee,
-            spent=self.guarantee,
-            made_by=repr(self),
-            private=not stream.is_seeded,
-            item_type=named.type_name,
-        )
+        return published(self, weighing.named, np.arange(found), stream)
 
 
 @dataclass(frozen=True, kw_only=True)

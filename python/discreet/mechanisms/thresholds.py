@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import numpy as np
-
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
@@ -72,7 +70,7 @@ class ThresholdMechanism(NoisyCounts):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy = self.threshold.release(histogram._counts, rng)
-        return self._published(histogram, rows, rng, noisy=noisy, sigmas=np.full(len(rows), self.deviation))
+        return self._published(histogram, rows, rng, noisy=noisy, sigmas=self.deviation)
 
 
 def require_complete(histogram: Histogram) -> None:

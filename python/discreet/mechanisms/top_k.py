@@ -96,7 +96,7 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
         noise = rng.sample(self.noise, len(counts) + 1)
         noisy = counts + noise[1:]
         rows = np.flatnonzero((counts > 0) & (noisy > bottom + int(noise[0]) + self.margin))
-        return self._published(histogram, rows, rng, noisy=noisy[rows], sigmas=np.full(len(rows), self.deviation))
+        return self._published(histogram, rows, rng, noisy=noisy[rows], sigmas=self.deviation)
 
 
 def unconditioned_rho(rho: float, delta: float) -> float:

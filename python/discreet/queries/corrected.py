@@ -16,6 +16,8 @@ from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 
 __all__ = ["CorrectedAnswers"]
 
+_RHO_LEAST = 1e-19
+"""What less than this promises takes noise of a scale beyond 1e9, the largest."""
 _RHO_LIMIT = 1e4
 
 
@@ -43,7 +45,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
         """The corrections of the smallest expected error found that are rho-zCDP; no delta is used."""
-        k, rho = require_queries(k), require_number("rho", rho, 0, _RHO_LIMIT)
+        k, rho = require_queries(k), require_number("rho", rho, _RHO_LEAST, _RHO_LIMIT)
         return cls(k=k, **cls._best(k, rho))  # type: ignore[call-arg]
 
     @classmethod

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GaussianAnswers", "LaplaceAnswers"]
 
+_SCALE_LIMIT = 1e9
+
 
 class IndependentNoise(Answering):
     """Noise of one law on each of the `k` answers."""
@@ -58,7 +60,7 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
+        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, _SCALE_LIMIT))
         if self.dp is not None and _gaussian_delta(self.sigma, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
 
@@ -102,7 +104,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "scale", require_number("scale", self.scale, 1e-2, 1e9))
+        object.__setattr__(self, "scale", require_number("scale", self.scale, 1e-2, _SCALE_LIMIT))
         if self.dp is not None and _laplace_delta(self.scale, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
 
@@ -153,9 +155,15 @@ def _laplace_rho(scale: float, k: int) -> float:
 
 
 def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """A scale close to the least that holds, to a part in 1e5, where `high` does or the next powers of two above it."""
+    """A scale close to the least that holds, to a part in 1e5, where `high` does or the next powers of two above it.
+
+    Raises ParameterError where none does up to the largest scale there is.
+    """
+    high = min(high, _SCALE_LIMIT)
     while not holds(high):
-        low, high = high, 2 * high
+        if high == _SCALE_LIMIT:
+            raise ParameterError("this promise is too small for any noise to fit; give a larger rho or epsilon")
+        low, high = high, min(2 * high, _SCALE_LIMIT)
     while high > low * (1 + 1e-5):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -1,0 +1,139 @@
+"""The command line: how it ends where something is wrong, and that nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from command import BUDGET, COUNT, discreet
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["LOG", *COUNT, "--rho", "0", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "-1", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "nan", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "1e308", "--delta", "1e-6"], 2, "rho must be"),
+        (["LOG", *COUNT, "--rho", "x", "--delta", "1e-6"], 2, "not a valid float"),
+        (["LOG", *COUNT, "--rho", "1", "--epsilon", "1", "--delta", "1e-6"], 2, "exactly one"),
+        (["LOG", *COUNT, "--delta", "1e-6"], 2, "exactly one"),
+        (["LOG", *COUNT, "--rho", "1"], 2, "--delta"),
+        (["LOG", *COUNT, "--rho", "1", "--delta", "0"], 2, "delta must be"),
+        (["LOG", *COUNT, "--rho", "1", "--delta", "1"], 2, "above 0 and below 1"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "0"], 2, "k_bar must be"),
+        (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
+        (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
+        (["LOG", "LOG", *COUNT, *BUDGET], 2, "one quoted glob"),
+        (["LOG", *COUNT, *BUDGET, "--relative-error", "5"], 2, "relative_error must be below 1"),
+        (["LOG", *COUNT, *BUDGET, "--relative-eror", "1"], 2, "--relative-error"),
+        (["LOG", *COUNT, *BUDGET, "-f", "xml"], 2, "xml"),
+        (["LOG", *COUNT, *BUDGET, "-f", "parquet"], 2, "-o"),
+        (["LOG", *COUNT, *BUDGET, "-o", "x.xlsx"], 2, "suffix"),
+        (["LOG", *COUNT, *BUDGET, "--sql", "SELECT 1"], 2, "exactly one of FILE"),
+        ([*COUNT, *BUDGET], 2, "- for standard input"),
+        (["/", *COUNT, *BUDGET], 1, "it is a folder; give its files as"),
+        (["LOG", "--user", "usr", "--item", "item", *BUDGET], 1, "did you mean 'user'"),
+        (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
+        (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
+        (["--sql", "SELEC 1", *COUNT, *BUDGET], 1, "query"),
+    ],
+)
+def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, message):
+    arguments = [str(log) if argument == "LOG" else argument for argument in arguments]
+    ended, out, err = discreet("count", *arguments)
+    assert ended == code
+    assert message in err
+    assert out == ""
+
+
+def test_a_wrong_suffix_is_refused_before_anything_is_spent(log, tmp_path):
+    started = time.monotonic()
+    assert discreet("count", log, *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")[0] == 2
+    assert time.monotonic() - started < 30
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_released_is_done_all_the_same(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("user,item\n1,secret\n")
+    code, out, err = discreet("count", path, *COUNT, *BUDGET)
+    assert (code, out) == (0, "item,count,sigma\n")
+    assert "0 items released" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
+def test_a_closed_pipe_is_no_traceback(log):
+    command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full disk to write to")
+def test_a_full_standard_output_is_a_sentence(log):
+    command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert b"check standard output" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits are POSIX's")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_that_no_file_takes_are_not_lost(log, tmp_path, suffix):
+    path = tmp_path / f"out.{suffix}"
+    tiny = f'ulimit -f 0; trap "" XFSZ; exec {sys.executable} -m discreet count {log} -o {path} "$@"'
+    done = subprocess.run(["bash", "-c", tiny, "bash", *COUNT, *BUDGET], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"item,count,sigma\neveryone,") or b"\neveryone," in done.stdout
+    assert b"cannot write" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell to close standard output")
+def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp_path):
+    count = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6"
+    done = subprocess.run(["bash", "-c", f"{count} >&-"], stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, b"give -o FILE" in done.stderr) == (2, True)
+    path = tmp_path / "out.csv"
+    subprocess.run(["bash", "-c", f"{count} -o {path} >&- 2>&-"], check=True, timeout=60)
+    assert b"everyone" in path.read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how):
+    sql = "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)"
+    command = [sys.executable, "-m", "discreet", "count", "--sql", sql, "--user", "u", "--item", "i", *BUDGET]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    time.sleep(2)
+    process.send_signal(how)
+    started = time.monotonic()
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - started < 3
+    assert process.returncode == 130
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_data_is_never_replaced_by_what_is_made_of_it(log, tmp_path):
+    path = tmp_path / "log.parquet"
+    path.write_bytes(log.read_bytes())
+    if os.name != "nt":
+        (tmp_path / "link.parquet").symlink_to(path)
+    for data in (path, tmp_path / "*.parquet", tmp_path / "**" / "log.*"):
+        for output in sorted(tmp_path.iterdir()):
+            code, out, err = discreet("count", data, *COUNT, *BUDGET, "-o", output)
+            assert (code, out) == (2, "")
+            assert "-o would replace the data" in err
+    assert path.read_bytes() == log.read_bytes()
+    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0
+    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0

@@ -1,0 +1,72 @@
+"""`discreet plan` and `discreet audit`."""
+
+import json
+
+import pytest
+
+from command import BUDGET, discreet
+
+
+def test_plans_need_no_data():
+    code, out, _ = discreet("plan", "count", "--epsilon", "1", "--delta", "1e-6", "--l0", "10")
+    assert code == 0
+    assert "users for a chance of 50 %" in out
+    code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--json")
+    assert code == 0
+    assert json.loads(out)["mechanism"].startswith("GumbelTopK(k=3")
+    assert discreet("plan", "select", *BUDGET)[0] == 2
+    assert discreet("plan", "count", "--rho", "1", "--epsilon", "1", "--delta", "1e-6")[0] == 2
+
+
+def test_an_audit_names_the_worst_pair():
+    code, out, _ = discreet("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
+    assert code == 0
+    assert "30 neighbouring pairs: no violation" in out
+    code, _, err = discreet("audit", "count", *BUDGET)
+    assert code == 2
+    assert "--l0" in err
+    assert discreet("audit", "select", *BUDGET, "--l0", "2", "--pairs", "0")[0] == 2
+
+
+def test_an_audit_comes_as_json_and_with_runs():
+    arguments = ("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
+    code, out, err = discreet(*arguments, "--json", "--runs", "500")
+    found = json.loads(out)
+    assert code == 0
+    assert found["pairs"] == 30
+    assert found["violations"] == []
+    assert "500 runs" in err
+    code, out, _ = discreet(*arguments, "--runs", "500")
+    assert "-DP holds" in out
+    assert "no violation" in out.splitlines()[-1]
+
+
+def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
+    code, _, err = discreet("plan", "count", "--epsilon", "1e-5", "--delta", "1e-6")
+    assert code == 2
+    assert "epsilon = 1e-05 and delta = 1e-06 leave rho" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["count", "--rho", "1", "--l0", "1", "--delta", "1e-2"],
+        ["top-k", "-k", "1", "--rho", "0.5", "--delta", "1e-2"],
+        ["select", "--method", "threshold", "--epsilon", "1", "--l0", "20", "--delta", "1e-2"],
+    ],
+)
+def test_what_the_help_of_audit_names_can_be_audited(arguments):
+    assert discreet("audit", *arguments, "--pairs", "2")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["select", "--epsilon", "1", "--l0", "20", "--delta", "1e-6"], "--method threshold"),
+        (["top-k", "-k", "1", "--method", "discover+peel", "--l0", "2", "--rho", "1", "--delta", "1e-6"], "gumbel"),
+    ],
+)
+def test_what_cannot_be_audited_names_what_can(arguments, remedy):
+    code, _, err = discreet("audit", *arguments)
+    assert code == 2
+    assert remedy in err
