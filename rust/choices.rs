@@ -2,9 +2,9 @@
 //! keep of some of their pairs, they cannot keep of all.
 
 use crate::candidates::Candidates;
-use crate::chains::Chains;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
+use crate::lines::Lines;
 use crate::spill::Spill;
 
 /// A pair: 64 bits of its user, and the user's other 32 bits above its item's number.
@@ -30,7 +30,7 @@ fn item(choice: &Choice) -> u32 {
 
 /// One thread's choices.
 pub(crate) struct Choices {
-    chains: Chains<Choice>,
+    waiting: Lines<Choice, 32>,
     /// How many there are in memory, and may be.
     len: usize,
     room: usize,
@@ -48,14 +48,14 @@ impl Choices {
     pub fn new(held: usize) -> Self {
         let room = held / (4 * size_of::<Choice>());
         let extents = vec![Vec::new(); PARTITIONS];
-        Self { chains: Chains::default(), len: 0, room, file: None, extents }
+        Self { waiting: Lines::default(), len: 0, room, file: None, extents }
     }
 
     /// Adds a pair: its user's key and its item's number.
     #[inline]
     pub fn push(&mut self, user: u128, item: u32, keys: &HashKeys) {
         let user = (user as u64, (user >> 64) as u64);
-        self.chains.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
+        self.waiting.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
         self.len += 1;
     }
 
@@ -67,12 +67,12 @@ impl Choices {
         let (mut chooser, mut kept) = (Chooser::new(l0), Vec::new());
         self.len = 0;
         for partition in 0..PARTITIONS {
-            let all = self.chains.pieces(partition).collect();
+            let all = self.waiting.pieces(partition).collect();
             let keep = |user, item| kept.push(choice(user, item as u32));
             chooser.choose(&[Offer { items, first: 0, choices: all }], keys, keep);
-            self.chains.clear(partition);
+            self.waiting.clear(partition);
             self.len += kept.len();
-            kept.drain(..).for_each(|choice| self.chains.push(partition, choice));
+            kept.drain(..).for_each(|choice| self.waiting.push(partition, choice));
         }
         if 2 * self.len <= self.room {
             return Ok(());
@@ -82,12 +82,12 @@ impl Choices {
             None => self.file.insert(Spill::new()?),
         };
         for (partition, extents) in self.extents.iter_mut().enumerate() {
-            let len = self.chains.partition_len(partition);
+            let len = self.waiting.partition_len(partition);
             extents.extend((len > 0).then_some((file.end(), len)));
-            for choices in self.chains.pieces(partition) {
+            for choices in self.waiting.pieces(partition) {
                 file.push(bytemuck::cast_slice(choices))?;
             }
-            self.chains.clear(partition);
+            self.waiting.clear(partition);
         }
         self.len = 0;
         file.flush()
@@ -124,7 +124,7 @@ impl Choices {
 
     /// The choices of a partition in memory, before those that were put away.
     pub fn with<'a>(&'a self, partition: usize, put_away: &'a [Choice]) -> Vec<&'a [Choice]> {
-        self.chains.pieces(partition).chain([put_away]).collect()
+        self.waiting.pieces(partition).chain([put_away]).collect()
     }
 
     /// Whether some have been put away.

@@ -13,13 +13,14 @@
 //! share                        what one thread has, in memory and put away
 //! chapters group packed        rows in a file; cells -> partitions and keys; rows of four bytes of small numbers
 //! user_keys                    users' cells -> keys
-//! lines users                  rows of four bytes by partition; users by number, for all threads
-//! label_log store sieve seen   one thread's labels, and its rows; what is distinct among rows
+//! users                        users by number, for all threads
+//! label_log store sieve        one thread's labels, and its rows; what is distinct among rows
 //! gather union                 users' items while they are read; users' items -> weights of items
 //! lists bucket                 users' items, and at most l0 of each; some users' pairs, distinct
 //! coded numbers                tables of dictionaries as integers; users and items by number
 //! choices                      the pairs that users choose among, dealt out by user
-//! chains pairs                 values by partition; rows as integers
+//! lines                        values by partition, which wait side by side to be written
+//! chains pairs seen            values by partition; rows as integers; which of four bytes have been seen
 //! tables                       for tests alone
 //! column                       the cells of Arrow arrays
 //! integers                     those that are integers, of any width; buffers that may be too short

@@ -1,67 +1,98 @@
-//! Rows of four bytes by partition, which go to their chains by the line of the processor's cache. None is zero.
+//! Values by partition, which wait side by side for their chains: many that are written at once wait for memory once.
+
+use bytemuck::Pod;
 
 use crate::chains::Chains;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::seen::Seen;
-use crate::store::deduplicate;
 
-/// How many rows of a partition wait side by side.
-const LINE: usize = 16;
-
-// A piece holds whole lines, so that none ends early and all that is in it are rows.
-const _: () = assert!(Chains::<u32>::PIECE.is_multiple_of(LINE));
-
-/// Rows by partition.
-pub(crate) struct Lines {
-    waiting: Vec<[u32; LINE]>,
+/// Values by partition, of which up to `LINE` wait: about 512 bytes are best.
+pub(crate) struct Lines<T, const LINE: usize> {
+    waiting: Vec<[T; LINE]>,
+    /// How many values of each line are there.
     filled: Vec<u8>,
-    full: Chains<u32>,
+    full: Chains<T>,
 }
 
-impl Default for Lines {
+/// Rows of four bytes by partition, none of them zero.
+pub(crate) type ShortRows = Lines<u32, 128>;
+
+impl<T: Pod, const LINE: usize> Default for Lines<T, LINE>
+where
+    [T; LINE]: Pod,
+{
     fn default() -> Self {
-        let (waiting, filled) = (vec![[0; LINE]; PARTITIONS], vec![0; PARTITIONS]);
-        Self { waiting, filled, full: Chains::default() }
+        let waiting = bytemuck::zeroed_vec(PARTITIONS);
+        Self { waiting, filled: vec![0; PARTITIONS], full: Chains::default() }
     }
 }
 
-impl Lines {
-    /// The most rows that wait.
-    #[cfg(test)]
-    pub const WAITING: usize = PARTITIONS * LINE;
-
-    /// Adds rows to partitions.
-    #[inline]
-    pub fn extend(&mut self, rows: impl Iterator<Item = (usize, u32)>) {
+impl<T: Pod, const LINE: usize> Lines<T, LINE> {
+    /// Adds values to partitions.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    pub fn extend(&mut self, values: impl Iterator<Item = (usize, T)>) {
+        const { assert!(LINE <= 1 << u8::BITS, "a byte counts the values of a line") };
         let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
-        for (partition, row) in rows {
+        for (partition, value) in values {
             let (partition, len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
             let line = &mut waiting[partition];
-            line[usize::from(len) % LINE] = row;
-            filled[partition] = (len + 1) % LINE as u8;
+            line[usize::from(len) % LINE] = value;
+            filled[partition] = ((usize::from(len) + 1) % LINE) as u8;
             if usize::from(len) + 1 == LINE {
-                self.full.push_room(partition, LINE, LINE, 0).1.copy_from_slice(line);
+                self.full.append(partition, line);
             }
         }
     }
 
-    /// How many rows there are, but for those that wait.
-    pub fn len(&self) -> usize {
-        self.full.len()
+    /// Adds a value to a partition.
+    #[inline]
+    pub fn push(&mut self, partition: usize, value: T) {
+        self.extend(std::iter::once((partition, value)));
     }
 
+    /// How many values there are in all.
+    pub fn len(&self) -> usize {
+        let waiting: usize = self.filled.iter().map(|&filled| usize::from(filled)).sum();
+        self.full.len() + waiting
+    }
+
+    /// How many values a partition has.
+    pub fn partition_len(&self, partition: usize) -> usize {
+        self.full.partition_len(partition) + usize::from(self.filled[partition])
+    }
+
+    /// How many bytes of memory they hold beside the lines, which are always there.
+    pub fn held(&self) -> usize {
+        self.full.held()
+    }
+
+    /// The values of a partition, piece by piece.
+    pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> {
+        let line = &self.waiting[partition][..usize::from(self.filled[partition])];
+        self.full.pieces(partition).chain([line])
+    }
+
+    /// Forgets the values of a partition.
+    pub fn clear(&mut self, partition: usize) {
+        self.full.clear(partition);
+        self.filled[partition] = 0;
+    }
+}
+
+impl ShortRows {
     /// How many bytes of memory they hold, and would while they are copied into rows of so many bytes.
     pub fn held_beside(&self, bytes: usize) -> usize {
-        self.full.held() * (size_of::<u32>() + bytes) / size_of::<u32>()
+        self.held() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
     /// Deduplicates every partition if a sample of them says that it pays; all rows are below `end`.
     pub fn compact(&mut self, end: u64, keys: &HashKeys) {
         let (mut seen, mut distinct) = (Seen::default(), Vec::new());
         deduplicate(|partition| {
-            let len = self.full.partition_len(partition);
+            let len = self.partition_len(partition);
             seen.reset(len, end);
-            for rows in self.full.pieces(partition) {
+            for rows in self.pieces(partition) {
                 let mut at = distinct.len();
                 distinct.resize(at + rows.len(), 0);
                 seen.extend(rows, keys, |row, is_new| {
@@ -70,18 +101,56 @@ impl Lines {
                 });
                 distinct.truncate(at);
             }
-            self.full.clear(partition);
+            self.clear(partition);
             let left = distinct.len();
-            self.extend(distinct.drain(..).map(|row| (partition, row)));
+            distinct.drain(..).for_each(|row| self.push(partition, row));
             (len, left)
         });
     }
+}
 
-    /// All rows.
-    pub fn finish(mut self) -> Chains<u32> {
-        for (partition, (line, &len)) in self.waiting.iter().zip(&self.filled).enumerate() {
-            line[..usize::from(len)].iter().for_each(|&row| self.full.push(partition, row));
+/// Deduplicates partition after partition, unless it pays for few of a sample of them: of all rows in a sample, most
+/// may be those of one item. `one` does so with one, and returns how many rows there were and how many are left.
+pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
+    const SAMPLE: usize = PARTITIONS / 64;
+    let mut in_vain = 0;
+    for (number, partition) in (0..PARTITIONS).rev().enumerate() {
+        if number == SAMPLE && 2 * in_vain > SAMPLE {
+            break;
         }
-        self.full
+        let (before, after) = one(partition);
+        in_vain += usize::from(4 * after > 3 * before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn come_back_in_order<T: Pod + PartialEq + std::fmt::Debug, const LINE: usize>(
+        mut lines: Lines<T, LINE>,
+        value: impl Fn(usize) -> T,
+    ) {
+        for n in 0..20_000 {
+            lines.push(n % 3 * 500, value(n));
+        }
+        let all = |lines: &Lines<T, LINE>| lines.pieces(500).flatten().copied().collect::<Vec<T>>();
+        let expected: Vec<T> = (0..20_000).filter(|n| n % 3 == 1).map(value).collect();
+        assert_eq!(all(&lines), expected);
+        assert_eq!((lines.len(), lines.partition_len(500)), (20_000, expected.len()));
+        assert!(lines.held() >= (20_000 - 3 * LINE) * size_of::<T>());
+        lines.clear(500);
+        assert_eq!((lines.len(), lines.partition_len(500)), (20_000 - expected.len(), 0));
+        assert!(all(&lines).is_empty());
+        expected[..5].iter().for_each(|&value| lines.push(500, value));
+        assert_eq!(all(&lines), expected[..5]);
+    }
+
+    #[test]
+    fn values_come_back_in_order_whether_they_wait_or_not() {
+        come_back_in_order(ShortRows::default(), |n| n as u32);
+        come_back_in_order(Lines::<_, 256>::default(), |n| n as u64);
+        come_back_in_order(Lines::<_, 32>::default(), |n| [n as u64; 2]);
+        come_back_in_order(Lines::<_, 1>::default(), |n| n as u128);
     }
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::chains::Chains;
 use crate::counts::AllFound;
 use crate::crew;
 use crate::error::Result;
@@ -12,7 +11,7 @@ use crate::group::Group;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
 use crate::label_log::LabelLog;
-use crate::lines::Lines;
+use crate::lines::ShortRows;
 use crate::pairs::{Hashed, Pair};
 use crate::seen::Seen;
 use crate::share::{Rows, with_store};
@@ -40,7 +39,7 @@ fn unpack(row: u32) -> (u32, usize) {
 /// One thread's rows while they come.
 pub(crate) struct Numberer {
     users: Arc<Users>,
-    lines: Lines,
+    rows: ShortRows,
     numbers: Vec<u32>,
     /// How many users have been met, with repetitions, and how many of them were new.
     met: usize,
@@ -49,17 +48,17 @@ pub(crate) struct Numberer {
 
 impl Numberer {
     pub fn new(users: Arc<Users>) -> Self {
-        Self { users, lines: Lines::default(), numbers: Vec::new(), met: 0, new: 0 }
+        Self { users, rows: ShortRows::default(), numbers: Vec::new(), met: 0, new: 0 }
     }
 
-    /// How many rows there are, but for those that wait.
+    /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.rows.len()
     }
 
     /// How many bytes of memory they hold, and would while they are unpacked.
     pub fn held_unpacking(&self) -> usize {
-        self.lines.held_beside(size_of::<Hashed>())
+        self.rows.held_beside(size_of::<Hashed>())
     }
 
     /// Adds rows, if all fit; says whether they do.
@@ -78,7 +77,7 @@ impl Numberer {
         if fits {
             let rows = groups.iter().zip(&self.numbers);
             let rows = rows.filter(|(group, _)| group.partition != Group::DROPPED);
-            self.lines.extend(
+            self.rows.extend(
                 rows.map(|(group, &user)| (group.partition as usize, pack(user, group.key as u32))),
             );
         }
@@ -87,19 +86,19 @@ impl Numberer {
 
     /// Deduplicates every partition if a sample of them says that it pays.
     pub fn compact(&mut self, keys: &HashKeys) {
-        self.lines.compact(END, keys);
+        self.rows.compact(END, keys);
     }
 
     /// All rows.
     pub fn finish(self) -> Numbered {
-        Numbered { users: self.users, rows: self.lines.finish() }
+        Numbered { users: self.users, rows: self.rows }
     }
 }
 
 /// One thread's rows.
 pub(crate) struct Numbered {
     users: Arc<Users>,
-    rows: Chains<u32>,
+    rows: ShortRows,
 }
 
 impl Numbered {

@@ -2,13 +2,12 @@
 //! number is mixed with a secret factor; its upper bits choose the partition, and the row is the user above the lower
 //! ones. Nothing is hashed and no key is kept.
 
-use crate::chains::Chains;
 use crate::column::{Batch, Column};
 use crate::counts::AllFound;
 use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::lines::Lines;
+use crate::lines::ShortRows;
 use crate::pairs::{Narrow, Pair};
 use crate::seen::Seen;
 use crate::store::Store;
@@ -107,24 +106,24 @@ fn look(column: &Column) -> Option<u64> {
 /// One thread's rows while they come.
 pub(crate) struct Packer {
     layout: Layout,
-    lines: Lines,
+    rows: ShortRows,
     /// All bits of all rows.
     bits: u32,
 }
 
 impl Packer {
     pub fn new(layout: Layout) -> Self {
-        Self { layout, lines: Lines::default(), bits: 0 }
+        Self { layout, rows: ShortRows::default(), bits: 0 }
     }
 
-    /// How many rows there are, but for those that wait.
+    /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.rows.len()
     }
 
     /// How many bytes of memory they hold, and would while they are unpacked.
     pub fn held_unpacking(&self) -> usize {
-        self.lines.held_beside(size_of::<Narrow>())
+        self.rows.held_beside(size_of::<Narrow>())
     }
 
     /// Adds rows, if all fit; says whether they do.
@@ -136,26 +135,26 @@ impl Packer {
         if fits {
             self.bits |= (user_bits as u32) << layout.local | layout.mask();
             let rows = users.iter().zip(items);
-            self.lines.extend(rows.map(|(&user, &item)| layout.pack(user, item)));
+            self.rows.extend(rows.map(|(&user, &item)| layout.pack(user, item)));
         }
         fits
     }
 
     /// Deduplicates every partition if a sample of them says that it pays.
     pub fn compact(&mut self, keys: &HashKeys) {
-        self.lines.compact(u64::from(self.bits) + 1, keys);
+        self.rows.compact(u64::from(self.bits) + 1, keys);
     }
 
     /// All rows.
     pub fn finish(self) -> Packed {
-        Packed { layout: self.layout, rows: self.lines.finish(), bits: self.bits }
+        Packed { layout: self.layout, rows: self.rows, bits: self.bits }
     }
 }
 
 /// One thread's rows.
 pub(crate) struct Packed {
     layout: Layout,
-    rows: Chains<u32>,
+    rows: ShortRows,
     /// All bits of all rows.
     bits: u32,
 }
@@ -313,7 +312,7 @@ mod tests {
                 if turn % 7 == 1 {
                     let before = rows.len();
                     rows.compact(&keys);
-                    assert!(rows.len() < before && rows.len() <= expected.len() + Lines::WAITING);
+                    assert!(rows.len() < before && rows.len() <= expected.len());
                 }
             }
             assert_eq!(all(rows), expected);

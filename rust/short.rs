@@ -34,7 +34,7 @@ impl Gathered {
         }
     }
 
-    /// How many rows there are, but for a few.
+    /// How many rows there are.
     pub fn len(&self) -> usize {
         match self {
             Self::Packed(rows) => rows.len(),

@@ -1,19 +1,24 @@
 //! The rows of one thread by partition.
 
-use crate::chains::Chains;
-use crate::hash::PARTITIONS;
+use crate::lines::Lines;
 use crate::pairs::Pair;
 
 /// Rows by partition.
-pub struct Store<P: Pair>(Chains<P::Bits>);
+pub struct Store<P: Pair>(Lines<P::Bits, 32>);
 
 impl<P: Pair> Default for Store<P> {
     fn default() -> Self {
-        Self(Chains::default())
+        Self(Lines::default())
     }
 }
 
 impl<P: Pair> Store<P> {
+    /// Adds rows to partitions.
+    #[inline]
+    pub fn extend(&mut self, rows: impl Iterator<Item = (usize, P)>) {
+        self.0.extend(rows.map(|(partition, row)| (partition, row.bits())));
+    }
+
     /// Adds a row to a partition.
     #[inline]
     pub fn push(&mut self, partition: usize, row: P) {
@@ -49,19 +54,5 @@ impl<P: Pair> Store<P> {
     /// Forgets the rows of a partition.
     pub fn clear(&mut self, partition: usize) {
         self.0.clear(partition);
-    }
-}
-
-/// Deduplicates partition after partition, unless it pays for few of a sample of them: of all rows in a sample, most
-/// may be those of one item. `one` does so with one, and returns how many rows there were and how many are left.
-pub fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
-    const SAMPLE: usize = PARTITIONS / 64;
-    let mut in_vain = 0;
-    for (number, partition) in (0..PARTITIONS).rev().enumerate() {
-        if number == SAMPLE && 2 * in_vain > SAMPLE {
-            break;
-        }
-        let (before, after) = one(partition);
-        in_vain += usize::from(4 * after > 3 * before);
     }
 }

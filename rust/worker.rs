@@ -12,11 +12,12 @@ use crate::error::Result;
 use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
+use crate::lines::deduplicate;
 use crate::pairs::Pair;
 use crate::share::{Rows, Share, with_store};
 use crate::short::{Form, Gathered, Short};
 use crate::sieve::Sieve;
-use crate::store::{Store, deduplicate};
+use crate::store::Store;
 use crate::user_keys::UserKeys;
 
 /// How many rows a worker gathers before it looks for duplicates.
@@ -178,9 +179,8 @@ impl Worker {
         let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
         with_store!(&mut self.rows, store => {
-            for (&item, &user) in cells.iter().zip(&*integers) {
-                store.push(keys.partition(item), Pair::new(item, user.into()));
-            }
+            let rows = cells.iter().zip(&*integers);
+            store.extend(rows.map(|(&item, &user)| (keys.partition(item), Pair::new(item, user.into()))));
         });
         Ok(())
     }
@@ -240,11 +240,8 @@ fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
 }
 
 fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {
-    for (group, user) in groups.iter().zip(users) {
-        if group.partition != Group::DROPPED {
-            store.push(group.partition as usize, P::new(group.key, user));
-        }
-    }
+    let rows = groups.iter().zip(users).filter(|(group, _)| group.partition != Group::DROPPED);
+    store.extend(rows.map(|(group, user)| (group.partition as usize, P::new(group.key, user))));
 }
 
 /// Deduplicates every partition if a sample of them says that it pays.
