@@ -71,19 +71,9 @@ class Mechanism(Value, ABC):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """The release, from a histogram that has been checked."""
 
-    def _published(
-        self,
-        histogram: Histogram,
-        rows: NDArray[np.int64],
-        rng: _core.Rng,
-        *,
-        noisy: NDArray[np.int64] | None = None,
-        sigmas: NDArray[np.float64] | float | None = None,
-        ranked: bool = False,
-        **more: Any,
-    ) -> Release:
-        """The release of these rows."""
-        return published(self, histogram._labels, rows, rng, noisy=noisy, sigmas=sigmas, ranked=ranked, **more)
+    def _published(self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
+        """The release of these rows; see `published`."""
+        return published(self, histogram._labels, rows, rng, **more)
 
     def release(self, histogram: Histogram, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.
