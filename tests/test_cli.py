@@ -123,10 +123,13 @@ def test_methods_of_selections_are_options(tmp_path):
     code, out, err = discreet("top-k", *columns, "-k", "2", "--method", "discover+peel", "--l0", "3")
     assert code == 0, err
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
-    code, out, err = discreet("select", *columns, "--l0", "3", "--method", "greedy")
-    assert code == 0, err
+    found = set()
     # Users give an item no more than a few scales of noise above what it needs: one run in twenty misses one.
-    assert {*out.splitlines()[1:]} <= {"help", "home"}
+    for _ in range(8):
+        code, out, err = discreet("select", *columns, "--l0", "3", "--method", "greedy")
+        assert code == 0, err
+        found |= {*out.splitlines()[1:]}
+    assert found == {"help", "home"}
     assert discreet("top-k", *columns, "-k", "2", "--method", "discover+peel")[0] == 2
     code, out, err = discreet("plan", "select", "--l0", "9", "--method", "dp_sips", "--epsilon", "2", "--delta", "1e-6")
     assert code == 0, err
