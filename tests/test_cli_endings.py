@@ -107,8 +107,15 @@ def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how):
-    sql = "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)"
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)",
+        # One call of a function, in which DuckDB does not listen.
+        "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)",
+    ],
+)
+def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
     command = [sys.executable, "-m", "discreet", "count", "--sql", sql, "--user", "u", "--item", "i", *BUDGET]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

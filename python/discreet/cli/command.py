@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
@@ -15,6 +12,7 @@ import discreet
 from discreet.cli.budget import budget, verify
 from discreet.cli.demo import demo
 from discreet.cli.doctor import doctor
+from discreet.cli.interrupts import INTERRUPTED, INTERRUPTED_CODE, sigterm_as_interrupt
 from discreet.cli.releases import count, select, top_k
 from discreet.cli.stream import stream
 from discreet.cli.without_data import audit, plan
@@ -33,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     _write_utf8()
     try:
-        with _sigterm_as_interrupt():
+        with sigterm_as_interrupt():
             return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
     except click.ClickException as error:
         _with_remedy(error).show()
@@ -42,8 +40,8 @@ def _run(arguments: list[str]) -> int:
         click.echo(f"discreet: {error}", err=True)
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("discreet: interrupted; nothing was published", err=True)
-        return 130
+        click.echo(INTERRUPTED, err=True)
+        return INTERRUPTED_CODE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -74,20 +72,6 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
     else:
         return error
     return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=error.ctx)
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Lets a polite kill clean up as Ctrl-C does."""
-    try:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

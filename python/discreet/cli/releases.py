@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import discreet
-from discreet.cli import options, report
+from discreet.cli import interrupts, options, report
 from discreet.cli.budget import paying
 from discreet.engines import local, spark_session
 from discreet.errors import InputError
@@ -127,10 +127,9 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
     if engine == "spark":
         with spark_session.opened(file or "", master or "local[*]") as table:
             yield table
-    elif sql is not None:
-        yield local.query(sql, memory)
     elif file != "-":
-        yield file
+        with interrupts.within_a_second():
+            yield file if sql is None else local.query(sql, memory)
     else:
         with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
             start = sys.stdin.buffer.read(4)
