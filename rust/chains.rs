@@ -5,13 +5,11 @@ use bytemuck::Pod;
 use crate::block::{BLOCK, Block};
 use crate::hash::PARTITIONS;
 
-/// The bytes of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache.
-const PIECE: usize = 8_128;
-/// Pieces of a block.
-const PIECES: usize = BLOCK / PIECE;
+/// The lines of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache.
+const LINES: usize = 17;
 
-/// Values by partition.
-pub struct Chains<T> {
+/// Values by partition, added in lines of so many.
+pub struct Chains<T, const LINE: usize> {
     blocks: Vec<Block<T>>,
     pieces: usize,
     free: Vec<usize>,
@@ -22,7 +20,7 @@ pub struct Chains<T> {
     next: Vec<usize>,
 }
 
-impl<T: Pod> Default for Chains<T> {
+impl<T: Pod, const LINE: usize> Default for Chains<T, LINE> {
     fn default() -> Self {
         Self {
             blocks: Vec::new(),
@@ -34,50 +32,37 @@ impl<T: Pod> Default for Chains<T> {
     }
 }
 
-impl<T: Pod> Chains<T> {
+impl<T: Pod, const LINE: usize> Chains<T, LINE> {
     /// Values of a piece.
-    pub const PIECE: usize = PIECE / size_of::<T>();
-    /// Values of all pieces of a block.
-    const BLOCK: usize = PIECES * Self::PIECE;
+    const PIECE: usize = LINES * LINE;
+    /// Pieces of a block, and their values.
+    const PIECES: usize = BLOCK / (Self::PIECE * size_of::<T>());
+    const BLOCK: usize = Self::PIECES * Self::PIECE;
 
-    /// Adds values to a partition.
+    /// Adds a line to a partition.
     #[inline]
-    pub fn append(&mut self, partition: usize, mut values: &[T]) {
-        while !values.is_empty() {
-            let mut next = self.next[partition];
-            if next.is_multiple_of(Self::PIECE) {
-                next = self.extend(partition);
-            }
-            let (now, later) = values.split_at(values.len().min(Self::PIECE - next % Self::PIECE));
-            let start = next % Self::BLOCK;
-            let room = &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + now.len()];
-            room.copy_from_slice(now);
-            self.next[partition] = next + now.len();
-            values = later;
-        }
+    pub fn append(&mut self, partition: usize, line: &[T; LINE]) {
+        let place = self.reserve(partition);
+        self.write(place, line);
     }
 
-    /// Adds `len` values to a partition, side by side, to be written: the first of `most`, which are at most a piece's. A
-    /// piece that has no room for so many is given up behind an `end`. Returns the place of the first, and all.
+    /// Keeps room for a line of a partition; returns its place.
     #[inline]
-    pub fn push_room(
-        &mut self,
-        partition: usize,
-        len: usize,
-        most: usize,
-        end: T,
-    ) -> (usize, &mut [T]) {
+    pub fn reserve(&mut self, partition: usize) -> usize {
         let mut next = self.next[partition];
-        let used = next % Self::PIECE;
-        if used == 0 || used + most > Self::PIECE {
-            if used > 0 {
-                self.append(partition, &[end]);
-            }
+        if next.is_multiple_of(Self::PIECE) {
             next = self.extend(partition);
         }
-        self.next[partition] = next + len;
-        let start = next % Self::BLOCK;
-        (next, &mut self.blocks[next / Self::BLOCK].values_mut()[start..start + most])
+        self.next[partition] = next + LINE;
+        next
+    }
+
+    /// Writes a line to a place that was kept for it.
+    #[inline]
+    pub fn write(&mut self, place: usize, line: &[T; LINE]) {
+        let start = place % Self::BLOCK;
+        let room = &mut self.blocks[place / Self::BLOCK].values_mut()[start..start + LINE];
+        room.copy_from_slice(line);
     }
 
     /// The values from a place to the end of its block.
@@ -91,7 +76,7 @@ impl<T: Pod> Chains<T> {
     #[cold]
     fn extend(&mut self, partition: usize) -> usize {
         let piece = self.free.pop().unwrap_or_else(|| {
-            if self.pieces.is_multiple_of(PIECES) {
+            if self.pieces.is_multiple_of(Self::PIECES) {
                 self.blocks.push(Block::new());
             }
             self.pieces += 1;
@@ -107,7 +92,7 @@ impl<T: Pod> Chains<T> {
         (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
     }
 
-    /// How many values a partition has, those counted in that stand for room given up.
+    /// How many values a partition has, those that room is kept for counted in.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         let last = self.next[partition] % Self::PIECE;
@@ -118,16 +103,16 @@ impl<T: Pod> Chains<T> {
     /// How many bytes of memory they hold.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.pieces * PIECE
+        self.pieces * Self::PIECE * size_of::<T>()
     }
 
     /// The values of a partition, piece by piece.
     pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> {
         let len = self.partition_len(partition);
         self.of_partition[partition].iter().enumerate().map(move |(number, &piece)| {
-            let start = piece % PIECES * Self::PIECE;
+            let start = piece % Self::PIECES * Self::PIECE;
             let values = (len - number * Self::PIECE).min(Self::PIECE);
-            &self.blocks[piece / PIECES].values()[start..start + values]
+            &self.blocks[piece / Self::PIECES].values()[start..start + values]
         })
     }
 
@@ -144,7 +129,7 @@ mod tests {
 
     #[test]
     fn values_come_back_in_order_and_pieces_are_used_again() {
-        let mut chains = Chains::<u64>::default();
+        let mut chains = Chains::<u64, 4>::default();
         for value in (0..5000).step_by(4) {
             chains.append(value as usize / 4 % 3, &[value, value + 1, value + 2, value + 3]);
         }
@@ -153,28 +138,20 @@ mod tests {
         assert!(values.iter().copied().eq((0..5000).filter(|value| value / 4 % 3 == 1)));
         assert_eq!((chains.partition_len(1), chains.partition_len(0)), (0, 1668));
         let held = chains.held();
-        chains.append(9, &values);
+        values.as_chunks().0.iter().for_each(|values: &[u64; 4]| chains.append(9, values));
         assert_eq!((chains.held(), chains.partition_len(9)), (held, values.len()));
     }
 
     #[test]
-    fn values_side_by_side_stay_so() {
-        let mut chains = Chains::<u64>::default();
-        let mut places = Vec::new();
-        for n in 0..3000_u64 {
-            let (len, most) = (1 + n as usize % 61, 61);
-            let (place, values) = chains.push_room(5, len, most, u64::MAX);
-            values.fill(n);
-            places.push((place, len));
+    fn room_is_written_to_later() {
+        let mut chains = Chains::<u64, 4>::default();
+        let places: Vec<usize> = (0..3000).map(|_| chains.reserve(5)).collect();
+        for n in (0..3000).rev() {
+            chains.write(places[n], &[n as u64; 4]);
+            assert_eq!(chains.from(places[n])[..4], [n as u64; 4]);
         }
-        for (&(place, len), n) in places.iter().zip(0..) {
-            assert!(chains.from(place)[..len].iter().all(|&value| value == n));
-        }
-        let of_piece = |piece: &[u64]| {
-            piece.iter().copied().take_while(|&value| value != u64::MAX).collect::<Vec<_>>()
-        };
-        let all: Vec<u64> = chains.pieces(5).flat_map(of_piece).collect();
-        assert_eq!(all.len(), places.iter().map(|place| place.1).sum::<usize>());
+        let all: Vec<u64> = chains.pieces(5).flatten().copied().collect();
         assert!(all.is_sorted());
+        assert_eq!((all.len(), chains.partition_len(5)), (12_000, 12_000));
     }
 }

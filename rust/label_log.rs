@@ -2,24 +2,23 @@
 //! hash and confirmed by its bytes; any other is written down once more. So a label may have several codes, but a
 //! code has one label, and to look one up never leaves the nearer caches.
 
-use crate::chains::Chains;
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::interner::TOO_MANY;
 use crate::mark::{Mark, Marked};
 use crate::recent::{Met, Recent};
+use crate::records::Records;
 
 /// Labels of more bytes are kept apart from the others.
 const LONG: usize = 480;
+const _: () = assert!(1 + LONG / 8 <= Records::MOST, "a record has room for its label");
 /// What stands for their length.
 const IS_LONG: u32 = u32::MAX - 1;
-/// What fills a piece in which the next label has no room.
-const END: u64 = u64::MAX;
 
 /// The labels of one thread, with repetitions, by partition.
 pub struct LabelLog {
     /// Of each label a word with its hash and its length, then its bytes in words, or its number in `long`.
-    words: Chains<u64>,
+    words: Records,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
     /// How many labels each partition has.
@@ -30,7 +29,7 @@ pub struct LabelLog {
 impl Default for LabelLog {
     fn default() -> Self {
         Self {
-            words: Chains::default(),
+            words: Records::default(),
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
@@ -54,7 +53,8 @@ impl LabelLog {
     #[inline]
     pub fn code(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
         if let Some(met) = self.recent.find(hash, label.mark)
-            && (label.mark.is_whole() || self.label(met.place()).bytes == label.bytes)
+            && (label.mark.is_whole()
+                || self.label(partition_of(hash), met.place()).bytes == label.bytes)
         {
             return Ok(Some(met.code()));
         }
@@ -86,11 +86,11 @@ impl LabelLog {
         if mark.is_whole() {
             let [a, b, c] = mark.words.map(u64::to_le);
             let record = [head, a, b, c];
-            let (place, words) = self.words.push_room(partition, len, record.len(), END);
+            let (place, words) = self.words.push(partition, len, record.len());
             words.copy_from_slice(&record);
             return place;
         }
-        let (place, words) = self.words.push_room(partition, len, len, END);
+        let (place, words) = self.words.push(partition, len, len);
         words[0] = head;
         if is_long {
             words[1] = self.long.len() as u64;
@@ -102,10 +102,10 @@ impl LabelLog {
         place
     }
 
-    /// The label at a place.
+    /// The label at a place of a partition.
     #[inline]
-    fn label(&self, place: usize) -> Marked<'_> {
-        let words = self.words.from(place);
+    fn label(&self, partition: usize, place: usize) -> Marked<'_> {
+        let words = self.words.at(partition, place);
         self.read(words[0] as u32, &words[1..])
     }
 
@@ -133,9 +133,11 @@ impl LabelLog {
         partition: usize,
         mut visit: impl FnMut(u32, Marked<'_>) -> Result<()>,
     ) -> Result<()> {
-        for piece in self.words.pieces(partition) {
-            let mut rest = piece;
-            while let Some((&head, words)) = rest.split_first().filter(|(head, _)| **head != END) {
+        for line in self.words.lines(partition) {
+            let mut rest = line;
+            while let Some((&head, words)) =
+                rest.split_first().filter(|(head, _)| **head != Records::END)
+            {
                 let len = head as u32;
                 visit((head >> 32) as u32, self.read(len, words))?;
                 rest = &words[if len == IS_LONG { 1 } else { len.div_ceil(8) as usize }..];

@@ -11,7 +11,7 @@ pub(crate) struct Lines<T, const LINE: usize> {
     waiting: Vec<[T; LINE]>,
     /// How many values of each line are there.
     filled: Vec<u8>,
-    full: Chains<T>,
+    full: Chains<T, LINE>,
 }
 
 /// Rows of four bytes by partition, none of them zero.
