@@ -5,17 +5,18 @@ use bytemuck::Pod;
 use crate::block::{BLOCK, Block};
 use crate::hash::PARTITIONS;
 
-/// The lines of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache.
-const LINES: usize = 17;
+/// The lines of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache. Three
+/// pieces for each partition, of lines of 512 bytes, fit the least memory that a thread may have.
+const LINES: usize = 15;
 
-/// Values by partition, added in lines of so many.
+/// Values by partition, added in lines of `LINE`.
 pub struct Chains<T, const LINE: usize> {
     blocks: Vec<Block<T>>,
     pieces: usize,
     free: Vec<usize>,
     /// The pieces of each partition.
     of_partition: Vec<Vec<usize>>,
-    /// Where each partition's next value goes, a multiple of a piece where the last one is full. Apart from
+    /// Where each partition's next line goes, a multiple of a piece where the last one is full. Apart from
     /// the chains, so that the nearest cache holds all of it.
     next: Vec<usize>,
 }
@@ -146,6 +147,8 @@ mod tests {
     fn room_is_written_to_later() {
         let mut chains = Chains::<u64, 4>::default();
         let places: Vec<usize> = (0..3000).map(|_| chains.reserve(5)).collect();
+        chains.clear(5);
+        let places: Vec<usize> = places.iter().map(|_| chains.reserve(5)).collect();
         for n in (0..3000).rev() {
             chains.write(places[n], &[n as u64; 4]);
             assert_eq!(chains.from(places[n])[..4], [n as u64; 4]);

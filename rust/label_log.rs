@@ -9,9 +9,10 @@ use crate::mark::{Mark, Marked};
 use crate::recent::{Met, Recent};
 use crate::records::Records;
 
-/// Labels of more bytes are kept apart from the others.
-const LONG: usize = 480;
-const _: () = assert!(1 + LONG / 8 <= Records::MOST, "a record has room for its label");
+/// Labels of more bytes are kept apart from the others, in allocations that take a little more.
+const LONG: usize = 240;
+const ALLOCATION: usize = 32;
+const _: () = assert!(2 * (1 + LONG / 8) <= Records::MOST, "a line has room for two labels");
 /// What stands for their length.
 const IS_LONG: u32 = u32::MAX - 1;
 
@@ -95,7 +96,7 @@ impl LabelLog {
         if is_long {
             words[1] = self.long.len() as u64;
             self.long.push(bytes.into());
-            self.long_bytes += mark.len;
+            self.long_bytes += mark.len + ALLOCATION;
         } else {
             bytemuck::cast_slice_mut(&mut words[1..])[..mark.len].copy_from_slice(bytes);
         }
@@ -203,6 +204,22 @@ mod tests {
             assert_eq!(code(&mut log, (n % 2) << 50 | 7, &label, false), Ok(Some(n as u32 % 2)));
         }
         assert_eq!(log.partition_len(0), 2);
+    }
+
+    #[test]
+    fn labels_are_found_again_after_their_lines_were_written() {
+        let lens = [0, 1, 8, 23, 24, 25, 32, 239, 240, 241, 1000];
+        let label = |n: u8| vec![n; lens[usize::from(n) % lens.len()]];
+        let mut log = LabelLog::default();
+        for round in 0..3 {
+            for n in 0..110 {
+                let hash = u64::from(n);
+                let code = code(&mut log, hash, &label(n), false).unwrap().unwrap();
+                assert_eq!(code, u32::from(n), "in round {round}");
+            }
+        }
+        let expected: Vec<_> = (0..110).map(label).collect();
+        assert_eq!(labels(&log, 0), expected);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! lists bucket                 users' items, and at most l0 of each; some users' pairs, distinct
 //! coded numbers                tables of dictionaries as integers; users and items by number
 //! choices                      the pairs that users choose among, dealt out by user
-//! lines records                values by partition, which wait side by side to be written; so do records of words
+//! lines records                values, and records of words, by partition, which wait side by side to be written
 //! chains pairs seen            values by partition; rows as integers; which of four bytes have been seen
 //! tables                       for tests alone
 //! column                       the cells of Arrow arrays

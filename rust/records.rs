@@ -6,8 +6,9 @@ use crate::hash::PARTITIONS;
 
 /// The words that wait of each partition: 512 bytes.
 const LINE: usize = 64;
-/// The place of the next record of a partition that has no line; no other has room for none.
+/// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
 const NO_LINE: usize = usize::MAX;
+const _: () = assert!(NO_LINE % LINE == Records::MOST);
 
 /// Records by partition.
 pub(crate) struct Records {
@@ -35,16 +36,17 @@ impl Records {
     /// [`Self::END`]. Returns its place, and all the words.
     #[inline]
     pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
+        debug_assert!(len <= most && (1..=Self::MOST).contains(&most));
         let mut place = self.next[partition];
         if place % LINE + most > Self::MOST {
-            place = self.turn(partition);
+            place = self.new_line(partition);
         }
         self.next[partition] = place + len;
         (place, &mut self.waiting[partition][place % LINE..][..most])
     }
 
     /// Writes the line of a partition to its room, and keeps room for another; returns where that begins.
-    fn turn(&mut self, partition: usize) -> usize {
+    fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
         if next != NO_LINE {
             let line = &mut self.waiting[partition];
@@ -64,7 +66,7 @@ impl Records {
         }
     }
 
-    /// The records of a partition, those of a line side by side.
+    /// The records of a partition, line by line, of which one that is full ends with [`Self::END`].
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
         let written = self.full.pieces(partition).flat_map(|piece| piece.as_chunks().0);
@@ -87,8 +89,8 @@ mod tests {
         let mut records = Records::default();
         let mut places = Vec::new();
         for n in 0..4000 {
-            let len = 1 + n * n % Records::MOST;
-            let most = if len < 4 { 4 } else { len };
+            let len = 1 + n / 3 % Records::MOST;
+            let most = len.max(4);
             let (place, words) = records.push(n % 3 * 500, len, most);
             words.fill(n as u64);
             places.push((place, len));
@@ -98,7 +100,7 @@ mod tests {
                 assert!(records.at(n % 3 * 500, place)[..len].iter().all(|&word| word == n as u64));
             }
         }
-        assert!(records.at(500, places[1].0).starts_with(&[1; 2]));
+        assert!(records.at(500, places[1].0).starts_with(&[1]));
         let in_use = |line: &[u64]| {
             line.iter().copied().take_while(|&word| word != Records::END).collect::<Vec<_>>()
         };

@@ -10,6 +10,9 @@ import pytest
 
 from command import BUDGET, COUNT, discreet
 
+# One call of a function, for most of a minute, in which DuckDB does not listen.
+DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)"
+
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
@@ -111,8 +114,7 @@ def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp
     "sql",
     [
         "SELECT range % 1000 AS u, range % 7 AS i FROM range(1000000000000)",
-        # One call of a function, in which DuckDB does not listen.
-        "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)",
+        DEAF,
     ],
 )
 def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
@@ -129,6 +131,18 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
     assert b"interrupted" in err
     assert b"Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_ends_a_command_that_nobody_reads(tmp_path):
+    command = [sys.executable, "-m", "discreet", "count", "--sql", DEAF, "--user", "u", "--item", "i", *BUDGET]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    process.stderr.close()
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
 
 
 def test_the_data_is_never_replaced_by_what_is_made_of_it(log, tmp_path):

@@ -7,10 +7,12 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
 
 __all__ = ["INTERRUPTED", "INTERRUPTED_CODE", "sigterm_as_interrupt", "within_a_second"]
 
@@ -21,10 +23,11 @@ INTERRUPTED_CODE = 130
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
     """Lets a polite kill clean up as Ctrl-C does."""
-    if not _is_main():
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not the main thread
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
@@ -33,37 +36,44 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 @contextmanager
 def within_a_second() -> Iterator[None]:
-    """Ends the process where work goes on for a second after an interrupt, as DuckDB's does while it sorts.
+    """Ends the process where work goes on for a second after an interrupt, as in DuckDB while it sorts.
 
-    Nothing is cleaned up then: for work that leaves nothing behind.
+    Nothing is cleaned up then: for work that leaves nothing behind but, beside a ledger, a log of it that the next
+    opening takes in.
     """
-    if not _is_main():
+    try:
+        read_end, write_end = socket.socketpair()
+    except OSError:  # interrupts then take as long as the work lets them
         yield
         return
-    ours, pythons = socket.socketpair()
     ended = threading.Event()
 
     def watch() -> None:
-        while number := ours.recv(1):
-            if number[0] in (signal.SIGINT, signal.SIGTERM) and not ended.wait(1):
-                Console(stderr=True).show_cursor()
-                click.echo(INTERRUPTED, err=True)
-                os._exit(INTERRUPTED_CODE)
+        with read_end, suppress(OSError):
+            while number := read_end.recv(1):
+                if number[0] in (signal.SIGINT, signal.SIGTERM) and not ended.wait(1):
+                    _end()
 
-    with ours, pythons:
-        pythons.setblocking(False)
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    with write_end:
+        write_end.setblocking(False)
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            before = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
+        except ValueError:  # not the main thread
+            yield
+            return
         try:
             yield
         finally:
-            ended.set()
             signal.set_wakeup_fd(before)
-            pythons.close()
-            watcher.join()
+            ended.set()
 
 
-def _is_main() -> bool:
-    """Whether this is the main thread, which alone can say how signals are handled."""
-    return threading.current_thread() is threading.main_thread()
+def _end() -> None:
+    """Ends the process, with a word in place of the line of progress where somebody reads it."""
+    try:
+        clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+        Console(stderr=True).control(clear)
+        click.echo(INTERRUPTED, err=True)
+    finally:
+        os._exit(INTERRUPTED_CODE)

@@ -123,7 +123,10 @@ def _publish(
 
 @contextmanager
 def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
-    """The data that a command names; standard input passes through a temporary file of the user's own."""
+    """The data that a command names; standard input passes through a temporary file of the user's own.
+
+    Its folder has to be removed and Spark's jobs to be ended, however long that takes: only others end within a second.
+    """
     if engine == "spark":
         with spark_session.opened(file or "", master or "local[*]") as table:
             yield table
