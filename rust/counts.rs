@@ -97,16 +97,28 @@ impl Found<'_> {
     /// Adds all counts of a partition, and the `labels` that they belong to.
     pub fn add(&mut self, counts: impl Iterator<Item = i64>, labels: impl FnOnce(&mut Labels)) {
         let most = self.all.enough.unwrap_or(i64::MAX);
-        labels(&mut self.counts.labels);
-        self.counts.counts.extend(counts.map(|count| count.min(most)));
-        self.partitions += 1;
-        if let Some(limit) = self.all.limit {
-            // Now and then what cannot be among the largest is dropped; a count of one partition is final.
-            if self.counts.counts.len() / 2 > limit.saturating_add(1 << 15) {
-                self.counts.keep(limit);
-            }
-        } else if let Ok(mut together) = self.all.together.try_lock() {
+        let counts = counts.map(|count| count.min(most));
+        let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
+        if let Some(mut together) = free {
+            let before = together.partitions;
             self.move_to(&mut together);
+            labels(&mut together.counts.labels);
+            together.counts.counts.extend(counts);
+            together.partitions += 1;
+            if (before..together.partitions).contains(&AllFound::SEEN) {
+                let times = PARTITIONS / together.partitions;
+                together.counts.reserve(times);
+            }
+            return;
+        }
+        labels(&mut self.counts.labels);
+        self.counts.counts.extend(counts);
+        self.partitions += 1;
+        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
+        if let Some(limit) = self.all.limit
+            && self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
+        {
+            self.counts.keep(limit);
         }
     }
 
@@ -119,12 +131,8 @@ impl Found<'_> {
     fn move_to(&mut self, together: &mut Together) {
         together.counts.labels.append(&self.counts.labels);
         together.counts.counts.append(&mut self.counts.counts);
-        self.counts.labels.clear();
-        let before = together.partitions;
         together.partitions += std::mem::take(&mut self.partitions);
-        if (before..together.partitions).contains(&AllFound::SEEN) && self.all.limit.is_none() {
-            together.counts.reserve(PARTITIONS / together.partitions);
-        }
+        self.counts.labels.clear();
     }
 }
 

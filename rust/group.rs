@@ -117,10 +117,17 @@ impl Grouper {
         let strings = items.strings(rows, null)?;
         hashes.clear();
         hashes.extend(strings.iter().map(|&string| keys.string(string)));
-        labels.prefetch(hashes);
-        for ((&string, &hash), &null) in strings.iter().zip(&*hashes).zip(null) {
-            let code = if null { None } else { labels.code(hash, string, *is_text)? };
-            into.push(Group::of(hash, code));
+        let rows = strings.iter().zip(&*hashes).zip(null);
+        if labels.prepare(hashes) {
+            for ((&string, &hash), &null) in rows {
+                let code = if null { None } else { labels.code(hash, string, *is_text)? };
+                into.push(Group::of(hash, code));
+            }
+        } else {
+            for ((&string, &hash), &null) in rows {
+                let code = if null { None } else { labels.add(hash, string, *is_text)? };
+                into.push(Group::of(hash, code));
+            }
         }
         Ok(())
     }

@@ -12,13 +12,20 @@ use crate::records::Records;
 /// Labels of more bytes are kept apart from the others, in allocations that take a little more.
 const LONG: usize = 240;
 const ALLOCATION: usize = 32;
-const _: () = assert!(2 * (1 + LONG / 8) <= Records::MOST, "a line has room for two labels");
-/// What stands for their length.
-const IS_LONG: u32 = u32::MAX - 1;
+/// What stands for their length, of which there is a byte.
+const IS_LONG: u64 = 255;
+/// The bytes before those of a label: half of its hash and its length.
+const HEAD: usize = 5;
+const _: () = assert!(2 * words(LONG) <= Records::MOST, "a line has room for two labels");
+
+/// The words of a record.
+const fn words(len: usize) -> usize {
+    (HEAD + len).div_ceil(size_of::<u64>())
+}
 
 /// The labels of one thread, with repetitions, by partition.
 pub struct LabelLog {
-    /// Of each label a word with its hash and its length, then its bytes in words, or its number in `long`.
+    /// Of each label half of its hash, its length and its bytes, or a word with its number in `long`.
     words: Records,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
@@ -40,10 +47,15 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
-    /// Touches what the search for each of these hashes will read.
+    /// Whether the labels of the next rows are worth a search, in which case what it will read for each of these hashes
+    /// is touched. Otherwise they are better added at once.
     #[inline]
-    pub fn prefetch(&self, hashes: &[u64]) {
-        self.recent.prefetch(hashes);
+    pub fn prepare(&mut self, hashes: &[u64]) -> bool {
+        let is_worth_it = self.recent.is_worth_it();
+        if is_worth_it {
+            self.recent.prefetch(hashes);
+        }
+        is_worth_it
     }
 
     /// The code of a label in the partition of its hash, or nothing where it should be text and is not UTF-8, or has
@@ -59,10 +71,30 @@ impl LabelLog {
         {
             return Ok(Some(met.code()));
         }
-        self.add(hash, label, is_text)
+        let place_and_code = self.write_new(hash, label, is_text)?;
+        Ok(place_and_code.map(|(place, code)| {
+            self.recent.remember(hash, Met::new(hash, label.mark, place, code));
+            code
+        }))
     }
 
-    fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+    /// A new code of a label, whether or not it was met; or nothing, as above.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
+    #[inline]
+    pub fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+        Ok(self.write_new(hash, label, is_text)?.map(|(_, code)| code))
+    }
+
+    /// Writes a label down; returns the place of its record and its code.
+    #[inline]
+    fn write_new(
+        &mut self,
+        hash: u64,
+        label: Marked<'_>,
+        is_text: bool,
+    ) -> Result<Option<(usize, u32)>> {
         if u32::try_from(label.mark.len).is_err() || is_text && !label.is_utf8() {
             return Ok(None);
         }
@@ -72,9 +104,7 @@ impl LabelLog {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;
-        let place = self.write(partition, hash, label);
-        self.recent.remember(hash, Met::new(hash, label.mark, place, code));
-        Ok(Some(code))
+        Ok(Some((self.write(partition, hash, label), code)))
     }
 
     /// Writes a label down; returns the place of its record.
@@ -82,23 +112,24 @@ impl LabelLog {
     fn write(&mut self, partition: usize, hash: u64, label: Marked<'_>) -> usize {
         let Marked { mark, bytes } = label;
         let is_long = mark.len > LONG;
-        let head = hash << 32 | if is_long { IS_LONG.into() } else { mark.len as u64 };
-        let len = 1 + if is_long { 1 } else { mark.len.div_ceil(8) };
+        let head =
+            hash & u64::from(u32::MAX) | if is_long { IS_LONG } else { mark.len as u64 } << 32;
         if mark.is_whole() {
-            let [a, b, c] = mark.words.map(u64::to_le);
-            let record = [head, a, b, c];
-            let (place, words) = self.words.push(partition, len, record.len());
-            words.copy_from_slice(&record);
+            let [a, b, c] = mark.words;
+            let record = [head | a << 40, a >> 24 | b << 40, b >> 24 | c << 40, c >> 24];
+            let (place, into) = self.words.push(partition, words(mark.len), record.len());
+            into.copy_from_slice(&record.map(u64::to_le));
             return place;
         }
-        let (place, words) = self.words.push(partition, len, len);
-        words[0] = head;
+        let len = if is_long { 2 } else { words(mark.len) };
+        let (place, into) = self.words.push(partition, len, len);
+        into[0] = head.to_le();
         if is_long {
-            words[1] = self.long.len() as u64;
+            into[1] = self.long.len() as u64;
             self.long.push(bytes.into());
             self.long_bytes += mark.len + ALLOCATION;
         } else {
-            bytemuck::cast_slice_mut(&mut words[1..])[..mark.len].copy_from_slice(bytes);
+            bytemuck::cast_slice_mut(into)[HEAD..HEAD + mark.len].copy_from_slice(bytes);
         }
         place
     }
@@ -106,17 +137,19 @@ impl LabelLog {
     /// The label at a place of a partition.
     #[inline]
     fn label(&self, partition: usize, place: usize) -> Marked<'_> {
-        let words = self.words.at(partition, place);
-        self.read(words[0] as u32, &words[1..])
+        self.read(self.words.at(partition, place)).1
     }
 
+    /// How many words the first record of some has, and its label.
     #[inline]
-    fn read<'a>(&'a self, len: u32, words: &'a [u64]) -> Marked<'a> {
+    fn read<'a>(&'a self, record: &'a [u64]) -> (usize, Marked<'a>) {
+        let len = u64::from_le(record[0]) >> 32 & 0xFF;
         if len == IS_LONG {
-            return Marked::new(&self.long[words[0] as usize]);
+            return (2, Marked::new(&self.long[record[1] as usize]));
         }
-        let (buffer, cell) = (bytemuck::cast_slice(words), 0..len as usize);
-        Marked { mark: Mark::of_cell(buffer, cell.clone()), bytes: &buffer[cell] }
+        let (buffer, cell) = (bytemuck::cast_slice(record), HEAD..HEAD + len as usize);
+        let label = Marked { mark: Mark::of_cell(buffer, cell.clone()), bytes: &buffer[cell] };
+        (words(len as usize), label)
     }
 
     /// How many labels a partition has.
@@ -136,12 +169,10 @@ impl LabelLog {
     ) -> Result<()> {
         for line in self.words.lines(partition) {
             let mut rest = line;
-            while let Some((&head, words)) =
-                rest.split_first().filter(|(head, _)| **head != Records::END)
-            {
-                let len = head as u32;
-                visit((head >> 32) as u32, self.read(len, words))?;
-                rest = &words[if len == IS_LONG { 1 } else { len.div_ceil(8) as usize }..];
+            while let Some(&head) = rest.first().filter(|head| **head != Records::END) {
+                let (len, label) = self.read(rest);
+                visit(u64::from_le(head) as u32, label)?;
+                rest = &rest[len..];
             }
         }
         Ok(())

@@ -8,6 +8,8 @@ const WAYS: usize = 2;
 /// How many lines there are: at first and where few labels come back, and at most.
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
+/// Where hardly one comes back, one time in so many somebody looks whether that is still so.
+const RARELY: usize = 8;
 
 /// The bits of a record's place; above them is what tells most labels apart that begin alike.
 const PLACE_BITS: u32 = 40;
@@ -70,15 +72,26 @@ pub(crate) struct Recent {
     new: usize,
     /// Whether remembering more has not helped.
     few_return: bool,
+    /// How often somebody has asked whether to look.
+    asked: usize,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { lines: Block::new(), size: FEW, found: 0, new: 0, few_return: false }
+        Self { lines: Block::new(), size: FEW, found: 0, new: 0, few_return: false, asked: 0 }
     }
 }
 
 impl Recent {
+    /// Whether to look for the next few labels: hardly ever where hardly one comes back.
+    pub fn is_worth_it(&mut self) -> bool {
+        if self.few_return && self.found + self.new >= FEW {
+            self.adapt();
+        }
+        self.asked = self.asked.wrapping_add(1);
+        !self.few_return || self.asked.is_multiple_of(RARELY)
+    }
+
     /// Touches the lines of some hashes, all loads under way together.
     #[inline]
     pub fn prefetch(&self, hashes: &[u64]) {
@@ -111,12 +124,14 @@ impl Recent {
     /// Remembers more from now on where many come, and few again where hardly one comes back.
     #[cold]
     fn adapt(&mut self) {
+        if self.few_return || self.size == MOST {
+            self.few_return = self.found < self.new / 16;
+        }
         self.size = match self.size {
-            size if size < MOST && !self.few_return => 2 * size,
-            MOST if self.found < self.new / 16 => FEW,
-            size => size,
+            _ if self.few_return => FEW,
+            MOST => MOST,
+            size => 2 * size,
         };
-        self.few_return |= self.size == FEW;
         (self.found, self.new) = (0, 0);
     }
 }
@@ -141,6 +156,29 @@ mod tests {
         assert!(find(&mut recent, 20_000).is_none());
         (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
         assert_eq!(recent.size, FEW);
+        assert_eq!((0..80).filter(|_| recent.is_worth_it()).count(), 80 / RARELY);
+    }
+
+    #[test]
+    fn all_are_looked_for_again_as_soon_as_they_come_back() {
+        let mark = |n: u64| Mark::new(&n.to_le_bytes());
+        for step in [2, u64::MAX] {
+            let mut recent = Recent::default();
+            (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
+            assert!((0..RARELY).any(|_| !recent.is_worth_it()));
+            let mut looked_for = 0;
+            for rows in 0..100 {
+                if recent.is_worth_it() {
+                    looked_for += 1;
+                    for n in (rows * 500..(rows + 1) * 500).map(|n| n / step) {
+                        if recent.find(n, mark(n)).is_none() {
+                            recent.remember(n, Met::new(n, mark(n), 0, 0));
+                        }
+                    }
+                }
+            }
+            assert!(looked_for > 100 - 4 * RARELY, "{looked_for}");
+        }
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl<P: Pair> Sieve<P> {
         if self.rows.len() <= end {
             self.rows.resize(2 * end, P::new(0, 0));
         }
-        let Self { slots, rows, len, .. } = self;
+        let (slots, rows) = (&mut self.slots[..], &mut self.rows[..]);
+        let mut len = self.len;
         let mask = slots.len() - 1;
         let numbers = mask as u32;
         for row in new {
@@ -62,18 +63,18 @@ impl<P: Pair> Sieve<P> {
             let slot = slots[place];
             let is_free = slot == 0;
             // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
-            rows[*len] = row;
+            rows[len] = row;
             if is_free | (rows[(slot & numbers) as usize] == row) {
-                slots[place] = if is_free { piece | *len as u32 } else { slot };
-                *len += usize::from(is_free);
+                slots[place] = if is_free { piece | len as u32 } else { slot };
+                len += usize::from(is_free);
                 continue;
             }
             loop {
                 place = (place + 1) & mask;
                 let slot = slots[place];
                 if slot == 0 {
-                    slots[place] = piece | *len as u32;
-                    *len += 1;
+                    slots[place] = piece | len as u32;
+                    len += 1;
                     break;
                 }
                 if slot & !numbers == piece && rows[(slot & numbers) as usize] == row {
@@ -81,6 +82,7 @@ impl<P: Pair> Sieve<P> {
                 }
             }
         }
+        self.len = len;
     }
 
     /// One of each row that came.
