@@ -259,14 +259,7 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
             return Ok(());
         }
         items.reserve(rows.len(), keys);
-        for row in rows {
-            let number = items.number(row.item(), keys);
-            if number == here.len() {
-                here.push(1);
-            } else {
-                here[number] += 1;
-            }
-        }
+        items.tally(rows.iter().map(|row| row.item()), here, keys);
         Ok(())
     }
 

@@ -141,7 +141,7 @@ impl Items {
             self.slots.clear();
             self.slots.resize(size, 0);
             for number in 0..self.keys.len() {
-                let place = self.find(self.keys[number], keys);
+                let place = Self::find(&self.slots, &self.keys, self.keys[number], keys);
                 self.slots[place] = number as u32 + 1;
             }
         }
@@ -165,7 +165,7 @@ impl Items {
         if self.codes.is_some() {
             return item as usize;
         }
-        let place = self.find(item, keys);
+        let place = Self::find(&self.slots, &self.keys, item, keys);
         if self.slots[place] == 0 {
             self.keys.push(item);
             self.slots[place] = self.keys.len() as u32;
@@ -173,12 +173,33 @@ impl Items {
         self.slots[place] as usize - 1
     }
 
+    /// Adds one to the count of each item, for all of which there must be room. They are no codes.
+    pub fn tally(
+        &mut self,
+        items: impl Iterator<Item = u64>,
+        counts: &mut Vec<i64>,
+        keys: &HashKeys,
+    ) {
+        // The loop keeps in registers where the slots are.
+        let slots = &mut self.slots[..];
+        for item in items {
+            let place = Self::find(slots, &self.keys, item, keys);
+            if slots[place] == 0 {
+                self.keys.push(item);
+                counts.push(1);
+                slots[place] = self.keys.len() as u32;
+            } else {
+                counts[slots[place] as usize - 1] += 1;
+            }
+        }
+    }
+
     /// The slot of an item, or the free one where it belongs.
     #[inline]
-    fn find(&self, item: u64, keys: &HashKeys) -> usize {
-        let mask = self.slots.len() - 1;
+    fn find(slots: &[u32], known: &[u64], item: u64, keys: &HashKeys) -> usize {
+        let mask = slots.len() - 1;
         let mut place = keys.pair(item, 1) as usize & mask;
-        while self.slots[place] != 0 && self.keys[self.slots[place] as usize - 1] != item {
+        while slots[place] != 0 && known[slots[place] as usize - 1] != item {
             place = (place + 1) & mask;
         }
         place
@@ -227,5 +248,12 @@ mod tests {
             }
         }
         assert_eq!(items.keys().len(), 505);
+        let mut counts = vec![0; items.keys().len()];
+        items.reserve(5000, &keys);
+        items.tally((0..5000).map(|n| n * n % 1013), &mut counts, &keys);
+        assert_eq!(counts.len(), items.keys().len());
+        for (&key, count) in items.keys().iter().zip(counts) {
+            assert_eq!((0..5000).filter(|n| n * n % 1013 == key).count(), count as usize);
+        }
     }
 }
