@@ -44,16 +44,15 @@ impl Users {
         into: &mut Vec<u32>,
     ) -> Option<usize> {
         let home = |user: u128| keys.pair(user as u64, (user >> 64) as u64) as usize % Self::PLACES;
+        let low = &self.low[..Self::PLACES];
         // First all that searches read is touched, so that none waits for memory alone.
         into.clear();
         into.extend(users.clone().map(|user| home(user) as u32));
-        let all = into
-            .iter()
-            .fold(0, |all, &place| all ^ self.low[place as usize].load(Ordering::Relaxed));
-        std::hint::black_box(all);
+        let touch = |place: &u32| low[*place as usize % Self::PLACES].load(Ordering::Relaxed);
+        std::hint::black_box(into.iter().map(touch).fold(0, |all, low| all ^ low));
         let (mut new, mut has_room) = (0, true);
         for (place, user) in into.iter_mut().zip(users) {
-            *place = match self.find(user, *place as usize) {
+            *place = match Self::find(low, user as u64 ^ self.secret, *place as usize) {
                 Ok(place) => place as u32,
                 Err(_) => {
                     new += 1;
@@ -68,13 +67,12 @@ impl Users {
 
     /// The place of a user, or the free one where they belong.
     #[inline]
-    fn find(&self, user: u128, home: usize) -> Result<usize, usize> {
-        let low = user as u64 ^ self.secret;
-        let mut place = home;
+    fn find(low: &[AtomicU64], user: u64, home: usize) -> Result<usize, usize> {
+        let mut place = home % Self::PLACES;
         loop {
-            match self.low[place].load(Ordering::Acquire) {
+            match low[place].load(Ordering::Acquire) {
                 0 => return Err(place),
-                there if there == low => return Ok(place),
+                there if there == user => return Ok(place),
                 _ => place = (place + 1) % Self::PLACES,
             }
         }
@@ -84,11 +82,11 @@ impl Users {
     #[cold]
     fn add(&self, user: u128, home: usize) -> Option<usize> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = match self.find(user, home) {
+        let low = user as u64 ^ self.secret;
+        let place = match Self::find(&self.low[..Self::PLACES], low, home) {
             Ok(place) => return Some(place),
             Err(place) => place,
         };
-        let low = user as u64 ^ self.secret;
         if low == 0 || *taken == Self::MOST {
             return None;
         }
