@@ -179,3 +179,18 @@ fn users_by_number_are_counted_as_those_by_key() {
         }
     }
 }
+
+#[test]
+fn labels_are_counted_wherever_hardly_one_comes_back() {
+    let mut rng = SecureRng::seeded(5);
+    let few = tables::rows(&mut rng, 60_000, 900, 400);
+    // So many that they are no longer looked for among those met lately.
+    let many = |first: i64| (first..first + 300_000).map(|n| (Some(n % 7), Some(n)));
+    let rows: Vec<Row> = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).collect();
+    let expected = counted_one_by_one(&rows);
+    for as_text in [(true, true), (false, true)] {
+        for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
+            assert_eq!(counted(&rows, as_text, 50_000, &terms(None, threads, memory)), expected);
+        }
+    }
+}

@@ -143,18 +143,21 @@ mod tests {
     #[test]
     fn nothing_is_lost_where_another_thread_is_putting_counts_together() {
         for limit in [None, Some(20_000)] {
-            let all = AllFound::new(LabelType::Signed, limit, Some(3));
+            let all = AllFound::new(LabelType::Signed, limit, Some(5));
             let mut threads = [all.begin(), all.begin()];
             let add = |found: &mut Found<'_>, partition: u64| {
                 let own = 10 * partition..10 * (partition + 1);
-                let count = |item: u64| item as i64 % 5 + 1;
+                let count = |item: u64| item as i64 % 7 + 1;
                 found.add(own.clone().map(count), |labels| {
                     own.for_each(|item| labels.push_integer(item));
                 });
             };
-            (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             let busy = all.together.lock().unwrap();
-            (500..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            drop(busy);
+            (500..900).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            let busy = all.together.lock().unwrap();
+            (900..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
             threads.into_iter().for_each(Found::finish);
             let Counts { labels: Labels::Signed(labels), counts } = all.into_counts() else {
@@ -162,7 +165,7 @@ mod tests {
             };
             let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();
             rows.sort_unstable();
-            assert!(rows.into_iter().eq((0..10_000).map(|item| (item, (item % 5 + 1).min(3)))));
+            assert!(rows.into_iter().eq((0..10_000).map(|item| (item, (item % 7 + 1).min(5)))));
         }
     }
 }

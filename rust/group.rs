@@ -103,7 +103,7 @@ impl Grouper {
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// All hashes first, and then all that a look-up reads, so that none waits for memory alone.
+    /// All hashes first, and then all that a look-up reads, if there is one, so that none waits for memory alone.
     fn group_strings(
         &mut self,
         items: &Column,
@@ -117,17 +117,16 @@ impl Grouper {
         let strings = items.strings(rows, null)?;
         hashes.clear();
         hashes.extend(strings.iter().map(|&string| keys.string(string)));
-        let rows = strings.iter().zip(&*hashes).zip(null);
-        if labels.prepare(hashes) {
-            for ((&string, &hash), &null) in rows {
-                let code = if null { None } else { labels.code(hash, string, *is_text)? };
-                into.push(Group::of(hash, code));
-            }
-        } else {
-            for ((&string, &hash), &null) in rows {
-                let code = if null { None } else { labels.add(hash, string, *is_text)? };
-                into.push(Group::of(hash, code));
-            }
+        let is_worth_it = labels.prepare(hashes);
+        for ((&string, &hash), &null) in strings.iter().zip(&*hashes).zip(null) {
+            let code = if null {
+                None
+            } else if is_worth_it {
+                labels.code(hash, string, *is_text)?
+            } else {
+                labels.add(hash, string, *is_text)?
+            };
+            into.push(Group::of(hash, code));
         }
         Ok(())
     }

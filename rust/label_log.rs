@@ -1,5 +1,5 @@
 //! The labels that one thread has met, in the order of its rows. A label that was met lately is found again by its
-//! hash and confirmed by its bytes; any other is written down once more. So a label may have several codes, but a
+//! hash and confirmed by its bytes, unless hardly one comes back; any other is written down once more. So a label may have several codes, but a
 //! code has one label, and to look one up never leaves the nearer caches.
 
 use crate::error::Result;
@@ -16,6 +16,7 @@ const ALLOCATION: usize = 32;
 const IS_LONG: u64 = 255;
 /// The bytes before those of a label: half of its hash and its length.
 const HEAD: usize = 5;
+const _: () = assert!(LONG < IS_LONG as usize, "a byte tells the lengths apart");
 const _: () = assert!(2 * words(LONG) <= Records::MOST, "a line has room for two labels");
 
 /// The words of a record.
@@ -26,7 +27,7 @@ const fn words(len: usize) -> usize {
 /// The labels of one thread, with repetitions, by partition.
 pub struct LabelLog {
     /// Of each label half of its hash, its length and its bytes, or a word with its number in `long`.
-    words: Records,
+    records: Records,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
     /// How many labels each partition has.
@@ -37,7 +38,7 @@ pub struct LabelLog {
 impl Default for LabelLog {
     fn default() -> Self {
         Self {
-            words: Records::default(),
+            records: Records::default(),
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
@@ -51,7 +52,7 @@ impl LabelLog {
     /// is touched. Otherwise they are better added at once.
     #[inline]
     pub fn prepare(&mut self, hashes: &[u64]) -> bool {
-        let is_worth_it = self.recent.is_worth_it();
+        let is_worth_it = self.recent.is_worth_it(hashes);
         if is_worth_it {
             self.recent.prefetch(hashes);
         }
@@ -71,8 +72,7 @@ impl LabelLog {
         {
             return Ok(Some(met.code()));
         }
-        let place_and_code = self.write_new(hash, label, is_text)?;
-        Ok(place_and_code.map(|(place, code)| {
+        Ok(self.write(hash, label, is_text)?.map(|(place, code)| {
             self.recent.remember(hash, Met::new(hash, label.mark, place, code));
             code
         }))
@@ -84,18 +84,19 @@ impl LabelLog {
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
     pub fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
-        Ok(self.write_new(hash, label, is_text)?.map(|(_, code)| code))
+        Ok(self.write(hash, label, is_text)?.map(|(_, code)| code))
     }
 
     /// Writes a label down; returns the place of its record and its code.
     #[inline]
-    fn write_new(
+    fn write(
         &mut self,
         hash: u64,
         label: Marked<'_>,
         is_text: bool,
     ) -> Result<Option<(usize, u32)>> {
-        if u32::try_from(label.mark.len).is_err() || is_text && !label.is_utf8() {
+        let Marked { mark, bytes } = label;
+        if u32::try_from(mark.len).is_err() || is_text && !label.is_utf8() {
             return Ok(None);
         }
         let partition = partition_of(hash);
@@ -104,25 +105,18 @@ impl LabelLog {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;
-        Ok(Some((self.write(partition, hash, label), code)))
-    }
-
-    /// Writes a label down; returns the place of its record.
-    #[inline]
-    fn write(&mut self, partition: usize, hash: u64, label: Marked<'_>) -> usize {
-        let Marked { mark, bytes } = label;
         let is_long = mark.len > LONG;
-        let head =
-            hash & u64::from(u32::MAX) | if is_long { IS_LONG } else { mark.len as u64 } << 32;
+        let len = if is_long { IS_LONG } else { mark.len as u64 };
+        let head = len << 32 | hash & u64::from(u32::MAX);
         if mark.is_whole() {
             let [a, b, c] = mark.words;
             let record = [head | a << 40, a >> 24 | b << 40, b >> 24 | c << 40, c >> 24];
-            let (place, into) = self.words.push(partition, words(mark.len), record.len());
+            let (place, into) = self.records.push(partition, words(mark.len), record.len());
             into.copy_from_slice(&record.map(u64::to_le));
-            return place;
+            return Ok(Some((place, code)));
         }
-        let len = if is_long { 2 } else { words(mark.len) };
-        let (place, into) = self.words.push(partition, len, len);
+        let most = if is_long { 2 } else { words(mark.len) };
+        let (place, into) = self.records.push(partition, most, most);
         into[0] = head.to_le();
         if is_long {
             into[1] = self.long.len() as u64;
@@ -131,13 +125,13 @@ impl LabelLog {
         } else {
             bytemuck::cast_slice_mut(into)[HEAD..HEAD + mark.len].copy_from_slice(bytes);
         }
-        place
+        Ok(Some((place, code)))
     }
 
     /// The label at a place of a partition.
     #[inline]
     fn label(&self, partition: usize, place: usize) -> Marked<'_> {
-        self.read(self.words.at(partition, place)).1
+        self.read(self.records.at(partition, place)).1
     }
 
     /// How many words the first record of some has, and its label.
@@ -167,7 +161,7 @@ impl LabelLog {
         partition: usize,
         mut visit: impl FnMut(u32, Marked<'_>) -> Result<()>,
     ) -> Result<()> {
-        for line in self.words.lines(partition) {
+        for line in self.records.lines(partition) {
             let mut rest = line;
             while let Some(&head) = rest.first().filter(|head| **head != Records::END) {
                 let (len, label) = self.read(rest);
@@ -181,7 +175,7 @@ impl LabelLog {
     /// How many bytes of memory it holds.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.words.held() + self.long_bytes
+        self.records.held() + self.long_bytes
     }
 }
 
@@ -239,24 +233,36 @@ mod tests {
 
     #[test]
     fn labels_are_found_again_after_their_lines_were_written() {
-        let lens = [0, 1, 8, 23, 24, 25, 32, 239, 240, 241, 1000];
-        let label = |n: u8| vec![n; lens[usize::from(n) % lens.len()]];
+        let lens = [0, 1, 3, 4, 8, 19, 23, 24, 25, 32, 239, 240, 241, 1000];
+        let label = |n: u8| {
+            let byte = |place: usize| (place as u8).wrapping_mul(31) ^ n;
+            (0..lens[usize::from(n) % lens.len()]).map(byte).collect::<Vec<u8>>()
+        };
         let mut log = LabelLog::default();
         for round in 0..3 {
-            for n in 0..110 {
+            for n in 0..112 {
                 let hash = u64::from(n);
                 let code = code(&mut log, hash, &label(n), false).unwrap().unwrap();
                 assert_eq!(code, u32::from(n), "in round {round}");
             }
         }
-        let expected: Vec<_> = (0..110).map(label).collect();
+        let expected: Vec<_> = (0..112).map(label).collect();
         assert_eq!(labels(&log, 0), expected);
+        // What is added has a code of its own.
+        for n in 0..112 {
+            let (hash, label) = (u64::from(n), label(n));
+            let added = log.add(hash, Marked::new(&label), false);
+            assert_eq!(added, Ok(Some(112 + u32::from(n))));
+            assert_eq!(code(&mut log, hash, &label, false), Ok(Some(u32::from(n))));
+        }
+        assert_eq!(labels(&log, 0), [&expected[..], &expected].concat());
     }
 
     #[test]
     fn labels_of_any_length_come_back() {
         let mut log = LabelLog::default();
-        let label = |n: usize| vec![n as u8; n * n % 1117];
+        let label =
+            |n: usize| (0..n * n % 1117).map(|k| (n * 31 + k * k) as u8).collect::<Vec<u8>>();
         for n in 0..4000 {
             let label = label(n);
             let hash = label.iter().fold(label.len() as u64, |hash, &byte| {

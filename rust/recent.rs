@@ -8,8 +8,11 @@ const WAYS: usize = 2;
 /// How many lines there are: at first and where few labels come back, and at most.
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
-/// Where hardly one comes back, one time in so many somebody looks whether that is still so.
-const RARELY: usize = 8;
+/// Where hardly one comes back, they are looked for one time in two to this power, which tells whether that is still so
+/// once there have been enough; and all are remembered again for a while after so many times.
+const RARELY: u32 = 3;
+const ENOUGH: usize = 512;
+const AGAIN: usize = 1 << 13;
 
 /// The bits of a record's place; above them is what tells most labels apart that begin alike.
 const PLACE_BITS: u32 = 40;
@@ -72,24 +75,45 @@ pub(crate) struct Recent {
     new: usize,
     /// Whether remembering more has not helped.
     few_return: bool,
-    /// How often somebody has asked whether to look.
+    /// How often somebody has asked since whether to look, and what says when.
     asked: usize,
+    chance: u64,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { lines: Block::new(), size: FEW, found: 0, new: 0, few_return: false, asked: 0 }
+        Self {
+            lines: Block::new(),
+            size: FEW,
+            found: 0,
+            new: 0,
+            few_return: false,
+            asked: 0,
+            chance: 1,
+        }
     }
 }
 
 impl Recent {
-    /// Whether to look for the next few labels: hardly ever where hardly one comes back.
-    pub fn is_worth_it(&mut self) -> bool {
-        if self.few_return && self.found + self.new >= FEW {
+    /// Whether to look for the labels of these hashes: rarely where hardly one comes back.
+    pub fn is_worth_it(&mut self, hashes: &[u64]) -> bool {
+        if self.few_return && self.found + self.new >= ENOUGH {
             self.adapt();
         }
-        self.asked = self.asked.wrapping_add(1);
-        !self.few_return || self.asked.is_multiple_of(RARELY)
+        if !self.few_return {
+            return true;
+        }
+        self.asked += 1;
+        if self.asked == AGAIN {
+            // What comes back after more than the few was not found among them.
+            self.size = MOST;
+            (self.few_return, self.asked, self.found, self.new) = (false, 0, 0, 0);
+            return true;
+        }
+        // The hashes are keyed, so that no order of rows can be made to evade a look.
+        let all = hashes.iter().fold(self.chance, |all, hash| all ^ hash);
+        self.chance = all.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+        self.chance >> (u64::BITS - RARELY) == 0
     }
 
     /// Touches the lines of some hashes, all loads under way together.
@@ -121,17 +145,15 @@ impl Recent {
         *line = [met.0, line[0]];
     }
 
-    /// Remembers more from now on where many come, and few again where hardly one comes back.
+    /// Remembers more from now on where many come, and few where hardly one comes back.
     #[cold]
     fn adapt(&mut self) {
-        if self.few_return || self.size == MOST {
+        if self.few_return {
+            self.few_return = self.found < self.new / 64;
+        } else if self.size == MOST {
             self.few_return = self.found < self.new / 16;
         }
-        self.size = match self.size {
-            _ if self.few_return => FEW,
-            MOST => MOST,
-            size => 2 * size,
-        };
+        self.size = if self.few_return { FEW } else { (2 * self.size).min(MOST) };
         (self.found, self.new) = (0, 0);
     }
 }
@@ -156,28 +178,46 @@ mod tests {
         assert!(find(&mut recent, 20_000).is_none());
         (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
         assert_eq!(recent.size, FEW);
-        assert_eq!((0..80).filter(|_| recent.is_worth_it()).count(), 80 / RARELY);
     }
 
-    #[test]
-    fn all_are_looked_for_again_as_soon_as_they_come_back() {
+    /// How many of the last ten of so many chunks of 500 labels are looked for, after many that did not come back.
+    fn looks(chunks: u64, label: impl Fn(u64) -> u64) -> usize {
+        let hash = |n: u64| (n + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let mark = |n: u64| Mark::new(&n.to_le_bytes());
-        for step in [2, u64::MAX] {
-            let mut recent = Recent::default();
-            (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
-            assert!((0..RARELY).any(|_| !recent.is_worth_it()));
-            let mut looked_for = 0;
-            for rows in 0..100 {
-                if recent.is_worth_it() {
-                    looked_for += 1;
-                    for n in (rows * 500..(rows + 1) * 500).map(|n| n / step) {
-                        if recent.find(n, mark(n)).is_none() {
-                            recent.remember(n, Met::new(n, mark(n), 0, 0));
-                        }
+        let mut recent = Recent::default();
+        let unlike = u64::MAX - 600_000..u64::MAX;
+        unlike.for_each(|n| recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0)));
+        let mut looks = 0;
+        for chunk in 0..chunks {
+            let labels: Vec<u64> = (chunk * 500..(chunk + 1) * 500).map(&label).collect();
+            let hashes: Vec<u64> = labels.iter().map(|&n| hash(n)).collect();
+            if recent.is_worth_it(&hashes) {
+                looks += usize::from(chunk + 10 >= chunks);
+                for (&n, hash) in labels.iter().zip(hashes) {
+                    if recent.find(hash, mark(n)).is_none() {
+                        recent.remember(hash, Met::new(hash, mark(n), 0, 0));
                     }
                 }
             }
-            assert!(looked_for > 100 - 4 * RARELY, "{looked_for}");
+        }
+        looks
+    }
+
+    #[test]
+    fn labels_are_hardly_looked_for_while_hardly_one_comes_back() {
+        let looked_for: usize = (100..140).map(|chunks| looks(chunks, |n| n)).sum();
+        assert!((20..100).contains(&looked_for), "{looked_for} of 400");
+    }
+
+    #[test]
+    fn labels_are_looked_for_again_when_they_come_back() {
+        // Twice each, one alone, one that fills seven chunks of eight, and some that come back after ever more others.
+        assert_eq!(looks(200, |n| n / 2), 10);
+        assert_eq!(looks(200, |_| 7), 10);
+        assert_eq!(looks(400, |n| if n / 500 % 8 == 7 { n } else { 7 }), 10);
+        for labels in [500, 2000, 20_000, 50_000] {
+            let anywhere = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % labels;
+            assert_eq!(looks(AGAIN as u64 + 600, anywhere), 10, "of {labels}");
         }
     }
 

@@ -44,15 +44,16 @@ impl Users {
         into: &mut Vec<u32>,
     ) -> Option<usize> {
         let home = |user: u128| keys.pair(user as u64, (user >> 64) as u64) as usize % Self::PLACES;
-        let low = &self.low[..Self::PLACES];
+        // A table of a size that is known needs no look at its bounds.
+        let places = &self.low[..Self::PLACES];
         // First all that searches read is touched, so that none waits for memory alone.
         into.clear();
         into.extend(users.clone().map(|user| home(user) as u32));
-        let touch = |place: &u32| low[*place as usize % Self::PLACES].load(Ordering::Relaxed);
+        let touch = |place: &u32| places[*place as usize % Self::PLACES].load(Ordering::Relaxed);
         std::hint::black_box(into.iter().map(touch).fold(0, |all, low| all ^ low));
         let (mut new, mut has_room) = (0, true);
         for (place, user) in into.iter_mut().zip(users) {
-            *place = match Self::find(low, user as u64 ^ self.secret, *place as usize) {
+            *place = match Self::find(places, self.low(user), *place as usize) {
                 Ok(place) => place as u32,
                 Err(_) => {
                     new += 1;
@@ -65,14 +66,20 @@ impl Users {
         has_room.then_some(new)
     }
 
-    /// The place of a user, or the free one where they belong.
+    /// What a place has of a user.
     #[inline]
-    fn find(low: &[AtomicU64], user: u64, home: usize) -> Result<usize, usize> {
+    fn low(&self, user: u128) -> u64 {
+        user as u64 ^ self.secret
+    }
+
+    /// The place of the user of whom it has `low`, or the free one where they belong.
+    #[inline]
+    fn find(places: &[AtomicU64], low: u64, home: usize) -> Result<usize, usize> {
         let mut place = home % Self::PLACES;
         loop {
-            match low[place].load(Ordering::Acquire) {
+            match places[place].load(Ordering::Acquire) {
                 0 => return Err(place),
-                there if there == user => return Ok(place),
+                there if there == low => return Ok(place),
                 _ => place = (place + 1) % Self::PLACES,
             }
         }
@@ -82,7 +89,7 @@ impl Users {
     #[cold]
     fn add(&self, user: u128, home: usize) -> Option<usize> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let low = user as u64 ^ self.secret;
+        let low = self.low(user);
         let place = match Self::find(&self.low[..Self::PLACES], low, home) {
             Ok(place) => return Some(place),
             Err(place) => place,
