@@ -130,7 +130,8 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), types, short.clone(), parts.rows);
+        let worker =
+            Worker::new(Arc::clone(keys), types, short.clone(), (parts.threads, parts.rows));
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();

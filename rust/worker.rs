@@ -20,8 +20,9 @@ use crate::sieve::Sieve;
 use crate::store::Store;
 use crate::user_keys::UserKeys;
 
-/// How many rows a worker gathers before it looks for duplicates.
-const COMPACT_ROWS: usize = 1 << 22;
+/// How many rows all workers gather before they look for duplicates, and the fewest that one does.
+const COMPACT_ROWS: usize = 1 << 24;
+const FEWEST_ROWS: usize = 1 << 20;
 
 /// How many rows pass through the nearest cache at a time.
 const AT_ONCE: usize = 1 << 9;
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     /// What has been put away, and how many bytes may be held before more is.
     chapters: Chapters,
     held: usize,
+    /// How many rows are gathered before duplicates are dropped, at first and now.
+    gathered: usize,
     compact_at: usize,
     users: UserKeys,
     cells: Vec<u64>,
@@ -57,16 +60,18 @@ impl Worker {
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
         short: Option<Form>,
-        held: usize,
+        (threads, held): (usize, usize),
     ) -> Self {
         let hashed = !user_type.is_integer();
+        let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             short: short.map(Gathered::new),
             rows: Rows::new(hashed),
             chapters: Chapters::default(),
             held,
-            compact_at: COMPACT_ROWS,
+            gathered,
+            compact_at: gathered,
             users: UserKeys::new(Arc::clone(&keys)),
             keys,
             cells: Vec::new(),
@@ -133,7 +138,7 @@ impl Worker {
     /// Puts labels and rows away.
     fn put_away(&mut self, stop: &AtomicBool) -> Result<()> {
         let (rows, labels) = (self.rows.take(), self.grouper.take());
-        self.compact_at = COMPACT_ROWS;
+        self.compact_at = self.gathered;
         with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))
     }
 
@@ -192,7 +197,7 @@ impl Worker {
                 Some(rows) => rows.compact(&self.keys),
                 None => with_store!(&mut self.rows, store => compact(store, &self.keys)),
             }
-            self.compact_at = COMPACT_ROWS.max(2 * self.len());
+            self.compact_at = self.gathered.max(2 * self.len());
         }
     }
 
@@ -281,7 +286,7 @@ mod tests {
             let users = Int64Array::from_iter_values(0..rows as i64).into_data();
             let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
             let keys = Arc::new(HashKeys::from_os().unwrap());
-            let worker = Worker::new(keys, (LabelType::Signed, LabelType::Text), None, 0);
+            let worker = Worker::new(keys, (LabelType::Signed, LabelType::Text), None, (1, 0));
             let (sender, morsels) = channel();
             let batch = Arc::new(Batch { users, items });
             sender.send(Morsel { batch, number: 0, start: 0, end: rows }).unwrap();
