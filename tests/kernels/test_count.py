@@ -56,10 +56,12 @@ def test_users_that_differ_in_their_upper_bits_alone_are_different(threads, high
         assert counted == dict.fromkeys((f"item {n}" for n in range(50)), 120)
 
 
-def test_duplicates_beyond_the_compaction_size_are_counted_once():
-    users = np.tile(np.arange(1000), 9000)
-    items = np.repeat(np.arange(9), 1_000_000)
-    assert as_dict(_core.count_pairs(users, items, threads=1)) == dict.fromkeys(range(9), 1000)
+@pytest.mark.parametrize("items", [np.arange(18), np.arange(18) * 2**40, np.array(list("abcdefghijklmnopqr"))])
+def test_duplicates_beyond_the_compaction_size_are_counted_once(items):
+    # More rows than one thread gathers before it looks for duplicates, 2^24: small integers, large ones and labels.
+    users = np.tile(np.arange(1000), 18_000)
+    counted = as_dict(_core.count_pairs(users, np.repeat(items, 1_000_000), threads=1))
+    assert counted == dict.fromkeys(items.tolist(), 1000)
 
 
 def test_one_item_of_everyone_is_counted():
