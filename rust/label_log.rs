@@ -1,6 +1,6 @@
 //! The labels that one thread has met, in the order of its rows. A label that was met lately is found again by its
-//! hash and confirmed by its bytes, unless hardly one comes back; any other is written down once more. So a label may have several codes, but a
-//! code has one label, and to look one up never leaves the nearer caches.
+//! hash and confirmed by its bytes, unless hardly one comes back; any other is written down once more. So a label may
+//! have several codes, but a code has one label, and to look one up never leaves the nearer caches.
 
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
