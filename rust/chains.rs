@@ -78,7 +78,7 @@ impl<T: Pod, const LINE: usize> Chains<T, LINE> {
     fn extend(&mut self, partition: usize) -> usize {
         let piece = self.free.pop().unwrap_or_else(|| {
             if self.pieces.is_multiple_of(Self::PIECES) {
-                self.blocks.push(Block::new());
+                self.blocks.push(Block::any());
             }
             self.pieces += 1;
             self.pieces - 1

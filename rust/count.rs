@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
+use crate::block::give_back;
 use crate::bound::{Bounded, Contribution};
 use crate::coded;
 use crate::column::Batch;
@@ -110,6 +111,7 @@ fn count_batches(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
+    give_back(parts.rows);
     let mut batches = batches.peekable();
     let hashed = !types.0.is_integer();
     let short = match batches.peek() {
@@ -162,6 +164,10 @@ fn count_batches(
         drop(sender);
         Ok(())
     })?;
+    if shares.iter().any(|(_, share)| !share.chapters.is_empty()) {
+        // Merging needs the memory.
+        give_back(0);
+    }
     finish(shares, types.1, terms, keys, &parts, tick)
 }
 

@@ -83,7 +83,7 @@ pub(crate) struct Recent {
 impl Default for Recent {
     fn default() -> Self {
         Self {
-            lines: Block::new(),
+            lines: Block::zeroed(),
             size: FEW,
             found: 0,
             new: 0,
