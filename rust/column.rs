@@ -238,46 +238,68 @@ impl Column {
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there.
     pub fn strings(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
-        let mut strings = Vec::with_capacity(rows.len());
-        let null = null.iter().copied();
         match &self.cells {
             Cells::Strings { offsets: Offsets::Small(offsets), bytes } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                let cells = ends.map(|ends| ends[0] as usize..ends[1] as usize);
-                add(&mut strings, cells.map(|cell| Some((&**bytes, cell))).zip(null))?;
+                let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
+                between(ends, |&end| end as usize, bytes, null)
             }
             Cells::Strings { offsets: Offsets::Large(offsets), bytes } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                let cells = ends.map(|ends| ends[0] as usize..ends[1] as usize);
-                add(&mut strings, cells.map(|cell| Some((&**bytes, cell))).zip(null))?;
+                let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
+                between(ends, |&end| end as usize, bytes, null)
             }
             Cells::Views { views, inline, blocks } => {
                 let cells = rows.map(|row| viewed(views[row], row, inline, blocks));
-                add(&mut strings, cells.zip(null))?;
+                read(cells.zip(null).map(|(cell, null)| if *null { Some(EMPTY) } else { cell }))
             }
-            Cells::Fixed { width, bytes } => {
-                let cells = rows.map(|row| Some((&**bytes, row * width..(row + 1) * width)));
-                add(&mut strings, cells.zip(null))?;
-            }
-            _ => return Err(BROKEN),
+            Cells::Fixed { width, bytes } => between(
+                (rows.clone(), rows.start + 1..rows.end + 1),
+                |row| row * width,
+                bytes,
+                null,
+            ),
+            _ => Err(BROKEN),
         }
-        Ok(strings)
     }
 }
 
-/// Adds the strings of some cells of buffers.
+/// A cell without bytes.
+const EMPTY: (&[u8], Range<usize>) = (&[], 0..0);
+
+/// The strings between some ends in a buffer.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
-fn add<'a>(
-    strings: &mut Vec<Marked<'a>>,
-    cells: impl Iterator<Item = (Option<(&'a [u8], Range<usize>)>, bool)>,
-) -> Result<()> {
-    for (cell, is_null) in cells {
-        let (buffer, cell) = if is_null { (&[][..], 0..0) } else { cell.ok_or(BROKEN)? };
-        let bytes = buffer.get(cell.clone()).ok_or(BROKEN)?;
-        strings.push(Marked { mark: Mark::of_cell(buffer, cell), bytes });
-    }
-    Ok(())
+fn between<'a, I: IntoIterator>(
+    (starts, ends): (I, I),
+    place: impl Fn(I::Item) -> usize,
+    buffer: &'a [u8],
+    null: &[bool],
+) -> Result<Vec<Marked<'a>>> {
+    let cells = starts.into_iter().zip(ends).zip(null);
+    read(cells.map(|((start, end), null)| {
+        Some((buffer, if *null { 0..0 } else { place(start)..place(end) }))
+    }))
+}
+
+/// The strings of some cells of buffers.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
+fn read<'a>(
+    cells: impl Iterator<Item = Option<(&'a [u8], Range<usize>)>>,
+) -> Result<Vec<Marked<'a>>> {
+    // All at once, and then whether one was not there: a list that need not be ready to end grows faster.
+    let mut is_whole = true;
+    let marked = |(buffer, cell): (&'a [u8], Range<usize>)| {
+        let bytes = buffer.get(cell.clone())?;
+        Some(Marked { mark: Mark::of_cell(buffer, cell), bytes })
+    };
+    let strings = cells.map(|cell| {
+        cell.and_then(marked).unwrap_or_else(|| {
+            is_whole = false;
+            Marked::new(&[])
+        })
+    });
+    let strings = strings.collect();
+    if is_whole { Ok(strings) } else { Err(BROKEN) }
 }
 
 /// Where the bytes are that a view names: up to twelve inline, more in one of the blocks.

@@ -37,6 +37,7 @@ pub struct Grouper {
     memo: Vec<Group>,
     memo_of: u64,
     scratch: Vec<u64>,
+    codes: Vec<u32>,
 }
 
 impl Grouper {
@@ -50,6 +51,7 @@ impl Grouper {
             memo: Vec::new(),
             memo_of: u64::MAX,
             scratch: Vec::new(),
+            codes: Vec::new(),
         }
     }
 
@@ -111,23 +113,37 @@ impl Grouper {
         null: &[bool],
         into: &mut Vec<Group>,
     ) -> Result<()> {
-        let Self { keys, labels: Some(labels), is_text, scratch: hashes, .. } = self else {
+        let Self { keys, labels: Some(labels), is_text, scratch: hashes, codes, .. } = self else {
             return Ok(());
         };
         let strings = items.strings(rows, null)?;
         hashes.clear();
         hashes.extend(strings.iter().map(|&string| keys.string(string)));
-        let is_worth_it = labels.prepare(hashes);
-        for ((&string, &hash), &null) in strings.iter().zip(&*hashes).zip(null) {
-            let code = if null {
-                None
-            } else if is_worth_it {
-                labels.code(hash, string, *is_text)?
-            } else {
-                labels.add(hash, string, *is_text)?
-            };
-            into.push(Group::of(hash, code));
+        let is_worth_it = labels.is_worth_it(hashes);
+        if is_worth_it {
+            labels.find_all(hashes, &strings, codes);
+        } else {
+            codes.clear();
+            codes.resize(hashes.len(), LabelLog::NONE);
         }
+        let rows = strings.iter().zip(&*hashes).zip(null);
+        for (code, ((&string, &hash), &null)) in codes.iter_mut().zip(rows) {
+            if null {
+                *code = LabelLog::NONE;
+            } else if *code == LabelLog::NONE {
+                let new = if is_worth_it {
+                    labels.code(hash, string, *is_text)?
+                } else {
+                    labels.add(hash, string, *is_text)?
+                };
+                *code = new.unwrap_or(LabelLog::NONE);
+            }
+        }
+        into.extend(hashes.iter().zip(&*codes).map(|(&hash, &code)| {
+            let partition = partition_of(hash) as u32;
+            let partition = if code == LabelLog::NONE { Group::DROPPED } else { partition };
+            Group { partition, key: code.into() }
+        }));
         Ok(())
     }
 

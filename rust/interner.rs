@@ -28,6 +28,8 @@ impl Interner {
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn intern(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
         match self.find(hash, label) {
             Some(code) => Ok(code),
@@ -72,7 +74,8 @@ impl Interner {
         self.insert(hash, label).map(Some)
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn find(&self, hash: u32, label: Marked<'_>) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
@@ -92,6 +95,8 @@ impl Interner {
         }
     }
 
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn insert(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
         let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
         let code = code.ok_or(TOO_MANY)?;
@@ -103,6 +108,7 @@ impl Interner {
         Ok(code)
     }
 
+    #[cold]
     fn grow(&mut self) {
         let larger = vec![0; (2 * self.slots.len()).max(8)];
         for slot in std::mem::replace(&mut self.slots, larger) {

@@ -48,15 +48,19 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
-    /// Whether the labels of the next rows are worth a search, in which case what it will read for each of these hashes
-    /// is touched. Otherwise they are better added at once.
+    /// The code of no label.
+    pub const NONE: u32 = Recent::NONE;
+
+    /// Whether labels of these hashes are worth a search. Otherwise they are better added at once.
     #[inline]
-    pub fn prepare(&mut self, hashes: &[u64]) -> bool {
-        let is_worth_it = self.recent.is_worth_it(hashes);
-        if is_worth_it {
-            self.recent.prefetch(hashes);
-        }
-        is_worth_it
+    pub fn is_worth_it(&mut self, hashes: &[u64]) -> bool {
+        self.recent.is_worth_it(hashes)
+    }
+
+    /// The codes of some labels, as far as they are found at first sight, those of others being [`Self::NONE`].
+    #[inline]
+    pub fn find_all(&mut self, hashes: &[u64], labels: &[Marked<'_>], into: &mut Vec<u32>) {
+        self.recent.find_all(hashes, labels, into);
     }
 
     /// The code of a label in the partition of its hash, or nothing where it should be text and is not UTF-8, or has
@@ -88,7 +92,8 @@ impl LabelLog {
     }
 
     /// Writes a label down; returns the place of its record and its code.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn write(
         &mut self,
         hash: u64,

@@ -28,12 +28,13 @@ const END: u64 = 1 << u32::BITS;
 
 #[inline]
 fn pack(user: u32, code: u32) -> u32 {
-    (user << BITS | code) + 1
+    (user << BITS | code).wrapping_add(1)
 }
 
 #[inline]
 fn unpack(row: u32) -> (u32, usize) {
-    ((row - 1) >> BITS, (row - 1) as usize & CODES)
+    let row = row.wrapping_sub(1);
+    (row >> BITS, row as usize & CODES)
 }
 
 /// One thread's rows while they come.
@@ -178,21 +179,20 @@ impl<'a> AllNumbered<'a> {
         known.reset(self.0.iter().map(|(_, labels)| labels.partition_len(partition)).sum());
         counts.clear();
         for (share, labels) in &self.0 {
+            // What to add to a row, so that it has an item's code among all threads; all that a row can name have one.
             codes.clear();
             labels.visit(partition, |hash, label| {
-                codes.push(known.intern(hash, label)?);
+                codes.push(known.intern(hash, label)?.wrapping_sub(codes.len() as u32));
                 Ok(())
             })?;
             if known.labels().len() > CODES {
                 return Ok(false);
             }
             counts.resize(known.labels().len(), 0);
+            codes.resize(CODES + 1, 0);
             for rows in share.rows.pieces(partition) {
                 merged.clear();
-                merged.extend(rows.iter().map(|&row| {
-                    let (user, code) = unpack(row);
-                    pack(user, codes[code])
-                }));
+                merged.extend(rows.iter().map(|&row| row.wrapping_add(codes[unpack(row).1])));
                 seen.extend(merged, keys, |row, is_new| {
                     counts[unpack(row).1] += u32::from(is_new);
                 });

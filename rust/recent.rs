@@ -1,7 +1,7 @@
 //! Labels met lately, each at one of the two places of a line of the cache that its hash names.
 
 use crate::block::{BLOCK, Block};
-use crate::mark::Mark;
+use crate::mark::{Mark, Marked};
 
 /// How many labels share a line.
 const WAYS: usize = 2;
@@ -95,6 +95,9 @@ impl Default for Recent {
 }
 
 impl Recent {
+    /// The code of no label.
+    pub const NONE: u32 = u32::MAX;
+
     /// Whether to look for the labels of these hashes: rarely where hardly one comes back.
     pub fn is_worth_it(&mut self, hashes: &[u64]) -> bool {
         if self.few_return && self.found + self.new >= ENOUGH {
@@ -116,12 +119,25 @@ impl Recent {
         self.chance >> (u64::BITS - RARELY) == 0
     }
 
-    /// Touches the lines of some hashes, all loads under way together.
-    #[inline]
-    pub fn prefetch(&self, hashes: &[u64]) {
+    /// The codes of labels met lately, those of others and of longer ones than a mark holds being [`Self::NONE`]. No jump
+    /// depends on what is found, so that none waits for memory alone.
+    pub fn find_all(&mut self, hashes: &[u64], labels: &[Marked<'_>], into: &mut Vec<u32>) {
         let (lines, mask) = (self.lines.values(), self.size - 1);
-        let all = hashes.iter().fold(0, |all, &hash| all ^ lines[hash as usize & mask][0][0]);
-        std::hint::black_box(all);
+        let touched = hashes.iter().fold(0, |all, &hash| all ^ lines[hash as usize & mask][0][0]);
+        std::hint::black_box(touched);
+        into.clear();
+        into.extend(hashes.iter().zip(labels).map(|(&hash, Marked { mark, .. })| {
+            let line = &lines[hash as usize & mask];
+            let [a, b, c] = mark.words;
+            let unlike = |[x, y, z, rest]: [u64; 4]| {
+                (x ^ a) | (y ^ b) | (z ^ c) | (rest >> 32 ^ (mark.len as u64 + 1))
+            };
+            let (is_first, is_second) = (unlike(line[0]) == 0, unlike(line[1]) == 0);
+            let is_found = (is_first | is_second) & mark.is_whole();
+            self.found += usize::from(is_found);
+            let code = line[usize::from(is_second)][3] as u32;
+            if is_found { code } else { Self::NONE }
+        }));
     }
 
     /// A label met lately that may be the one of this mark; it is, where the mark is all of it.

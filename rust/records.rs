@@ -34,7 +34,8 @@ impl Records {
 
     /// Adds a record of `len` words to a partition, to be written: the first of `most`, of which the very first is not
     /// [`Self::END`]. Returns its place, and all the words.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
         debug_assert!(len <= most && (1..=Self::MOST).contains(&most));
         let mut place = self.next[partition];
@@ -46,6 +47,7 @@ impl Records {
     }
 
     /// Writes the line of a partition to its room, and keeps room for another; returns where that begins.
+    #[inline(never)]
     fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
         if next != NO_LINE {
