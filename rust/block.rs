@@ -3,7 +3,7 @@
 //! are kept for the next that are needed.
 
 use std::marker::PhantomData;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
@@ -13,17 +13,54 @@ pub const BLOCK: usize = 1 << 22;
 
 /// How many blocks are kept at most.
 const KEPT: usize = 64;
+/// How often a lock that is taken is tried again. It is held for moments alone, but a fork of the process may have it
+/// held for ever, and does without.
+const TRIES: usize = 100;
 
-/// Blocks that have served. Who finds the lock taken does without, so that nobody waits, and no fork of the process does
-/// for a thread that it has not.
-static USED: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
+/// Blocks that have served and may serve again.
+struct Kept(Mutex<Vec<MmapMut>>);
 
-/// Gives blocks that have served back to the system, as far as they are more than so many bytes.
-pub fn give_back(beyond: usize) {
-    if let Ok(mut used) = USED.try_lock() {
-        used.truncate(beyond / BLOCK);
-        used.shrink_to(KEPT);
+static ALL: Kept = Kept(Mutex::new(Vec::new()));
+
+impl Kept {
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<MmapMut>>> {
+        (0..TRIES).find_map(|_| match self.0.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                std::thread::yield_now();
+                None
+            }
+            Err(TryLockError::Poisoned(maps)) => Some(maps.into_inner()),
+            Ok(maps) => Some(maps),
+        })
     }
+
+    fn take(&self) -> Option<MmapMut> {
+        self.lock()?.pop()
+    }
+
+    /// Keeps a block, where there are not enough.
+    fn put(&self, map: MmapMut) {
+        if let Some(mut maps) = self.lock()
+            && maps.len() < KEPT
+        {
+            maps.push(map);
+        }
+    }
+
+    /// Gives those back to the system that are more than so many, those that have been here the longest.
+    fn give_back(&self, beyond: usize) {
+        let Some(mut maps) = self.lock() else { return };
+        let more = maps.len().saturating_sub(beyond);
+        let given: Vec<MmapMut> = maps.drain(..more).collect();
+        // Without the lock, since it takes long.
+        drop(maps);
+        drop(given);
+    }
+}
+
+/// Gives kept blocks back to the system, as far as they are more than so many bytes.
+pub fn give_back(beyond: usize) {
+    ALL.give_back(beyond / BLOCK);
 }
 
 /// A block of values.
@@ -38,11 +75,20 @@ enum Memory {
     Plain(Vec<u128>),
 }
 
+impl<T> Block<T> {
+    /// Keeps the block for whoever asks for [`Self::any`] next.
+    pub fn keep(self) {
+        if let Memory::Mapped(map) = self.memory {
+            ALL.put(map);
+        }
+    }
+}
+
 impl<T: Pod> Block<T> {
-    /// A block of any values, such as those of one that has served.
+    /// A block of any values, such as those of one that was kept.
     #[must_use]
     pub fn any() -> Self {
-        match USED.try_lock().ok().and_then(|mut used| used.pop()) {
+        match ALL.take() {
             Some(map) => Self { memory: Memory::Mapped(map), values: PhantomData },
             None => Self::zeroed(),
         }
@@ -88,33 +134,34 @@ impl<T: Pod> Block<T> {
     }
 }
 
-impl<T> Drop for Block<T> {
-    fn drop(&mut self) {
-        if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
-            && let Ok(mut used) = USED.try_lock()
-            && used.len() < KEPT
-        {
-            used.push(map);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn blocks_serve_again_and_zeros_are_zeros() {
-        let many = || (0..2 * KEPT).map(|_| Block::<u64>::any()).collect::<Vec<_>>();
-        for mut block in many() {
-            block.values_mut().fill(7);
+    fn blocks_are_kept_up_to_so_many_and_given_back_the_oldest_first() {
+        let kept = Kept(Mutex::new(Vec::new()));
+        assert!(kept.take().is_none());
+        for n in 0..KEPT + 2 {
+            let mut map = MmapMut::map_anon(BLOCK).unwrap();
+            map[1000] = n as u8;
+            kept.put(map);
         }
-        // Other tests need blocks too.
-        let served = many().iter().filter(|block| block.values()[1000] == 7).count();
-        assert!((1..=KEPT).contains(&served), "{served}");
-        assert!(Block::<u64>::zeroed().values().iter().all(|&value| value == 0));
-        give_back(0);
-        let served = many().iter().filter(|block| block.values()[1000] == 7).count();
-        assert!(served < KEPT, "{served}");
+        kept.give_back(KEPT);
+        assert_eq!(kept.take().unwrap()[1000], KEPT as u8 - 1);
+        kept.give_back(2);
+        let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
+        assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_lock_that_nobody_gives_back() {
+        let kept = Kept(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
+        let held = kept.0.lock();
+        kept.give_back(0);
+        kept.put(MmapMut::map_anon(BLOCK).unwrap());
+        assert!(kept.take().is_none());
+        drop(held);
+        assert!(kept.take().is_some() && kept.take().is_none());
     }
 }

@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::integers::{BROKEN, Integers, buffer, typed};
+use crate::integers::{BROKEN, Integers};
 use crate::labels::LabelType;
-use crate::mark::{Mark, Marked};
+use crate::mark::Marked;
+use crate::string_cells::StringCells;
 
 const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
 
@@ -59,17 +59,9 @@ pub struct Batch {
 
 enum Cells {
     Integers(Integers),
-    Strings { offsets: Offsets, bytes: Buffer },
-    Views { views: ScalarBuffer<u128>, inline: Buffer, blocks: Vec<Buffer> },
-    Fixed { width: usize, bytes: Buffer },
+    Strings(StringCells),
     Dictionary { indices: Integers, values: Box<Column> },
     Coded { indices: Integers, codes: Vec<u32>, is_plain: bool },
-}
-
-/// Where strings end in their buffer.
-enum Offsets {
-    Small(ScalarBuffer<i32>),
-    Large(ScalarBuffer<i64>),
 }
 
 impl Column {
@@ -80,40 +72,7 @@ impl Column {
     pub fn new(mut data: ArrayData) -> Result<Self> {
         data.align_buffers();
         let label_type = LabelType::of(data.data_type(), "")?;
-        let (offset, len) = (data.offset(), data.len());
         let cells = match data.data_type().clone() {
-            DataType::Utf8 | DataType::Binary if len > 0 => Cells::Strings {
-                offsets: Offsets::Small(typed(&data, 0, offset, len + 1)?),
-                bytes: buffer(&data, 1)?,
-            },
-            DataType::LargeUtf8 | DataType::LargeBinary if len > 0 => Cells::Strings {
-                offsets: Offsets::Large(typed(&data, 0, offset, len + 1)?),
-                bytes: buffer(&data, 1)?,
-            },
-            DataType::Utf8 | DataType::Binary | DataType::LargeUtf8 | DataType::LargeBinary => {
-                let bytes = Buffer::from(&[] as &[u8]);
-                Cells::Strings { offsets: Offsets::Small(vec![0].into()), bytes }
-            }
-            DataType::Utf8View | DataType::BinaryView => {
-                let inline = buffer(&data, 0)?;
-                let end = (offset + len) * 16;
-                if inline.len() < end {
-                    return Err(BROKEN);
-                }
-                Cells::Views {
-                    views: typed(&data, 0, offset, len)?,
-                    inline: inline.slice_with_length(offset * 16, len * 16),
-                    blocks: data.buffers()[1..].to_vec(),
-                }
-            }
-            DataType::FixedSizeBinary(width) => {
-                let width = usize::try_from(width).map_err(|_| BROKEN)?;
-                let bytes = buffer(&data, 0)?;
-                if bytes.len() < (offset + len) * width {
-                    return Err(BROKEN);
-                }
-                Cells::Fixed { width, bytes: bytes.slice(offset * width) }
-            }
             DataType::Dictionary(index, _) => {
                 let values = data.child_data().first().ok_or(BROKEN)?.clone();
                 Cells::Dictionary {
@@ -121,7 +80,10 @@ impl Column {
                     values: Box::new(Self::new(values)?),
                 }
             }
-            integer => Cells::Integers(Integers::new(&data, &integer)?),
+            _ if label_type.is_integer() => {
+                Cells::Integers(Integers::new(&data, data.data_type())?)
+            }
+            _ => Cells::Strings(StringCells::new(&data)?),
         };
         Ok(Self { data, cells, label_type })
     }
@@ -239,82 +201,8 @@ impl Column {
     /// [`Error::Input`] where the bytes of a cell are not there.
     pub fn strings(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
         match &self.cells {
-            Cells::Strings { offsets: Offsets::Small(offsets), bytes } => {
-                let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
-                between(ends, |&end| end as usize, bytes, null)
-            }
-            Cells::Strings { offsets: Offsets::Large(offsets), bytes } => {
-                let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
-                between(ends, |&end| end as usize, bytes, null)
-            }
-            Cells::Views { views, inline, blocks } => {
-                let cells = rows.map(|row| viewed(views[row], row, inline, blocks));
-                read(cells.zip(null).map(|(cell, null)| if *null { Some(EMPTY) } else { cell }))
-            }
-            Cells::Fixed { width, bytes } => between(
-                (rows.clone(), rows.start + 1..rows.end + 1),
-                |row| row * width,
-                bytes,
-                null,
-            ),
+            Cells::Strings(cells) => cells.read(rows, null),
             _ => Err(BROKEN),
         }
     }
-}
-
-/// A cell without bytes.
-const EMPTY: (&[u8], Range<usize>) = (&[], 0..0);
-
-/// The strings between some ends in a buffer.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
-fn between<'a, I: IntoIterator>(
-    (starts, ends): (I, I),
-    place: impl Fn(I::Item) -> usize,
-    buffer: &'a [u8],
-    null: &[bool],
-) -> Result<Vec<Marked<'a>>> {
-    let cells = starts.into_iter().zip(ends).zip(null);
-    read(cells.map(|((start, end), null)| {
-        Some((buffer, if *null { 0..0 } else { place(start)..place(end) }))
-    }))
-}
-
-/// The strings of some cells of buffers.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
-fn read<'a>(
-    cells: impl Iterator<Item = Option<(&'a [u8], Range<usize>)>>,
-) -> Result<Vec<Marked<'a>>> {
-    // All at once, and then whether one was not there: a list that need not be ready to end grows faster.
-    let mut is_whole = true;
-    let marked = |(buffer, cell): (&'a [u8], Range<usize>)| {
-        let bytes = buffer.get(cell.clone())?;
-        Some(Marked { mark: Mark::of_cell(buffer, cell), bytes })
-    };
-    let strings = cells.map(|cell| {
-        cell.and_then(marked).unwrap_or_else(|| {
-            is_whole = false;
-            Marked::new(&[])
-        })
-    });
-    let strings = strings.collect();
-    if is_whole { Ok(strings) } else { Err(BROKEN) }
-}
-
-/// Where the bytes are that a view names: up to twelve inline, more in one of the blocks.
-fn viewed<'a>(
-    view: u128,
-    row: usize,
-    inline: &'a [u8],
-    blocks: &'a [Buffer],
-) -> Option<(&'a [u8], Range<usize>)> {
-    let len = (view as u32) as usize;
-    let inline_start = size_of::<u128>() * row + size_of::<u32>();
-    if len <= 12 {
-        return Some((inline, inline_start..inline_start + len));
-    }
-    let block = blocks.get((view >> 64) as u32 as usize)?;
-    let start = (view >> 96) as u32 as usize;
-    Some((block, start..start + len))
 }

@@ -80,6 +80,20 @@ pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
     terms: &Terms<'_>,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    // What is kept between counts has the merge's part of the memory, which is not needed while rows come.
+    let kept = terms.memory.map_or(usize::MAX, |memory| memory / 4);
+    give_back(kept);
+    let counts = count_table(batches, types, terms, tick);
+    give_back(kept);
+    counts
+}
+
+fn count_table(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
@@ -111,7 +125,6 @@ fn count_batches(
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
-    give_back(parts.rows);
     let mut batches = batches.peekable();
     let hashed = !types.0.is_integer();
     let short = match batches.peek() {
@@ -164,10 +177,8 @@ fn count_batches(
         drop(sender);
         Ok(())
     })?;
-    if shares.iter().any(|(_, share)| !share.chapters.is_empty()) {
-        // Merging needs the memory.
-        give_back(0);
-    }
+    // What nobody has needed until now only takes the merge's part.
+    give_back(0);
     finish(shares, types.1, terms, keys, &parts, tick)
 }
 

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use crate::block::give_back;
 use crate::bucket::{Bucket, Entry};
 use crate::column::Batch;
 use crate::error::{Error, Result};
@@ -42,6 +43,8 @@ pub fn gather(
     terms: Terms,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
+    // Lists take other memory than counting keeps.
+    give_back(0);
     let mut gathering = Gathering::new(terms)?;
     for batch in batches {
         gathering.read(&batch?, item_type, &mut tick)?;

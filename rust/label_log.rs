@@ -57,10 +57,16 @@ impl LabelLog {
         self.recent.is_worth_it(hashes)
     }
 
-    /// The codes of some labels, as far as they are found at first sight, those of others being [`Self::NONE`].
+    /// The codes of labels of up to 24 bytes that were met lately, [`Self::NONE`] for others and for NULL.
     #[inline]
-    pub fn find_all(&mut self, hashes: &[u64], labels: &[Marked<'_>], into: &mut Vec<u32>) {
-        self.recent.find_all(hashes, labels, into);
+    pub fn find_all(
+        &mut self,
+        hashes: &[u64],
+        labels: &[Marked<'_>],
+        null: &[bool],
+        into: &mut Vec<u32>,
+    ) {
+        self.recent.find_all(hashes, labels, null, into);
     }
 
     /// The code of a label in the partition of its hash, or nothing where it should be text and is not UTF-8, or has

@@ -96,6 +96,7 @@ mod short;
 mod sieve;
 mod spill;
 mod store;
+mod string_cells;
 #[cfg(test)]
 mod tables;
 pub mod threshold;

@@ -28,6 +28,7 @@ const END: u64 = 1 << u32::BITS;
 
 #[inline]
 fn pack(user: u32, code: u32) -> u32 {
+    debug_assert!(code < CODES as u32, "a row has no room for its item");
     (user << BITS | code).wrapping_add(1)
 }
 
@@ -179,7 +180,10 @@ impl<'a> AllNumbered<'a> {
         known.reset(self.0.iter().map(|(_, labels)| labels.partition_len(partition)).sum());
         counts.clear();
         for (share, labels) in &self.0 {
-            // What to add to a row, so that it has an item's code among all threads; all that a row can name have one.
+            if share.rows.partition_len(partition) == 0 {
+                continue;
+            }
+            // Of each code, how far its label's code among all threads is from it: added to a row, it renames the item.
             codes.clear();
             labels.visit(partition, |hash, label| {
                 codes.push(known.intern(hash, label)?.wrapping_sub(codes.len() as u32));
@@ -258,6 +262,32 @@ mod tests {
                 assert!((0..last).all(|n| label(n) == format!("{n}").into_bytes()));
             }
         }
+    }
+
+    #[test]
+    fn a_label_with_several_codes_is_one_item() {
+        let keys = HashKeys::from_os().unwrap();
+        let users = Arc::new(Users::new(false, &keys));
+        // Each label under its own code and, behind all others, once more: for another user and for one who is known.
+        let share = |others: [u128; 2]| {
+            let (mut log, mut rows) = (LabelLog::default(), Numberer::new(Arc::clone(&users)));
+            for n in (0..20).chain(0..20) {
+                let label = format!("{}", n % 10);
+                let code = log.add(3 << 54 | n % 10, Marked::new(label.as_bytes()), true);
+                let key = code.unwrap().unwrap().into();
+                let both = [if n < 10 { 7 } else { others[0] }, others[1]];
+                assert!(rows.extend(both.into_iter(), &[Group { partition: 3, key }; 2], &keys));
+            }
+            (rows.finish(), log)
+        };
+        let shares = [share([8, 9]), share([9, 1])];
+        let shares = shares.iter().map(|(rows, log)| (rows, log)).collect();
+        let all = AllFound::new(LabelType::Text, None, None);
+        let rows = AllNumbered::of(shares).unwrap();
+        assert_eq!(rows.count(1, &keys, || Ok(()), &all), Ok(true));
+        let counts = all.into_counts();
+        // Users 7, 8, 9 and 1.
+        assert_eq!((counts.labels.len(), counts.counts), (10, vec![4; 10]));
     }
 
     #[test]

@@ -50,8 +50,26 @@ impl Met {
     /// Whether a label of this hash and mark may be this one; it is, where the mark is all of it.
     #[inline]
     fn is(self, hash: u64, mark: Mark) -> bool {
-        let ([a, b, c, rest], words) = (self.0, mark.words);
-        let third = if mark.is_whole() { c ^ words[2] } else { (c ^ hash) >> PLACE_BITS };
+        self.is_with(
+            mark,
+            if mark.is_whole() {
+                self.0[2] ^ mark.words[2]
+            } else {
+                (self.0[2] ^ hash) >> PLACE_BITS
+            },
+        )
+    }
+
+    /// Whether a label is this one, if its mark is all of it.
+    #[inline]
+    fn is_whole(self, mark: Mark) -> bool {
+        self.is_with(mark, self.0[2] ^ mark.words[2])
+    }
+
+    /// Whether a label is like this one but for the third word, and that as well.
+    #[inline]
+    fn is_with(self, mark: Mark, third: u64) -> bool {
+        let ([a, b, _, rest], words) = (self.0, mark.words);
         (a ^ words[0]) | (b ^ words[1]) | third | (rest >> 32 ^ len(mark)) == 0
     }
 }
@@ -119,24 +137,27 @@ impl Recent {
         self.chance >> (u64::BITS - RARELY) == 0
     }
 
-    /// The codes of labels met lately, those of others and of longer ones than a mark holds being [`Self::NONE`]. No jump
-    /// depends on what is found, so that none waits for memory alone.
-    pub fn find_all(&mut self, hashes: &[u64], labels: &[Marked<'_>], into: &mut Vec<u32>) {
+    /// The codes of labels met lately, [`Self::NONE`] for others, for NULL and for those longer than a mark. No jump depends
+    /// on what is found, so that none waits for memory alone.
+    pub fn find_all(
+        &mut self,
+        hashes: &[u64],
+        labels: &[Marked<'_>],
+        null: &[bool],
+        into: &mut Vec<u32>,
+    ) {
         let (lines, mask) = (self.lines.values(), self.size - 1);
         let touched = hashes.iter().fold(0, |all, &hash| all ^ lines[hash as usize & mask][0][0]);
         std::hint::black_box(touched);
         into.clear();
-        into.extend(hashes.iter().zip(labels).map(|(&hash, Marked { mark, .. })| {
+        let labels = hashes.iter().zip(labels).zip(null);
+        into.extend(labels.map(|((&hash, &Marked { mark, .. }), &null)| {
             let line = &lines[hash as usize & mask];
-            let [a, b, c] = mark.words;
-            let unlike = |[x, y, z, rest]: [u64; 4]| {
-                (x ^ a) | (y ^ b) | (z ^ c) | (rest >> 32 ^ (mark.len as u64 + 1))
-            };
-            let (is_first, is_second) = (unlike(line[0]) == 0, unlike(line[1]) == 0);
-            let is_found = (is_first | is_second) & mark.is_whole();
-            self.found += usize::from(is_found);
-            let code = line[usize::from(is_second)][3] as u32;
-            if is_found { code } else { Self::NONE }
+            let is_second = Met(line[1]).is_whole(mark);
+            let found = (is_second | Met(line[0]).is_whole(mark)) & mark.is_whole() & !null;
+            self.found += usize::from(found);
+            let code = Met(line[usize::from(is_second)]).code();
+            if found { code } else { Self::NONE }
         }));
     }
 
@@ -248,6 +269,32 @@ mod tests {
         let places = hashes.map(|hash| recent.find(hash, mark).map(Met::place));
         assert_eq!(places, [Some(0), Some((1 << PLACE_BITS) - 1)]);
         assert!(recent.find(2 << PLACE_BITS | 7, mark).is_none());
+    }
+
+    #[test]
+    fn all_at_once_are_found_as_one_by_one_but_for_long_ones_and_null() {
+        let bytes: Vec<Vec<u8>> = (0..2000).map(|n: usize| vec![n as u8; n % 30]).collect();
+        let labels: Vec<Marked<'_>> = bytes.iter().map(|bytes| Marked::new(bytes)).collect();
+        // Some share a line, and some a hash.
+        let hash = |label: &Marked<'_>| label.mark.words[0] % 601 + (label.mark.len as u64) / 2;
+        let hashes: Vec<u64> = labels.iter().map(hash).collect();
+        let null: Vec<bool> = (0..labels.len()).map(|n| n % 7 == 0).collect();
+        let (mut recent, mut codes) = (Recent::default(), Vec::new());
+        recent.find_all(&hashes, &labels, &null, &mut codes);
+        assert!(codes.iter().all(|&code| code == Recent::NONE) && recent.found == 0);
+        for (code, (&hash, label)) in hashes.iter().zip(&labels).enumerate().step_by(3) {
+            recent.remember(hash, Met::new(hash, label.mark, code, code as u32));
+        }
+        recent.find_all(&hashes, &labels, &null, &mut codes);
+        let found = recent.found;
+        assert!(found > 200);
+        for ((&code, (&hash, label)), null) in
+            codes.iter().zip(hashes.iter().zip(&labels)).zip(null)
+        {
+            let met = recent.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
+            assert_eq!(code, met.map_or(Recent::NONE, Met::code));
+        }
+        assert_eq!(codes.iter().filter(|&&code| code != Recent::NONE).count(), found);
     }
 
     #[test]

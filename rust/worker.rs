@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::block::give_back;
 use crate::chapters::Chapters;
 use crate::column::{Batch, Column};
 use crate::crew::STOPPED;
@@ -139,7 +140,11 @@ impl Worker {
     fn put_away(&mut self, stop: &AtomicBool) -> Result<()> {
         let (rows, labels) = (self.rows.take(), self.grouper.take());
         self.compact_at = self.gathered;
-        with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))
+        with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))?;
+        drop((rows, labels));
+        // No more may be kept than this thread's part of what the merge will need.
+        give_back(self.held / 3);
+        Ok(())
     }
 
     fn take(&mut self, morsel: &Morsel, stop: &AtomicBool) -> Result<()> {
