@@ -273,7 +273,7 @@ mod tests {
             let (mut log, mut rows) = (LabelLog::default(), Numberer::new(Arc::clone(&users)));
             for n in (0..20).chain(0..20) {
                 let label = format!("{}", n % 10);
-                let code = log.add(3 << 54 | n % 10, Marked::new(label.as_bytes()), true);
+                let code = log.add((3 << 54) | (n % 10), Marked::new(label.as_bytes()), true);
                 let key = code.unwrap().unwrap().into();
                 let both = [if n < 10 { 7 } else { others[0] }, others[1]];
                 assert!(rows.extend(both.into_iter(), &[Group { partition: 3, key }; 2], &keys));

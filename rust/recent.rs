@@ -139,6 +139,7 @@ impl Recent {
 
     /// The codes of labels met lately, [`Self::NONE`] for others, for NULL and for those longer than a mark. No jump depends
     /// on what is found, so that none waits for memory alone.
+    #[allow(clippy::needless_bitwise_bool, reason = "no jump is to depend on it")]
     pub fn find_all(
         &mut self,
         hashes: &[u64],
