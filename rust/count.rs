@@ -82,12 +82,15 @@ pub fn count_distinct(
     terms: &Terms<'_>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    // What is kept between counts has the merge's part of the memory, which is not needed while rows come.
-    let kept = terms.memory.map_or(usize::MAX, |memory| memory / 4);
-    give_back(kept);
     let counts = count_table(batches, types, terms, tick);
-    give_back(kept);
+    make_ready(terms.memory);
     counts
+}
+
+/// Gives back to the system what is kept of earlier counts beyond the merge's part of the memory, which nobody needs while
+/// rows come. Every count ends with it; it should begin with it before rows are at hand.
+pub fn make_ready(memory: Option<usize>) {
+    give_back(memory.map_or(usize::MAX, |memory| memory / 4));
 }
 
 fn count_table(

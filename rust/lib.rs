@@ -23,6 +23,7 @@
 //! chains pairs seen            values by partition; rows as integers; which of four bytes have been seen
 //! tables                       for tests alone
 //! column                       the cells of Arrow arrays
+//! string_cells                 those that are strings, of any layout
 //! integers                     those that are integers, of any width; buffers that may be too short
 //! candidates                   the items that users may keep, by number
 //! price_list                   counts and prices -> a whole release

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use crate::bound::Contribution;
-use crate::count::{Counts, Terms, count_distinct};
+use crate::count::{Counts, Terms, count_distinct, make_ready};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
@@ -35,6 +35,7 @@ fn count_sources<'py>(
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
+    make_ready(memory);
     let mut sources = Sources::open(source, user, item)?;
     let types = sources.types();
     if l0 == Some(0) || enough.is_some_and(|enough| enough < 1) {

@@ -129,6 +129,32 @@ def test_memory_is_kept_however_many_items_one_user_has(tmp_path):
     assert float(extra) < 256 + 2 * 8 * 8
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
+def test_what_is_kept_for_the_next_count_is_within_what_that_may_take(tmp_path):
+    code = """
+        def mebibytes(name):
+            return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024
+        users = np.arange(8_000_000)
+        items = np.random.default_rng(1).integers(0, 2**62, users.size)
+        few = users[:1000], items[:1000]
+        _core.count_pairs(*few)
+        before = mebibytes("VmRSS")
+        _core.count_pairs(users, items, threads=2, memory=2 << 30)
+        kept = mebibytes("VmRSS") - before
+        open("/proc/self/clear_refs", "w").write("5")
+        _core.count_pairs(users, items, threads=2, memory=256 << 20)
+        print(kept, mebibytes("VmHWM") - before, mebibytes("VmRSS") - before)
+        _core.count_pairs(*few)
+        print(mebibytes("VmRSS") - before)
+    """
+    after_much, peak, after_little, after_few = map(float, run(code, tmp_path).stdout.split())
+    # Rows of 16 bytes; a label and a count of 8 bytes each for every item; a quarter of the memory; nothing.
+    assert 100 < after_much < 8 * 16 + 32
+    assert peak < 256 + 2 * 8 * 8
+    assert after_little < 256 / 4 + 32
+    assert after_few < 32
+
+
 @POSIX
 def test_a_full_disk_is_a_resource_error_that_leaves_nothing(tmp_path):
     code = """
