@@ -38,7 +38,7 @@
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
-//! block mark entropy           large blocks of memory; what tells a string from others; fresh bits
+//! ahead block mark entropy     memory asked for ahead, and in large blocks; what tells a string from others; fresh bits
 //! error                        what a kernel refuses
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
@@ -46,6 +46,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod ahead;
 mod block;
 pub mod bound;
 mod bucket;

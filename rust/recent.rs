@@ -1,5 +1,6 @@
 //! Labels met lately, each at one of the two places of a line of the cache that its hash names.
 
+use crate::ahead::ask;
 use crate::block::{BLOCK, Block};
 use crate::mark::{Mark, Marked};
 
@@ -148,11 +149,10 @@ impl Recent {
         into: &mut Vec<u32>,
     ) {
         let (lines, mask) = (self.lines.values(), self.size - 1);
-        let touched = hashes.iter().fold(0, |all, &hash| all ^ lines[hash as usize & mask][0][0]);
-        std::hint::black_box(touched);
         into.clear();
-        let labels = hashes.iter().zip(labels).zip(null);
-        into.extend(labels.map(|((&hash, &Marked { mark, .. }), &null)| {
+        let labels = hashes.iter().zip(labels).zip(null).enumerate();
+        into.extend(labels.map(|(n, ((&hash, &Marked { mark, .. }), &null))| {
+            ask(lines, hashes, n, |hash| hash as usize & mask);
             let line = &lines[hash as usize & mask];
             let is_second = Met(line[1]).is_whole(mark);
             let found = (is_second | Met(line[0]).is_whole(mark)) & mark.is_whole() & !null;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::ahead::ask;
 use crate::hash::HashKeys;
 
 /// The users that have numbers.
@@ -46,18 +47,17 @@ impl Users {
         let home = |user: u128| keys.pair(user as u64, (user >> 64) as u64) as usize % Self::PLACES;
         // A table of a size that is known needs no look at its bounds.
         let places = &self.low[..Self::PLACES];
-        // First all that searches read is touched, so that none waits for memory alone.
         into.clear();
         into.extend(users.clone().map(|user| home(user) as u32));
-        let touch = |place: &u32| places[*place as usize % Self::PLACES].load(Ordering::Relaxed);
-        std::hint::black_box(into.iter().map(touch).fold(0, |all, low| all ^ low));
         let (mut new, mut has_room) = (0, true);
-        for (place, user) in into.iter_mut().zip(users) {
-            *place = match Self::find(places, self.low(user), *place as usize) {
+        for (n, user) in users.enumerate() {
+            ask(places, into, n, |home| home as usize);
+            let home = into[n] as usize;
+            into[n] = match Self::find(places, self.low(user), home) {
                 Ok(place) => place as u32,
                 Err(_) => {
                     new += 1;
-                    let added = self.add(user, *place as usize);
+                    let added = self.add(user, home);
                     has_room &= added.is_some();
                     added.map_or(0, |place| place as u32)
                 }
