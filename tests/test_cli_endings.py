@@ -154,7 +154,21 @@ def test_the_data_is_never_replaced_by_what_is_made_of_it(log, tmp_path):
         for output in sorted(tmp_path.iterdir()):
             code, out, err = discreet("count", data, *COUNT, *BUDGET, "-o", output)
             assert (code, out) == (2, "")
-            assert "-o would replace the data" in err
+            assert "-o would replace what is read" in err
+    assert path.read_bytes() == log.read_bytes()
+    query = f"select * from '{path}'"
+    code, out, err = discreet("count", "--sql", query, *COUNT, *BUDGET, "-o", path)
+    assert (code, "-o would replace what is read" in err) == (2, True)
+    with path.open("rb") as data:
+        command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET, "-o", path]
+        done = subprocess.run([*map(str, command)], stdin=data, capture_output=True, text=True, check=False)
+    assert (done.returncode, "-o would replace what is read" in done.stderr) == (2, True)
+    ledger = tmp_path / "ledger.csv"
+    assert discreet("budget", "init", ledger, "--dataset", "d", "--rho", "1", "--delta", "1e-6")[0] == 0
+    before = ledger.read_bytes()
+    assert discreet("budget", "export", ledger, "-o", ledger)[0] == 2
+    assert discreet("count", path, *COUNT, *BUDGET, "--ledger", ledger, "--dataset", "d", "-o", ledger)[0] == 2
+    assert ledger.read_bytes() == before
     assert path.read_bytes() == log.read_bytes()
     assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0
     assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0

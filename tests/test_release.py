@@ -68,6 +68,15 @@ def test_csv_escapes_formulas_and_quotes_the_rest(tmp_path):
     assert rows[1][1:] == ["120", "1.5"]
 
 
+def test_no_label_forges_a_row_of_csv(tmp_path):
+    labels = ["x\r=1+1", "y\n=1+1", "z\r\n,", "plain"]
+    release(labels).write(tmp_path / "out.csv")
+    text = (tmp_path / "out.csv").read_bytes().decode()
+    assert text.count("\n") == len(labels) + 1 + 2
+    assert [row[0] for row in csv.reader(io.StringIO(text, newline=""))] == ["item", *labels]
+    assert '"x\r=1+1"' in text
+
+
 def test_json_tells_the_guarantee(tmp_path):
     release().write(tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text("utf-8"))

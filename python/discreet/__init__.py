@@ -1,7 +1,7 @@
 """Counts, top-k lists and sets of items with differential privacy, when nobody knows the items in advance."""
 
 from discreet._core import __version__
-from discreet.api import count, select, top_k
+from discreet.api import answer_queries, count, select, top_k
 from discreet.budgets.budget import Budget
 from discreet.budgets.ledger import Ledger
 from discreet.certificate import verify
@@ -45,7 +45,6 @@ from discreet.plan import Plan, plan
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.queries.answers import Answers
 from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.choice import answer_queries
 from discreet.queries.correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection

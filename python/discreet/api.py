@@ -1,4 +1,4 @@
-"""The verbs: a table in, a Release out."""
+"""The verbs: a table in, a Release out; values in, Answers out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from discreet import engines
+from discreet import _core, engines
 from discreet.budgets.filter import PrivacyFilter
 from discreet.choice import choose
 from discreet.errors import ParameterError
@@ -17,10 +17,12 @@ from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.plan import stated
 from discreet.privacy import Guarantee
+from discreet.queries.answers import Answers, require_values
+from discreet.queries.choice import choose_answers
 from discreet.release import Release
 from discreet.user_items import UserItems
 
-__all__ = ["count", "select", "top_k"]
+__all__ = ["answer_queries", "count", "select", "top_k"]
 
 
 def count(
@@ -155,6 +157,41 @@ def select(
 
     guarantee = stated(mechanism, epsilon, delta)
     return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)
+
+
+def answer_queries(
+    values: Any,
+    *,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    delta: float,
+    method: str = "auto",
+    budget: PrivacyFilter | None = None,
+    rng: _core.Rng | None = None,
+) -> Answers:
+    """Answers many counting queries at once, so that the largest error is small.
+
+    `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
+    one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
+    (epsilon, delta)-DP promise. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
+    "gumbel_correction", "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction", or "auto", which
+    takes the one with the smallest expected largest error, from the number of queries, the promise and delta alone, and
+    says so. How many queries there are is public.
+    `budget`, a Budget or a Ledger's dataset, pays for it before noise is drawn. `rng` is for tests, without a budget.
+
+    Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown
+    method or parameters out of range, BudgetExceeded where the budget does not pay.
+    """
+    whole = require_values(values)
+    mechanism, notes = choose_answers(len(whole), rho, epsilon, delta, method)
+    if budget is None:
+        return replace(mechanism.release(whole, rng), notes=notes)
+    _require_budget(budget)
+    if rng is not None:
+        raise ParameterError("a budget takes no seeded randomness: leave out rng, or the budget")
+    answers: Any = budget.release(mechanism, whole)
+    paid: Answers = replace(answers, notes=notes)
+    return paid
 
 
 def _read_twice(mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, **columns: Any) -> Release:

@@ -35,10 +35,9 @@ class Verified:
     """The ledger's dataset that paid for them, where a ledger was asked."""
 
     def __str__(self) -> str:
-        epsilon, delta = self.guarantee.quoted
         lines = [
             f"made by {self.made_by}, version {self.version}",
-            f"promises {self.guarantee} and ({epsilon:.4g}, {delta:.4g})-DP",
+            f"promises {self.guarantee.promise}",
             f"rows sha256 {self.digest}",
         ]
         return "\n".join(lines if self.dataset is None else [*lines, f"paid for by the dataset {self.dataset!r}"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Context
+from typing import NoReturn
 
 __all__ = [
     "BudgetExceeded",
@@ -22,7 +23,12 @@ __all__ = [
     "SensitivityError",
     "StateError",
     "needs",
+    "raise_alone",
 ]
+
+
+_LEAST_RHO = 1e-9
+"""No release is of use that costs less: what the rounding of charges leaves."""
 
 
 class DiscreetError(Exception):
@@ -49,14 +55,24 @@ class BudgetExceeded(DiscreetError):
     """A charge does not fit into what is left; `requested` and `remaining` say by how much."""
 
     def __init__(self, requested: object, remaining: object) -> None:
-        fits = [_shortened(getattr(remaining, name, 0)) for name in ("rho", "delta")]
-        remedy = "" if "0" in fits else f"; a release of rho {fits[0]} and delta {fits[1]}, given as such, would fit"
-        super().__init__(f"the charge {requested} does not fit into the remaining {remaining}{remedy}")
+        super().__init__(f"the charge {requested} does not fit into the remaining {remaining}{_fitting(remaining)}")
         self.requested = requested
         self.remaining = remaining
 
     def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object]]:
         return type(self), (self.requested, self.remaining)
+
+
+def _fitting(remaining: object) -> str:
+    """What would fit into what is left, where that has a rho and a delta."""
+    rho, delta = (getattr(remaining, name, None) for name in ("rho", "delta"))
+    if rho is None or delta is None:
+        return ""
+    if rho < _LEAST_RHO:
+        return "; rho is used up: nothing more can be released of this data"
+    if delta == 0:
+        return "; delta is used up, and only what needs none fits: let each release have a share of the total delta"
+    return f"; a release of rho {_shortened(rho)} and delta {_shortened(delta)}, given as such, would fit"
 
 
 def _shortened(number: float) -> str:
@@ -78,6 +94,14 @@ class EntropyError(DiscreetError):
 
 class ResourceError(DiscreetError):
     """Memory, disk or a connection gave out; nothing was released."""
+
+
+def raise_alone(error: BaseException) -> NoReturn:
+    """Raises an error without the one that is being handled, whose text may quote cells: `from None` only hides it."""
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None
 
 
 @contextmanager

@@ -36,6 +36,7 @@ FORMATS = ("csv", "json", "jsonl", "parquet")
 """What rows can be written as."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_END = "\r\n"
 
 
 def plain_text(label: object) -> str:
@@ -153,10 +154,21 @@ def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:
 
 def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
     """RFC 4180; a text cell that a spreadsheet would run as a formula starts with an apostrophe."""
-    writer = csv.writer(out, lineterminator="\n")
+    # Before Python 3.13 a writer quotes the ends of lines that are its own, and a carriage return would forge a row.
+    writer = csv.writer(_Lines(out), lineterminator=_END)
     writer.writerow([name for name, _, _ in columns])
     for row in _rows(columns):
         writer.writerow(["'" + v if _is_formula(v) else v for v in row])
+
+
+class _Lines:
+    """Ends lines by a line feed alone."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, line: str) -> object:
+        return self._out.write(line.removesuffix(_END) + "\n")
 
 
 def _is_formula(cell: object) -> bool:

@@ -48,8 +48,7 @@ class Plan:
     """The most bytes that a stream keeps for one item, beside its label."""
 
     def __str__(self) -> str:
-        lines = [self.mechanism, f"promises {self.guarantee}"]
-        lines.append("and ({:.4g}, {:.4g})-DP".format(*self.guarantee.quoted))
+        lines = [self.mechanism, f"promises {self.guarantee.promise}"]
         if self.deviation is not None:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
@@ -110,6 +109,11 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
     if isinstance(mechanism, str):
         made, reasons = choose(mechanism, **parameters)
         return _planned(made, stated(made, parameters.get("epsilon"), parameters.get("delta")), reasons)
+    if hasattr(mechanism, "guarantee") and not isinstance(mechanism, Planned):
+        kind = type(mechanism).__name__
+        raise ParameterError(
+            f"a {kind} releases no items by their numbers of users, and has no plan; see its guarantee"
+        )
     if not isinstance(mechanism, Planned) or parameters:
         raise ParameterError(f"plan takes a mechanism, or the parameters of a verb: {VERBS}")
     return _planned(mechanism, mechanism.guarantee, ())

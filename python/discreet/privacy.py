@@ -152,6 +152,13 @@ class Guarantee:
         total = min(2 * self.delta, 0.5) or 1e-6
         return self._converted(total), total
 
+    @property
+    def promise(self) -> str:
+        """The guarantee in one line, with the pair to quote."""
+        epsilon, delta = self.quoted
+        is_told = self.dp is not None or math.isinf(epsilon)
+        return str(self) if is_told else f"{self}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+
     def stating(self, epsilon: float, delta: float) -> Guarantee:
         """The same guarantee, quoted as (epsilon, delta)-DP, which it must imply.
 
@@ -180,7 +187,8 @@ class Guarantee:
     def __str__(self) -> str:
         approximate = f"{self.delta:g}-approximate " if self.delta else ""
         how = "added or removed" if self.neighbours == "added" else "replaced"
-        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how})"
+        proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
+        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
 
 
 def _either(a: float, b: float) -> float:

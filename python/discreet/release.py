@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -86,9 +85,7 @@ class Release:
         """The guarantee in one line."""
         if not self.private:
             return "no privacy: the randomness was seeded"
-        epsilon, delta = self.guarantee.quoted
-        implied = "which implies" if self.guarantee.dp is None else "and"
-        return f"{self.guarantee}" + ("" if math.isinf(epsilon) else f", {implied} ({epsilon:.4g}, {delta:.4g})-DP")
+        return self.guarantee.promise
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]

@@ -330,7 +330,19 @@ def test_what_would_fit_is_named_and_fits():
     spent.charge(discreet.Guarantee(0.1, 1e-6))
     with pytest.raises(BudgetExceeded) as error:
         spent.charge(discreet.Guarantee(0.1, 1e-6))
-    assert "would fit" not in str(error.value)
+    assert "rho is used up" in str(error.value)
+
+
+def test_what_is_used_up_is_named():
+    budget = discreet.Budget(rho=1.0, delta=1e-6)
+    for _ in range(9):
+        budget.charge(discreet.Guarantee(0.1, 1e-6 / 10))
+    budget.charge(discreet.Guarantee(0, 1e-7))
+    with pytest.raises(BudgetExceeded, match="delta is used up, and only what needs none fits"):
+        budget.charge(discreet.Guarantee(0.1, 1e-7))
+    budget.charge(discreet.Guarantee(0.1 - 1e-13, 0))
+    with pytest.raises(BudgetExceeded, match="rho is used up"):
+        budget.charge(discreet.Guarantee(0.1, 0))
 
 
 def test_a_budget_of_epsilon_keeps_the_rho_that_implies_it():

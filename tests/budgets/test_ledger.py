@@ -37,6 +37,20 @@ def test_a_dataset_is_opened_once_and_found_again(path):
         Ledger.open(path).dataset("views", unit="event")
 
 
+def test_a_dataset_is_opened_by_the_epsilon_of_all_releases(path):
+    dataset = Ledger.open(path).dataset("views", epsilon=1.0, delta=1e-6)
+    assert dataset.guarantee == Budget(epsilon=1.0, delta=1e-6).guarantee
+    assert "which implies (1, 1e-06)-DP" in dataset.guarantee.promise
+    assert Ledger.open(path).dataset("views", epsilon=1.0, delta=1e-6).remaining == dataset.remaining
+    for other, what in (
+        ({"epsilon": 2.0, "delta": 1e-6}, "fixed for good"),
+        ({"epsilon": 1.0}, "delta must be"),
+        ({"epsilon": 1.0, "rho": 1.0, "delta": 1e-6}, "exactly one of rho and epsilon"),
+    ):
+        with pytest.raises(ParameterError, match=what):
+            Ledger.open(path).dataset("views", **other)
+
+
 def test_an_unknown_dataset_is_refused_with_the_nearest_name(path):
     ledger = Ledger.open(path)
     ledger.dataset("views", rho=1.0, delta=1e-6)

@@ -148,11 +148,77 @@ def test_the_first_line_of_a_file_without_names_is_no_near_miss(tmp_path):
     path = csv(tmp_path, "users,items\nbob,x\ncarol,y\n")
     pandas = pytest.importorskip("pandas")
     for table in (local.query(f"SELECT * FROM '{path}'"), pandas.read_csv(path)):
-        with pytest.raises(SchemaError, match="no column 'user'") as caught:
+        with pytest.raises(SchemaError, match="no columns 'user' and 'item'") as caught:
             counted(table)
         assert "users" not in str(caught.value)
         with pytest.raises(SchemaError, match="did you mean 'users'"):
             counted(table, item="items")
+
+
+def broken(cells):
+    """Text of Arrow that need not be UTF-8."""
+    pyarrow = pytest.importorskip("pyarrow")
+    plain = pyarrow.array(cells, pyarrow.binary())
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(cells), plain.buffers())
+
+
+def test_text_in_parquet_that_is_not_utf8_loses_its_row_and_no_other(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    table = {
+        "user": [b"u%d" % (n % 5000) for n in range(60_000)],
+        "item": [b"item %d?" % (n % 7) for n in range(60_000)],
+    }
+    for n in range(100, 60_000, 997):
+        table["user" if n % 2 else "item"][n] = b"odd\xff\xfe"
+    odd = pyarrow.table({name: broken(cells) for name, cells in table.items()})
+    for part in range(3):
+        rows = odd.slice(part * 20_000, 20_000)
+        parquet.write_table(rows, tmp_path / f"{part}.parquet", row_group_size=3000, use_dictionary=part == 1)
+    kept = [pair for pair in zip(table["user"], table["item"], strict=True) if not {*pair} & {b"odd\xff\xfe"}]
+    expected = {f"item {n}?": len({user for user, item in kept if item == b"item %d?" % n}) for n in range(7)}
+    assert counted(str(tmp_path / "*.parquet")) == expected
+    named = dp.select(
+        str(tmp_path / "*.parquet"), user="user", item="item", l0=7, rho=100, delta=1e-3, method="dp_sips"
+    )
+    assert set(named.items) == {f"item {n}?" for n in range(7)}
+    (tmp_path / "0.parquet").write_bytes((tmp_path / "0.parquet").read_bytes()[:-3000])
+    with pytest.raises(InputError, match="cannot read"):
+        counted(str(tmp_path / "*.parquet"))
+
+
+def test_errors_hold_nothing_of_those_that_they_replace(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    cast = "SELECT 1 AS \"user\", CAST(x AS INT) AS item, 1 AS value FROM (VALUES ('secret')) t(x)"
+    sums = dp.ClippedSums(items=(1,), rho=1.0, low=0, high=1)
+    for refused in (
+        lambda: counted(duckdb.connect().sql(cast)),
+        lambda: sums.release(duckdb.connect().sql(cast), user="user", item="item", value="value"),
+    ):
+        with pytest.raises(InputError) as caught:
+            refused()
+        assert (caught.value.__context__, caught.value.__cause__) == (None, None)
+
+
+def test_near_misses_of_a_schema_are_shown_even_where_both_names_are_wrong(parquet):
+    with pytest.raises(SchemaError, match="no column 'usr'; did you mean 'user'"):
+        local.histogram(str(parquet), "usr", "itm")
+
+
+@pytest.mark.parametrize("wrapped", [lambda r: r, lambda r: [r]])
+def test_what_is_read_twice_gives_its_rows_twice(wrapped):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"user": [1, 2, 3] * 500, "item": ["a", "b", "c"] * 500})
+    plume = dp.Plume(rho=1.0, delta=1e-6, m=1, m_prime=1)
+    budget = dp.Budget(rho=1.0, delta=1e-5)
+    for data in (wrapped(table.to_reader()), {"user": iter([1, 2]), "item": iter(["a", "b"])}):
+        with pytest.raises(ParameterError, match="gives its rows once"):
+            plume.release(data, user="user", item="item")
+        with pytest.raises(ParameterError, match="gives its rows once"):
+            dp.top_k(
+                data, user="user", item="item", k=3, l0=1, rho=1, delta=1e-6, method="discover+peel", budget=budget
+            )
+    assert budget.spent.rho == 0
 
 
 def test_a_query_that_fails_on_a_cell_does_not_show_it():

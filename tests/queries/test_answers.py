@@ -170,8 +170,17 @@ def test_a_budget_pays_for_answers_and_unions():
     answers = budget.release(mechanism, [1] * 30)
     assert len(answers) == 30
     assert 0.74 < budget.remaining.rho <= 0.751
+    answers = dp.answer_queries([1] * 30, rho=0.05, delta=1e-6, budget=budget)
+    assert len(answers) == 30
+    assert "was chosen" in answers.notes[0]
+    assert 0.69 < budget.remaining.rho <= 0.701
+    with pytest.raises(dp.ParameterError, match="no seeded randomness"):
+        dp.answer_queries([1] * 30, rho=0.05, delta=1e-6, budget=budget, rng=seeded_rng(1))
+    with pytest.raises(dp.BudgetExceeded):
+        dp.answer_queries([1] * 30, rho=0.8, delta=1e-6, budget=budget)
+    assert 0.69 < budget.remaining.rho <= 0.701
     log = {"user": np.repeat(np.arange(500), 8), "item": np.tile(np.arange(8), 500)}
-    named = dp.select(log, user="user", item="item", rho=0.5, delta=1e-6, l0=8, budget=budget)
+    named = dp.select(log, user="user", item="item", rho=0.45, delta=1e-6, l0=8, budget=budget)
     assert set(named.items) <= set(range(8))
     assert 0.24 < budget.remaining.rho <= 0.251
 

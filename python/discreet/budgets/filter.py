@@ -195,7 +195,10 @@ class PrivacyFilter(Uncopied, ABC):
             raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
         protected = Protected.by(guarantee)
         if protected != self._protected:
-            raise ParameterError(f"a budget per {self._protected} does not pay for a guarantee per {protected}")
+            raise ParameterError(
+                f"a budget per {self._protected} does not pay for a guarantee per {protected}: open one with "
+                f"unit={protected.unit!r} and neighbours={protected.neighbours!r}"
+            )
         return Charge.of(guarantee)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
-from discreet.privacy import require_number
+from discreet.privacy import require_number, resolve_rho
 from discreet.release import Release
 
 __all__ = ["Dataset", "Ledger"]
@@ -68,16 +68,20 @@ class Ledger:
         *,
         rho: float | None = None,
         delta: float | None = None,
+        epsilon: float | None = None,
         unit: str | None = None,
         neighbours: str | None = None,
     ) -> Dataset:
         """The budget of a dataset, which `rho` and `delta` open where the ledger does not have it yet.
 
-        A total is fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
+        `epsilon`: instead of rho the total (epsilon, delta)-DP promise, from which rho and half of delta follow. A
+        total is fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
         ParameterError where they differ from what is there, are out of range, or are missing for a new dataset.
         """
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
             raise ParameterError(f"the name of a dataset is printable text of 1 to {_NAME_LENGTH} characters")
+        if epsilon is not None:
+            rho, delta = resolve_rho(rho, epsilon, require_number("delta", delta, 0, 1, open_high=True))
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:
@@ -86,7 +90,7 @@ class Ledger:
             if rho is None or delta is None:
                 raise ParameterError(
                     f"the ledger has no dataset {name!r}{_near(name, book)}; "
-                    "rho and delta, or `discreet budget init`, open one"
+                    "rho and delta, epsilon and delta, or `discreet budget init`, open one"
                 )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added")
             parameters = json.dumps({"rho": float(rho), "delta": float(delta), **account.protected._asdict()})

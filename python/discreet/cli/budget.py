@@ -55,7 +55,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
     """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
     total, own = resolve_rho(rho, epsilon, delta)
     made = Ledger.open(ledger).dataset(dataset, rho=total, delta=own, unit=unit)
-    click.echo(f"{dataset}: {made.guarantee}", err=True)
+    click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
 
 
 @budget.command()
@@ -68,8 +68,10 @@ def show(ledger: str, dataset: str | None) -> None:
     for name in opened.datasets if dataset is None else [dataset]:
         account = opened.dataset(name)
         columns = account.guarantee, account.spent, account.remaining
-        rows.append([name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns)])
-    click.echo(report.grid(["dataset", "rho", "spent", "left", "delta", "spent", "left"], rows), nl=False)
+        promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
+        rows.append([name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
+    names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total promise"]
+    click.echo(report.grid(names, rows), nl=False)
 
 
 @budget.command()
@@ -95,6 +97,7 @@ def history(ledger: str, dataset: str | None) -> None:
 )  # fmt: skip
 def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
     """The whole history, with parameters and digests, as CSV, JSON or Parquet."""
+    report.require_apart(output, ledger)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]
     columns = [(name, [getattr(row, name) for row in rows], _TYPES.get(name, "string")) for name in fields]

@@ -105,7 +105,7 @@ def _publish(
     if engine == "local" and master is not None:
         raise click.UsageError("--master goes with --engine spark")
     report.require_form(output, form)
-    report.require_apart(output, file)
+    report.require_apart(output, file, ledger, sql=sql)
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = paying(ledger, dataset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["grid", "guarantee_lines", "progress", "publish", "require_apart", "require_form", "table"]
 
 _TABLE_ROWS = 40
+_LITERALS = re.compile(r"'([^']+)'|\"([^\"]+)\"")
+"""What a query has in quotes, of either kind."""
 
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
@@ -81,13 +84,23 @@ def require_form(output: str | None, form: str | None) -> None:
         raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
 
 
-def require_apart(output: str | None, data: str | None) -> None:
-    """Refuses, before any work, an output that would replace the data that the rows are made from."""
-    if output is None or data is None or not Path(output).exists():
+def require_apart(output: str | None, *read: str | None, sql: str | None = None) -> None:
+    """Refuses, before any work, an output that would replace what a command reads: data, "-" for standard input, the
+    files that a query names, a ledger or a stream."""
+    if output is None or not Path(output).exists():
         return
-    read = [data, *glob.iglob(data, recursive=True)]  # noqa: PTH207 - the glob may be absolute
-    if any(os.path.exists(name) and Path(output).samefile(name) for name in read):  # noqa: PTH110 - any text, no error
-        raise click.UsageError("-o would replace the data that is counted: give it another name")
+    given = [name for name in read if name] + [name for pair in _LITERALS.findall(sql or "") for name in pair if name]
+    paths = [path for name in given for path in (name, *glob.iglob(name, recursive=True))]  # noqa: PTH207 - may be absolute
+    is_read = any(os.path.exists(path) and Path(output).samefile(path) for path in paths)  # noqa: PTH110 - any text, no error
+    if is_read or ("-" in given and _is_standard_input(output)):
+        raise click.UsageError("-o would replace what is read: give it another name")
+
+
+def _is_standard_input(path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), Path(path).stat())
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:

@@ -19,6 +19,7 @@ from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_events import ITEM_TYPES
+from discreet.plan import stated
 
 __all__ = ["stream"]
 
@@ -50,7 +51,7 @@ def stream() -> None:
     "--unit", type=click.Choice(["event", "user"]), default="event", show_default=True,
     help="What is protected. A user may have --l0 items, each --linf times, in all rounds together: see to that.",
 )  # fmt: skip
-@click.option("--linf", type=int, default=1, metavar="N", help="With --unit user, how often a user has an item.")
+@click.option("--linf", type=int, metavar="N", help="Needed with --unit user: how often a user has an item at most.")
 @click.option(
     "--ledger", metavar="FILE", help="Charge this ledger's dataset, of the same unit, for all rounds at once."
 )
@@ -58,6 +59,9 @@ def stream() -> None:
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: bool, **parameters: Any) -> None:
     """Starts a stream in FILE, which must not exist."""
+    if parameters["unit"] == "user" and parameters["linf"] is None:
+        raise click.UsageError("--unit user needs --linf: how often a user has an item at most, in all rounds together")
+    parameters["linf"] = 1 if parameters["linf"] is None else parameters["linf"]
     mechanism = Stream.recommended(**parameters)
     budget = paying(ledger, dataset)
     if Path(file).exists():
@@ -73,7 +77,8 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: 
                 Path(path).unlink(missing_ok=True)
             raise
         if not quiet:
-            click.echo(f"{mechanism!r}\npromises {mechanism.guarantee}", err=True)
+            promised = stated(mechanism, parameters["epsilon"], parameters["delta"]).promise
+            click.echo(f"{mechanism!r}\npromises {promised}", err=True)
 
 
 _rows = options.joined(
@@ -85,7 +90,9 @@ _rows = options.joined(
 @stream.command()
 @click.argument("file")
 @click.argument("data")
-@click.option("--user", "event", required=True, metavar="COLUMN", help="The column that tells events apart.")
+@click.option(
+    "--user", "event", required=True, metavar="COLUMN", help="The column that tells events apart, such as visits."
+)
 @click.option("--item", required=True, metavar="COLUMN", help="The column of items.")
 @click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --until.")
 @click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w. The stream remembers it.")
@@ -112,9 +119,10 @@ def step(
     """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
 
     DATA is a Parquet or CSV file. By their times all rounds up to --until are closed, empty ones too, since where the
-    data ends is not public. An event is in the round of its first row. Rows without a time, in rounds that are
-    closed, or from --until on, are left out, so that the same command can be given again. Which rounds were closed
-    is always said on standard error.
+    data ends is not public. An event is all rows of DATA with one cell of --user, in the round of its first row. So give
+    a column of visits: somebody who comes on ten days counts ten times by visits, and once by a column of users.
+    Rows without a time, in rounds that are closed, or from --until on, are left out, so that the same command can be
+    given again. Which rounds were closed is always said on standard error.
 
     A column of text may hold anything, and whether its cells are times is private. So it is asked for once whether
     they are, or --yes given, before rounds are closed by it; the stream remembers the column.
@@ -128,7 +136,7 @@ def step(
     if data == "-":
         raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
     report.require_form(output, form)
-    report.require_apart(output, data)
+    report.require_apart(output, data, file, f"{file}-rounds")
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None or until is None:
@@ -158,6 +166,7 @@ def step(
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
     report.require_form(output, form)
+    report.require_apart(output, file, f"{file}-rounds")
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)

@@ -16,7 +16,7 @@ from discreet.engines.memory import Memory
 from discreet.engines.weighing import Elsewhere, Here, Lists
 from discreet.errors import ParameterError
 
-__all__ = ["histogram", "lists", "rows_here"]
+__all__ = ["histogram", "lists", "require_rows_again", "rows_here"]
 
 _ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
 """By the library that a table comes from; all others are tables of this machine."""
@@ -40,6 +40,14 @@ def _engine_of(source: Any) -> Engine | None:
 def rows_here(source: Any) -> bool:
     """Whether the rows of `source` are, or can be, on this machine: no other engine has them."""
     return _engine_of(source) is None
+
+
+def require_rows_again(source: Any) -> None:
+    """Raises ParameterError for a table that gives its rows once: what comes of it is read twice."""
+    if local.is_read_once(source):
+        raise ParameterError(
+            "the table is read twice, and a reader or generator gives its rows once: read it all first"
+        )
 
 
 def histogram(

@@ -132,18 +132,20 @@ def require_distinct(names: Sequence[str], given: str) -> None:
         raise SchemaError(f"{given} has columns whose names are the same, or differ by case alone; rename them")
 
 
-def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "") -> None:
+def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "", is_schema: bool = False) -> None:
     """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once.
 
-    Where none is there, the names may be the first line of a file that has no names: no near miss shows this data.
+    Where none is there, the names may be the first line of a file that has no names, unless they are known to be those
+    of a schema: no near miss shows this data.
     """
     import difflib
 
     known = Counter(list(names))
-    if not instead and any(known[name] for name in wanted):
-        shown = {name.lower(): name for name in reversed([*known])}
-    else:
-        shown = {}
+    are_names = is_schema or any(known[name] for name in wanted)
+    if not (are_names or instead) and len(wanted) > 1:
+        missing = " and ".join(map(repr, wanted))
+        raise SchemaError(f"there are no columns {missing}: give the names as the data has them, upper and lower case")
+    shown = {name.lower(): name for name in reversed([*known])} if are_names and not instead else {}
     for name in wanted:
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from ibis.expr.types import StringValue, Table, Value
@@ -142,7 +142,7 @@ def _told() -> Iterator[None]:
     except (DiscreetError, MemoryError, ImportError):
         raise
     except Exception:  # a backend's text may quote cells
-        raise InputError("the Ibis table could not be counted; check its connection and what it is made of") from None
+        raise_alone(InputError("the Ibis table could not be counted; check its connection and what it is made of"))
 
 
 def _kind(column: Value, name: str) -> str:

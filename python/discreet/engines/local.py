@@ -17,7 +17,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.memory import Memory
-from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,7 @@ __all__ = [
     "connect",
     "histogram",
     "interruptible",
+    "is_read_once",
     "names",
     "narrowed",
     "query",
@@ -37,13 +38,15 @@ __all__ = [
     "read",
     "read_parquet",
     "scan",
+    "scanning",
     "write_parquet",
 ]
 
 _Result = TypeVar("_Result")
 _REMEDIES = {
     "pandas": '; cast a column of objects of several types, such as by .astype("string")',
-    "duckdb": "; where a cell may not be what a query casts it to, TRY_CAST makes it NULL",
+    "duckdb": "; where a cell may not be what a query casts it to, TRY_CAST makes it NULL, and where text may not be "
+    "UTF-8, read_parquet(..., utf8_validation = 'replace') reads it",
 }
 """What else helps with a frame of a library that cannot be read."""
 
@@ -83,11 +86,15 @@ def read(
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
-    try:
+
+    def attempt(careful: bool) -> _Result:
         with interruptible():
-            sources: list[Any] = [scan(paths, [user, item], room)] if paths else []
+            sources: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
             sources += [_frame(table, user, item) for table in frames]
             return work(sources, room.beside_scan if paths else room.total)
+
+    try:
+        return attempt(False) if any(map(is_read_once, frames)) else scanning(paths, attempt)
     except SchemaError:
         for table in frames:
             if isinstance(table, dict):
@@ -97,7 +104,7 @@ def read(
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
-            raise ResourceError("the scan of the data needs more memory; allow more with `memory`") from None
+            raise_alone(ResourceError("the scan of the data needs more memory; allow more with `memory`"))
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
@@ -107,8 +114,36 @@ def read(
                 _library(frame) == "pandas" and object in frame.dtypes[[user, item]].tolist() for frame in frames
             )
             refused = SchemaError if any(objects) else InputError
-            raise refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}") from None
+            raise_alone(refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
         raise
+
+
+def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], _Result]) -> _Result:
+    """What an attempt makes of the scan of files, the second time of a careful one.
+
+    DuckDB reads Parquet up to the first text that is not UTF-8, and a cell must not decide whether there is an answer.
+    What it says may quote cells, so any failure of a scan of Parquet is taken for this one.
+    """
+    try:
+        return attempt(False)
+    except (MemoryError, ParameterError, ResourceError, SchemaError, ImportError):
+        raise
+    except Exception as error:
+        if not paths or type(error).__name__ == "OutOfMemoryException":
+            raise
+        failed = error
+    if files.find(paths).form != "parquet":
+        raise failed
+    return attempt(True)
+
+
+def is_read_once(data: Any) -> bool:
+    """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
+    if isinstance(data, dict):
+        return any(map(is_read_once, data.values()))
+    if isinstance(data, list | tuple):
+        return any(is_read_once(table) for table in data[:1000] if not isinstance(table, str | bytes | numbers.Number))
+    return type(data).__name__ == "RecordBatchReader" or hasattr(data, "__next__")
 
 
 @contextmanager
@@ -236,8 +271,14 @@ def connect(room: Memory | None = None) -> DuckDBPyConnection:
     return connection
 
 
-def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None) -> DuckDBPyRelation:
-    """A relation over the named columns of Parquet or of CSV files, given by paths and globs."""
+def scan(
+    paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None, *, careful: bool = False
+) -> DuckDBPyRelation:
+    """A relation over the named columns of Parquet or of CSV files, given by paths and globs.
+
+    Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
+    takes twice as long; otherwise they end it. Those of CSV files are always left out.
+    """
     import duckdb
 
     source = files.find(paths)
@@ -249,8 +290,9 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             for path in source.paths:
                 nodes = connection.execute("SELECT name, num_children FROM parquet_schema($1)", [path]).fetchall()
                 files.require_distinct(files.top_level(nodes), source.shown)
-            files.require_columns(relation.columns, columns)
-            return relation.project(wanted)
+            files.require_columns(relation.columns, columns, is_schema=True)
+            found = relation.project(wanted)
+            return _without_broken_text(connection, source.paths, found) if careful else found
         names = files.csv_header(source)
         marks = "tabs" if source.delimiter == "\t" else "commas"
         headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
@@ -263,9 +305,29 @@ def scan(paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memo
             params=[source.paths],
         )
     except duckdb.Error:
-        raise InputError(
-            f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says"
-        ) from None
+        raise_alone(
+            InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")
+        )
+
+
+def _without_broken_text(
+    connection: DuckDBPyConnection, paths: list[str], relation: DuckDBPyRelation
+) -> DuckDBPyRelation:
+    """A relation over Parquet files without the rows that have text which is not UTF-8.
+
+    Read once with a question mark for every such byte and once without them, such text is different.
+    """
+    text = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == "VARCHAR"]
+    if not text:
+        return relation
+    connection.execute("SET preserve_insertion_order = true")
+    wanted = ", ".join(f"a.{quoted(name)}" for name in relation.columns)
+    whole = " AND ".join(f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text)
+    return connection.sql(
+        f"SELECT {wanted} FROM read_parquet($1, utf8_validation = 'replace') a POSITIONAL JOIN "
+        f"read_parquet($1, utf8_validation = 'ignore') b WHERE {whole}",
+        params=[paths],
+    )
 
 
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
@@ -290,9 +352,9 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
         named = told[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
         if named.lower() not in sql.lower():
             told = "its names or types do not fit the columns of its tables"
-        raise SchemaError(f"the query is not valid: {told}") from None
+        raise_alone(SchemaError(f"the query is not valid: {told}"))
     except duckdb.Error:
-        raise InputError("the query could not be run; check that its files exist and can be read") from None
+        raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
 
 
 def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
@@ -316,7 +378,7 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     except duckdb.Error:
-        raise InputError(f"cannot read {path} as Parquet") from None
+        raise_alone(InputError(f"cannot read {path} as Parquet"))
 
 
 class Columns:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discreet.errors import ParameterError
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "drawn"]
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -52,6 +52,15 @@ class Memory:
     def beside_scan(self) -> int:
         """What is left for counting then."""
         return self.total - self.scan - _BESIDE
+
+
+def drawn(room: int) -> int:
+    """A limit in the last eighth of so many bytes, another each time.
+
+    For what has to fit into memory: whether it does depends on the data, and an exact limit would tell whether one row
+    is there. So a user's rows change the chance of a refusal by about the part of an eighth that they take up.
+    """
+    return room - int.from_bytes(os.urandom(8), "little") % (room // 8)
 
 
 def _parse(given: object) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from discreet.engines.local import connect, interruptible, quoted, scan
+from discreet.engines.local import connect, interruptible, quoted, scan, scanning
 from discreet.engines.sums import Rows
-from discreet.errors import DiscreetError, InputError, SchemaError
+from discreet.errors import DiscreetError, InputError, SchemaError, raise_alone
 
 __all__ = ["TimedEvents"]
 
@@ -37,9 +37,10 @@ class TimedEvents:
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], Any]:
         """What gives the rows of a round, as a table of user and item."""
         event, item, _ = map(quoted, self._columns)
-        connection = connect()
-        try:
-            connection.register("given", Rows(scan([self._data], list(self._columns))))
+
+        def attempt(careful: bool) -> Any:
+            connection = connect()
+            connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful)))
             place = f"floor((epoch({self._moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
             with interruptible():
                 connection.execute(
@@ -47,8 +48,12 @@ class TimedEvents:
                     f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
                     'QUALIFY place = min(place) OVER (PARTITION BY "user")'
                 )
+            return connection
+
+        try:
+            connection = scanning([self._data], attempt)
         except (MemoryError, DiscreetError):
             raise
         except Exception:
-            raise InputError(f"cannot read the rounds of {self._data}; check its columns and times") from None
+            raise_alone(InputError(f"cannot read the rounds of {self._data}; check its columns and times"))
         return lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')

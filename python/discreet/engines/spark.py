@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
-from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -230,12 +230,14 @@ def _told(session: SparkSession) -> Iterator[None]:
         raise
     except Exception:
         if _is_stopped(session):
-            raise ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it") from None
-        raise InputError(
-            "Spark could not count the table: its own log, which may quote the data, says why. Executors must be "
-            "running, spark.driver.maxResultSize must hold the counts, and where Python functions make the table, "
-            "PYSPARK_PYTHON must name a Python that every executor has"
-        ) from None
+            raise_alone(ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it"))
+        raise_alone(
+            InputError(
+                "Spark could not count the table: its own log, which may quote the data, says why. Executors must be "
+                "running, spark.driver.maxResultSize must hold the counts, and where Python functions make the table, "
+                "PYSPARK_PYTHON must name a Python that every executor has"
+            )
+        )
 
 
 def _is_stopped(session: SparkSession) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.local import Columns, connect, interruptible, names, narrowed, quoted, scan
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError
+from discreet.engines.local import Columns, connect, interruptible, names, narrowed, quoted, scan, scanning
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["Rows", "clipped_sums"]
 
@@ -35,21 +35,25 @@ def clipped_sums(
     """
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
-    try:
+
+    def attempt(careful: bool) -> list[int]:
         connection = connect()
         with interruptible():
-            connection.register("given", Rows(_rows(data, list(columns))))
+            connection.register("given", Rows(_rows(data, list(columns), careful)))
             user, item, value = (quoted(name) for name in columns)
             connection.execute(f"CREATE VIEW g AS SELECT {user} AS u, {item} AS i, {value} AS v FROM given")
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
             return _summed(connection, len(items), bounds, resolution)
+
+    try:
+        return scanning([data] if isinstance(data, str | os.PathLike) else [], attempt)
     except (MemoryError, ImportError, DiscreetError):
         raise
     except Exception:
         # What others say of the data is never passed on: it may quote cells.
-        raise InputError("cannot sum this data; check it and its source") from None
+        raise_alone(InputError("cannot sum this data; check it and its source"))
 
 
 def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
@@ -91,10 +95,10 @@ def _wanted(items: list[Any], kind: str) -> Columns:
     return Columns([("place", np.arange(len(items)), "int64"), ("label", labels, kind)])
 
 
-def _rows(data: Any, columns: list[str]) -> Any:
+def _rows(data: Any, columns: list[str], careful: bool) -> Any:
     """The columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
-        return scan([data], columns)
+        return scan([data], columns, careful=careful)
     if isinstance(data, dict):
         files.require_columns(data, columns)
         return _typed([data[name] for name in columns], columns)

@@ -9,6 +9,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines import local
 from discreet.engines.engine import Counts, Engine, Progress, Weighting, labels
+from discreet.engines.memory import drawn
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Here:
         """Reads tables of this machine, as `local.histogram` does, and keeps at most `l0` items of each user."""
 
         def gather(sources: list[Any], room: int) -> tuple[_core.Labels, _core.Lists]:
-            return _core.Lists.read(sources, user, item, l0=l0, memory=room, progress=progress)
+            return _core.Lists.read(sources, user, item, l0=l0, memory=drawn(room), progress=progress)
 
         return cls(*local.read(source, user, item, memory, gather))
 

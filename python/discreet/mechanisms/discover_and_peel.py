@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet import _core
+from discreet import _core, engines
 from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
@@ -101,8 +101,7 @@ class DiscoverAndPeel:
     ) -> Release:
         """Publishes the ranks of a table, as that of `Histogram.from_table`, which it reads twice; its errors are
         those of that."""
-        if type(data).__name__ == "RecordBatchReader":
-            raise ParameterError("the table is read twice, and a reader gives its rows once: read it all first")
+        engines.require_rows_again(data)
         items = UserItems.from_table(data, user=user, item=item, l0=self.l0, memory=memory, progress=progress)
         stream = opened(rng)
         found = self.discovery.release(items, stream)

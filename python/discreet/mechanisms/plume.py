@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from discreet import _core
+from discreet import _core, engines
 from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
@@ -96,8 +96,7 @@ class Plume:
         """
         if isinstance(data, Histogram):
             raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
-        if type(data).__name__ == "RecordBatchReader":
-            raise ParameterError("Plume reads a table twice, and a reader gives its rows once: read it all first")
+        engines.require_rows_again(data)
         histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
         rng = opened(rng)
         found = self.selection.release(histogram, rng)

@@ -63,6 +63,10 @@ class RunningCounts:
     def _published(self, number: int, labels: _core.Labels, noisy: NDArray[np.int64]) -> Release:
         order = _core.top(labels, noisy, len(noisy))
         what = f"round {number}" if number else "no round yet"
+        notes = [f"{what}; the guarantee is for all rounds together"]
+        if self.mechanism.unit == "user":
+            held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
+            notes.append(f"it is for users who have {held}, in all rounds together, which nothing here sees to")
         return Release(
             items=labels.take(order),
             counts=noisy[order],
@@ -70,7 +74,7 @@ class RunningCounts:
             guarantee=self.mechanism.guarantee,
             spent=self.mechanism.guarantee,
             made_by=repr(self.mechanism),
-            notes=(f"{what}; the guarantee is for all rounds together",),
+            notes=tuple(notes),
             round=number,
             # Where nothing is released the type tells nothing of what was seen.
             item_type=labels.type_name,

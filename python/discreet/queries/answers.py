@@ -54,8 +54,7 @@ class Answers:
         return len(self.values)
 
     def __repr__(self) -> str:
-        epsilon, delta = self.guarantee.quoted
-        promise = f"{self.guarantee}, ({epsilon:.4g}, {delta:.4g})-DP" if self.private else "no privacy: seeded"
+        promise = self.guarantee.promise if self.private else "no privacy: seeded"
         chance = "with certainty" if self.bound_chance == 0 else f"but for a chance of {self.bound_chance:g}"
         lines = [
             f"{len(self)} answers by {self.made_by}",

@@ -1,22 +1,21 @@
-"""The verb `answer_queries`, and the choice of its method from public parameters alone."""
+"""Which method answers many queries best, from public parameters alone."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee, resolve_rho
-from discreet.queries.answers import Answering, Answers, require_queries, require_values
+from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import IterativeSparseVector
 
-__all__ = ["METHODS", "AnswerPlan", "answer_queries", "plan_answers"]
+__all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
 
 _WIDE = 3_000
 
@@ -48,7 +47,7 @@ class AnswerPlan:
         return self.mechanism.guarantee
 
     def __str__(self) -> str:
-        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"promises {self.guarantee}"]
+        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"promises {self.guarantee.promise}"]
         for name, expected, bound, chance in self.methods:
             how = "for certain" if chance == 0 else f"but for a chance of {chance:g}"
             lines.append(f"{name:>24}: largest error {expected:10.4g} expected, at most {bound:10.6g} {how}")
@@ -60,33 +59,6 @@ class AnswerPlan:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def answer_queries(
-    values: Any,
-    *,
-    rho: float | None = None,
-    epsilon: float | None = None,
-    delta: float,
-    method: str = "auto",
-    rng: _core.Rng | None = None,
-) -> Answers:
-    """Answers many counting queries at once, so that the largest error is small.
-
-    `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
-    one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
-    (epsilon, delta)-DP promise. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
-    "gumbel_correction", "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction", or "auto", which
-    takes the one with the smallest expected largest error, from the number of queries, the promise and delta alone, and
-    says so. How many queries there are is public.
-    `rng` is for tests.
-
-    Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown
-    method or parameters out of range.
-    """
-    whole = require_values(values)
-    mechanism, notes = _choose(len(whole), rho, epsilon, delta, method)
-    return replace(mechanism.release(whole, rng), notes=notes)
-
-
 def plan_answers(
     *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
 ) -> AnswerPlan:
@@ -96,9 +68,10 @@ def plan_answers(
     return AnswerPlan(k=k, methods=methods, mechanism=next(iter(made.values())))
 
 
-def _choose(
+def choose_answers(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[Answering, tuple[str, ...]]:
+    """The mechanism that answers `k` queries by a method, and why, where that was "auto"."""
     made, refused = _made(k, rho, epsilon, delta, method)
     best, *others = made
     if method != "auto":
