@@ -252,8 +252,8 @@ def test_a_promise_to_users_is_made_where_they_are_bounded(discreet):
     with Stream.open("s") as stream:
         assert stream.mechanism == made
         assert stream.guarantee.unit == "user"
+        assert "at most 1 items, each at most 3 times" in repr(stream.show())
     assert made.deviation(60) > 2.9 * Stream.recommended(rho=2.0, delta=1e-6, l0=1, horizon=60).deviation(60)
-    assert "at most 1 items, each at most 3 times" in discreet("stream", "show", "s", "-f", "json")[1]
     code, _, err = discreet("stream", "init", "t", *PROMISE, "--unit", "user")
     assert code == 2
     assert "needs --linf" in err

@@ -144,6 +144,13 @@ def test_frames_hold_the_rows():
     assert isinstance(release([]).to_polars(), polars.DataFrame)
 
 
+def test_a_frame_of_no_rows_has_the_types_of_others():
+    pytest.importorskip("pandas")
+    for items, kind in ((["a"], "string"), ([b"a"], "binary"), ([3], "int64"), ([3], "uint64")):
+        some, none = release(items, kind).to_pandas(), release([], kind).to_pandas()
+        assert some.dtypes.tolist() == none.dtypes.tolist()
+
+
 def test_reading_twice_gives_the_same_numbers():
     pytest.importorskip("polars")
     one = real_release()

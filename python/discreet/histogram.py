@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import numpy as np
 
 from discreet import _core, engines
+from discreet.engines.local import plain_column
 from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity, require_whole
@@ -101,7 +102,9 @@ class Histogram:
         below 1.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
-        labels, counts = _core.count_pairs(users, items, l0=sensitivity.l0, memory=Memory.of(memory).total)
+        labels, counts = _core.count_pairs(
+            plain_column(users), plain_column(items), l0=sensitivity.l0, memory=Memory.of(memory).total
+        )
         return cls._of(labels, counts, sensitivity, None)
 
     @classmethod

@@ -136,7 +136,11 @@ class Release:
         """The rows as a pandas.DataFrame (needs pandas)."""
         with needs("pandas"):
             import pandas
-        return pandas.DataFrame({name: values for name, values, _ in self.columns})
+        # Of no rows, too, a column has its type.
+        kinds = {"string": "str", "binary": "object"}
+        return pandas.DataFrame(
+            {name: pandas.Series(values, dtype=kinds.get(kind, kind)) for name, values, kind in self.columns}
+        )
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False) -> None:
         """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.

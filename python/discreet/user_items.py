@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet import _core, engines
+from discreet.engines.local import plain_column
 from discreet.engines.memory import Memory, drawn
 from discreet.engines.weighing import Here, Lists
 from discreet.privacy import Sensitivity
@@ -62,7 +63,8 @@ class UserItems:
         """Reads two equally long arrays of integers or text, as `Histogram.from_pairs`; `l0` and `memory` are those
         of `from_table`."""
         l0 = Sensitivity(l0=l0, linf=1).l0
-        return cls._of(Here(*_core.Lists.from_pairs(users, items, l0=l0, memory=drawn(Memory.of(memory).total))))
+        columns = plain_column(users), plain_column(items)
+        return cls._of(Here(*_core.Lists.from_pairs(*columns, l0=l0, memory=drawn(Memory.of(memory).total))))
 
     @classmethod
     def _of(cls, lists: Lists) -> UserItems:

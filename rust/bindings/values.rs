@@ -43,7 +43,14 @@ impl Cells {
                     let cells: PyReadonlyArray1<'_, u64> = cast.extract()?;
                     Ok(Self::Unsigned(cells.as_array().iter().map(|&cell| Some(cell)).collect()))
                 }
-                b'U' | b'S' | b'O' => Self::read_list(&values.call_method0("tolist")?),
+                kind @ (b'U' | b'S' | b'O') => {
+                    let cells = Self::read_list(&values.call_method0("tolist")?)?;
+                    // An array of bytes is one even where it has no cell that tells.
+                    Ok(match cells {
+                        Self::Text(none) if kind == b'S' => Self::Binary(vec![None; none.len()]),
+                        cells => cells,
+                    })
+                }
                 _ => Err(refused().into()),
             };
         }

@@ -398,3 +398,44 @@ def test_a_cast_that_fails_names_its_remedy_and_no_cell():
     with pytest.raises(InputError, match="TRY_CAST makes it NULL") as caught:
         counted(local.query("SELECT 1 AS \"user\", CAST(cell AS INT) AS item FROM (VALUES ('1'), ('secret')) t(cell)"))
     assert "secret" not in str(caught.value)
+
+
+def test_missing_cells_of_typed_arrays_lose_their_rows():
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    masked = np.ma.MaskedArray([7, 8, 9], mask=[False, True, False])
+    texts = ["a", None, "c"]
+    columns = [
+        (masked, {7: 1, 9: 1}),
+        (pandas.array([7, None, 9], dtype="Int64"), {7: 1, 9: 1}),
+        (pyarrow.array([7, None, 9]), {7: 1, 9: 1}),
+        (pyarrow.chunked_array([["a", None], ["c"]]), {"a": 1, "c": 1}),
+        (pandas.Series(texts, dtype="string"), {"a": 1, "c": 1}),
+        (pytest.importorskip("polars").Series(texts), {"a": 1, "c": 1}),
+    ]
+    for cells, expected in columns:
+        assert counted({"user": [1, 2, 3], "item": cells}) == expected
+        assert dict(counted({"user": cells, "item": [5, 5, 5]})) == {5: 2}
+        histogram = dp.Histogram.from_pairs([1, 2, 3], cells)
+        assert histogram._labels.take(np.arange(2)) == [*expected]
+        dp.UserItems.from_pairs([1, 2, 3], cells)
+
+
+def test_an_array_of_no_cells_has_its_type():
+    pandas = pytest.importorskip("pandas")
+    for cells, name in [(np.array([], "S3"), "binary"), (np.array([], "U3"), "string"), (np.array([], int), "int64")]:
+        assert dp.Histogram.from_pairs(np.array([], int), cells)._labels.type_name == name
+    for none in ([], [None, None]):
+        frame = pandas.DataFrame({"user": pandas.Series(range(len(none)), dtype="int64"), "item": none}, dtype=object)
+        assert counted(frame) == {}
+    sums = dp.ClippedSums(items=(5,), rho=1.0, low=0, high=1)
+    for rows in (0, 1):
+        table = {name: np.full(rows, 5) for name in ("user", "item", "value")}
+        assert len(sums.release(table, user="user", item="item", value="value")) == 1
+    odd = {"user": [1, 2], "item": np.array(["a", "\ud800"]), "value": [1, 1]}
+    assert len(
+        dp.ClippedSums(items=("a",), rho=1.0, low=0, high=1).release(odd, user="user", item="item", value="value")
+    )
+
+
+def test_a_column_of_csv_without_a_name_is_no_obstacle(tmp_path):
+    assert counted(csv(tmp_path, ",user,item\n0,1,a\n1,2,a\n")) == {"a": 2}

@@ -1,5 +1,6 @@
 """Streams on disk: crashes, copies and damage."""
 
+import gc
 import multiprocessing
 import os
 import random
@@ -8,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -22,6 +24,7 @@ from discreet import (
     Stream,
 )
 from discreet.mechanisms import stream_file
+from discreet.mechanisms.stream_counts import RunningCounts
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
 
@@ -268,6 +271,20 @@ def test_a_file_has_one_writer(tmp_path):
     Stream.open(tmp_path / "s").detach()
 
 
+def test_a_stream_that_is_forgotten_does_not_hold_its_file(tmp_path, monkeypatch):
+    stream = stream_at(tmp_path / "s", 2)
+    del stream
+    gc.collect()
+    monkeypatch.setattr(RunningCounts, "add", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Stream.open(tmp_path / "s")
+    monkeypatch.undo()
+    with Stream.open(tmp_path / "s") as stream:
+        assert stream.round == 2
+    with pytest.raises(StateError, match="make its folder first"):
+        Stream.open(tmp_path / "blocked" / "s", MECHANISM)
+
+
 def test_a_closed_stream_has_no_key_and_no_counts_any_more(tmp_path):
     stream = stream_at(tmp_path / "s", 2)
     key = stream._key
@@ -320,6 +337,35 @@ def test_a_forked_process_has_no_part_in_the_stream():
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_forked_while_a_round_is_taken_in_is_refused_and_does_not_wait():
+    stream = MECHANISM.start()
+    taken, done = threading.Event(), threading.Event()
+
+    def hold():
+        with stream._lock:
+            taken.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        refused = 0
+        for call in (stream.show, stream.close, lambda: stream.step(batch(1))):
+            try:
+                call()
+            except StateError:
+                refused += 1
+        stream.detach()
+        os._exit(0 if refused == 3 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    done.set()
+    holder.join()
 
 
 def test_failure_points_are_where_the_tests_say():

@@ -119,8 +119,8 @@ def step(
     """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
 
     DATA is a Parquet or CSV file. By their times all rounds up to --until are closed, empty ones too, since where the
-    data ends is not public. An event is all rows of DATA with one cell of --user, in the round of its first row. So give
-    a column of visits: somebody who comes on ten days counts ten times by visits, and once by a column of users.
+    data ends is not public. An event is all rows of DATA with one cell of --user, in the round of its first row. Give a
+    column of visits: somebody who comes on ten days counts ten times by visits, and once by a column of users.
     Rows without a time, in rounds that are closed, or from --until on, are left out, so that the same command can be
     given again. Which rounds were closed is always said on standard error.
 

@@ -33,6 +33,7 @@ __all__ = [
     "is_read_once",
     "names",
     "narrowed",
+    "plain_column",
     "query",
     "quoted",
     "read",
@@ -188,10 +189,13 @@ def _frame(data: Any, user: str, item: str) -> Any:
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
-        return data[user], data[item]
+        return plain_column(data[user]), plain_column(data[item])
     data = narrowed(data, [user, item])
     if _library(data) == "pandas":
         _require_no_floats(data, [user, item])
+        # Objects of which none is there have no type, and whether one is there is private: they are text then.
+        missing = [name for name in (user, item) if data[name].dtype == object and not data[name].notna().any()]
+        data = data.astype(dict.fromkeys(missing, "string")) if missing else data
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return data.__arrow_c_stream__()
@@ -235,6 +239,19 @@ def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
             ) from None
         except Exception:  # users may repeat and be missing; what else is said may quote cells
             continue
+
+
+def plain_column(column: Any) -> Any:
+    """An array with missing cells of any library as what `_core` takes: None where one is missing."""
+    if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
+        return column.tolist()
+    if hasattr(column, "to_pylist"):
+        return column.to_pylist()
+    if _library(column) == "polars":
+        return column.to_list()
+    if _library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
+        return column.to_numpy(dtype=object, na_value=None)
+    return column
 
 
 def _cells(column: Any) -> NDArray[Any]:
@@ -297,7 +314,9 @@ def scan(
         marks = "tabs" if source.delimiter == "\t" else "commas"
         headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
         files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
-        types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+        # A column without a name, as the index of a frame is written, has to be called something.
+        called = [name or f"unnamed {place}" for place, name in enumerate(names)]
+        types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in called)
         return connection.sql(
             f"SELECT {wanted} FROM read_csv($1, columns = {{{types}}}, delim = {_literal(source.delimiter)}, "
             "header = true, auto_detect = false, quote = '\"', escape = '\"', nullstr = '', "

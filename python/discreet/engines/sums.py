@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.local import Columns, connect, interruptible, names, narrowed, quoted, scan, scanning
+from discreet.engines.local import (
+    Columns,
+    connect,
+    interruptible,
+    names,
+    narrowed,
+    plain_column,
+    quoted,
+    scan,
+    scanning,
+)
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["Rows", "clipped_sums"]
@@ -119,18 +129,36 @@ def _typed(given: list[Any], names: list[str]) -> Columns:
     """Lists or arrays as columns; rows with None as user or item are left out."""
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
-    users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in given[:2])
-    whole = [user is not None and item is not None for user, item in zip(users, items, strict=True)]
+    arrays = [plain_column(column) for column in given[:2]]
+    users, items = (column.tolist() if hasattr(column, "tolist") else list(column) for column in arrays)
+    whole = [_is_label(user) and _is_label(item) for user, item in zip(users, items, strict=True)]
     columns = [
-        _label_column(name, [cell for cell, kept in zip(cells, whole, strict=True) if kept])
-        for name, cells in zip(names, (users, items), strict=False)
+        _label_column(name, [cell for cell, kept in zip(cells, whole, strict=True) if kept], array)
+        for name, cells, array in zip(names, (users, items), arrays, strict=False)
     ]
     values = np.array([_number(cell) for cell, kept in zip(given[2], whole, strict=True) if kept], np.float64)
     return Columns([*columns, (names[2], values, "float64")])
 
 
-def _label_column(name: str, cells: Sequence[Any]) -> tuple[str, Any, str]:
+def _is_label(cell: Any) -> bool:
+    """Whether a cell is there, and is no text that no UTF-8 can hold."""
+    if not isinstance(cell, str) or cell.isascii():
+        return cell is not None
+    try:
+        cell.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _label_column(name: str, cells: Sequence[Any], array: Any) -> tuple[str, Any, str]:
     kinds = {type(cell) for cell in cells}
+    if not kinds:
+        # An empty array has the type of its cells nevertheless.
+        kind = {"i": "int64", "u": "uint64", "S": "binary"}.get(
+            getattr(getattr(array, "dtype", None), "kind", ""), "string"
+        )
+        return name, np.empty(0, kind) if kind.endswith("64") else [], kind
     if kinds <= {str}:
         return name, cells, "string"
     if kinds == {bytes}:

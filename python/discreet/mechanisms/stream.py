@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NoReturn, Self
 
@@ -16,6 +17,7 @@ from discreet.mechanisms import stream_choice
 from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_counts import RunningCounts
 from discreet.mechanisms.stream_events import (
+    EMPTY_TYPES,
     ItemType,
     bounded,
     can_be_released,
@@ -63,7 +65,7 @@ class Stream:
     def _forget(self) -> None:
         """No items, and none of their noise."""
         self._type = self._declared
-        self._running = RunningCounts(self.mechanism)
+        self._running = RunningCounts(self.mechanism, EMPTY_TYPES.get(self._declared, "string"))
         self._latest: Release | None = None
 
     @classmethod
@@ -82,15 +84,19 @@ class Stream:
         StateError where the file is another mechanism's, corrupt, of a newer version, or open elsewhere.
         """
         file = StreamFile.open(path, mechanism, require_item_type(items))
-        self = object.__new__(cls)
-        self._begin(file.mechanism, file.key, file.item_type)
-        self._clock = self._coming = file.clock
-        self._file = file
-        rows = file.items()
-        while some := dict(islice(rows, _MANY)):
-            self._type = type_of(next(iter(some)))
-            self._running.add(some, file.key)
-        self._round = file.round
+        try:
+            self = object.__new__(cls)
+            self._begin(file.mechanism, file.key, file.item_type)
+            self._clock = self._coming = file.clock
+            self._file = file
+            rows = file.items()
+            while some := dict(islice(rows, _MANY)):
+                self._type = type_of(next(iter(some)))
+                self._running.add(some, file.key)
+            self._round = file.round
+        except BaseException:
+            file.close()
+            raise
         return self
 
     recommended = staticmethod(stream_choice.recommended)
@@ -126,8 +132,7 @@ class Stream:
 
     def keep(self, clock: Clock) -> None:
         """Remembers when rounds begin and end, together with the next round; StateError as `require_clock`."""
-        with self._lock:
-            self._require_open()
+        with self._exclusively():
             self.require_clock(clock)
             self._coming = clock
 
@@ -151,8 +156,7 @@ class Stream:
         An interrupt or an error of the disk while the round is taken in closes the stream: open its file again. One
         while the release is made does not: `show` makes it again.
         """
-        with self._lock:
-            key = self._require_open()
+        with self._exclusively() as key:
             number = self._next(round)
             restart = self.mechanism.starts_over(self._round + 1, number)
             kind, added = self._added(events, user, item, key, number, progress)
@@ -205,16 +209,14 @@ class Stream:
 
     def show(self) -> Release:
         """The release of the round that was last: the same whenever it is asked for, at no further cost."""
-        with self._lock:
-            self._require_open()
+        with self._exclusively():
             if self._latest is None:
                 self._latest = self._running.release(self._round)
             return self._latest
 
     def close(self) -> None:
         """Ends the stream and destroys its key: no noise of it can be drawn or removed again."""
-        with self._lock:
-            self._require_open()
+        with self._exclusively():
             if self._file is not None:
                 self._file.destroy()
                 self._file = None
@@ -222,8 +224,12 @@ class Stream:
 
     def detach(self) -> None:
         """Lets go of the file without ending the stream; `open` goes on with it."""
+        if self._process != os.getpid():
+            # The lock may have been taken when the process was forked; the file is the other's.
+            self._file = self._key = None
+            return
         with self._lock:
-            if self._file is not None and self._process == os.getpid():
+            if self._file is not None:
                 self._file.close()
             self._file = None
             self._key = None
@@ -250,6 +256,13 @@ class Stream:
         if last is not None and number > last:
             raise StateError(f"round {number} is beyond the horizon of {last} rounds; start a new stream")
         return number
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[bytes]:
+        """One thread at a time, in the stream's own process: a fork may have copied a lock that is taken."""
+        self._require_open()
+        with self._lock:
+            yield self._require_open()
 
     def _require_open(self) -> bytes:
         if self._key is None:

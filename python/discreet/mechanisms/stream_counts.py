@@ -20,8 +20,9 @@ __all__ = ["RunningCounts"]
 class RunningCounts:
     """How many events had each item so far, and the item's noise: a function of its label, the key and the round."""
 
-    def __init__(self, mechanism: StreamMechanism) -> None:
+    def __init__(self, mechanism: StreamMechanism, empty_type: str) -> None:
         self.mechanism = mechanism
+        self.empty_type = empty_type
         self.items = _core.ItemTable()
         self.counts = np.zeros(0, np.int64)
         self.noise = _core.NodeNoise()
@@ -77,7 +78,7 @@ class RunningCounts:
             notes=tuple(notes),
             round=number,
             # Where nothing is released the type tells nothing of what was seen.
-            item_type=labels.type_name,
+            item_type=labels.type_name if len(order) else self.empty_type,
         )
 
 

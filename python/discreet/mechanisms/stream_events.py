@@ -9,12 +9,23 @@ import numpy as np
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms.stream_file import Item, keyed
 
-__all__ = ["ITEM_TYPES", "ItemType", "bounded", "can_be_released", "column_type", "require_item_type", "type_of"]
+__all__ = [
+    "EMPTY_TYPES",
+    "ITEM_TYPES",
+    "ItemType",
+    "bounded",
+    "can_be_released",
+    "column_type",
+    "require_item_type",
+    "type_of",
+]
 
 ItemType = Literal["text", "integer", "bytes"]
 """What the items of a stream are."""
 ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int, np.integer), "bytes": (bytes,)}
 """The Python types of each."""
+EMPTY_TYPES: dict[ItemType | None, str] = {"integer": "int64", "bytes": "binary"}
+"""What a release without rows says that its items are, where that is not text."""
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
 _PLAIN = {str, int, bytes}
 """Python's own types: what orders an item must not depend on which type of number somebody has it in."""

@@ -284,7 +284,8 @@ def _is_database(path: Path) -> bool:
 
 def _unusable(path: Path, error: Exception) -> StateError:
     """What is wrong with a file, without its cells."""
-    text = str(error)
+    # What the system says of a path holds its letters.
+    text = str(error) if isinstance(error, sqlite3.Error) else ""
     if "locked" in text:
         return StateError(f"{path} is open elsewhere; a stream has one writer")
     if not path.parent.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import weakref
 from pathlib import Path
 
 from discreet.errors import StateError
@@ -39,6 +40,8 @@ class Journal:
         except BaseException:
             os.close(self._handle)
             raise
+        # Who forgets to close it, or is interrupted before, does not hold the lock for ever.
+        self._closing = weakref.finalize(self, os.close, self._handle)
 
     def _read(self) -> int:
         """Takes in all whole lines and cuts off what follows them."""
@@ -71,7 +74,7 @@ class Journal:
 
     def close(self) -> None:
         """Lets go of the file and its lock."""
-        os.close(self._handle)
+        self._closing()
 
 
 def failure_point(name: str) -> None:
