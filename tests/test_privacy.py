@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import discreet
 from discreet import Guarantee, ParameterError, Sensitivity
 from discreet.privacy import resolve_rho
 
@@ -119,3 +120,21 @@ def test_tiny_parameters_work_or_are_refused(epsilon, delta):
         return
     assert rho > 0
     assert 0 < own < delta
+
+
+def test_parameters_of_other_kinds_are_refused_by_name():
+    for made, name in (
+        (lambda: discreet.GaussianTopK.from_rho(rho=1, delta=1e-6, l0=1, k_bar=None), "k_bar"),
+        (lambda: discreet.GaussianTopK.from_epsilon(epsilon=1, delta=1e-6, l0=1, k_bar="1"), "k_bar"),
+        (lambda: discreet.GumbelTopK.from_rho(k=1, rho=1, delta=1e-6, linf=None), "linf"),
+        (lambda: discreet.GumbelTopK.from_epsilon(k=1, epsilon=1, delta=1e-6, linf=0), "linf"),
+        (lambda: discreet.PermuteAndFlip.from_rho(rho=1, delta=1e-6, linf="1"), "linf"),
+        (lambda: discreet.PermuteAndFlip.from_epsilon(epsilon=1, delta=1e-6, linf=10**400), "linf"),
+        (lambda: discreet.SetUnion.from_rho(method=None, rho=1, delta=1e-6, l0=1), "method"),
+        (lambda: discreet.answer_queries([1], epsilon=1, delta=1e-6, method=[1]), "method"),
+        (lambda: discreet.Budget(rho=np.timedelta64(1, "s"), delta=1e-6), "rho"),
+        (lambda: Guarantee(1.0, 0, dp=1), "dp"),
+    ):
+        with pytest.raises(ParameterError, match=name):
+            made()
+    assert len(discreet.answer_queries([1, 2], epsilon=np.uint8(1), delta=1e-6)) == 2

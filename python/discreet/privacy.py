@@ -26,8 +26,11 @@ def require_number(
 
     Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
     """
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if real and low <= value <= high:  # type: ignore[operator]
+    within = False
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(TypeError):  # numpy takes a span of time for a number, which it cannot compare with one
+            within = bool(low <= value <= high)  # type: ignore[operator]
+    if within:
         # What lies beside an end may be that end as a float.
         number = float(value)  # type: ignore[arg-type]
         if (number > low or not open_low) and (number < high or not open_high):
@@ -109,6 +112,8 @@ class Guarantee:
         if self.neighbours not in ("added", "replaced"):
             raise ParameterError(f"neighbours must be 'added' or 'replaced', not {_brief(self.neighbours)}")
         if self.dp is not None:
+            if not isinstance(self.dp, tuple) or len(self.dp) != 2:
+                raise ParameterError("dp must be None or a pair of epsilon and delta")
             epsilon, delta = self.dp
             object.__setattr__(self, "dp", (_claimed("epsilon", epsilon, math.inf), _claimed("delta", delta, 1.0)))
 

@@ -11,7 +11,7 @@ from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.theorems import rogers2023
 
 __all__ = ["GaussianTopK"]
@@ -44,6 +44,7 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
         """The mechanism that promises delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
         own = unconditioned_rho(require_rho(rho), require_delta(delta))
+        k_bar = require_whole("k_bar", k_bar, 1)
         sigma = rogers2023.gaussian_sigma(own, min(l0, k_bar + 1), linf)
         return cls(sigma=sigma, delta=delta, l0=l0, k_bar=k_bar, linf=linf)
 

@@ -64,6 +64,7 @@ class GumbelTopK(RankedMechanism):
         cls, *, k: int, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(8 rho/k)."""
+        linf = require_whole("linf", linf, 1, LINF_LIMIT)
         scale = round_up(linf / math.sqrt(8 * require_rho(rho) / require_whole("k", k, 1)), 64)
         return cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
@@ -77,7 +78,7 @@ class GumbelTopK(RankedMechanism):
         delta for the stop element, or a rho by conversion, with half of it.
         """
         rho, own = resolve_rho(None, epsilon, delta)
-        scale = round_up(require_whole("k", k, 1) * linf / epsilon, 64)
+        scale = round_up(require_whole("k", k, 1) * require_whole("linf", linf, 1, LINF_LIMIT) / epsilon, 64)
         shared = cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
         converted = cls.from_rho(k=k, rho=rho, delta=own, k_bar=k_bar, l0=l0, linf=linf)
         return min(shared, converted, key=lambda mechanism: mechanism.threshold)

@@ -11,9 +11,9 @@ import numpy as np
 from discreet.conversion import pure_rho, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.thresholds import require_rho
+from discreet.mechanisms.thresholds import LINF_LIMIT, require_rho
 from discreet.mechanisms.top_k import largest
-from discreet.privacy import Guarantee, require_number
+from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.theorems import rogers2023
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PermuteAndFlip(GumbelTopK):
         cls, *, epsilon: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP."""
-        scale = round_up(linf / require_number("epsilon", epsilon, 0, 1000), 64)
+        scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / require_number("epsilon", epsilon, 0, 1000), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
     @classmethod
@@ -57,7 +57,7 @@ class PermuteAndFlip(GumbelTopK):
         cls, *, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho)."""
-        scale = round_up(linf / math.sqrt(2 * require_rho(rho)), 64)
+        scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / math.sqrt(2 * require_rho(rho)), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
     @property

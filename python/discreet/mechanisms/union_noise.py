@@ -47,7 +47,7 @@ def require_l0(l0: object) -> int:
 
 def is_gaussian(method: str) -> bool:
     """Whether the method's noise is Gaussian."""
-    return method.endswith("gaussian")
+    return str(method).endswith("gaussian")
 
 
 def alpha_of(method: str, given: float | None) -> float:

@@ -87,7 +87,8 @@ def _made(
 ) -> tuple[dict[str, Answering], list[str]]:
     """The mechanisms that keep the promise by their methods, those of the smallest expected error first."""
     resolve_rho(rho, epsilon, delta)
-    if method != "auto" and method not in METHODS:
+    rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
+    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ParameterError(f"there is no method {method!r}: use auto, {', '.join(METHODS)}")
     made, refused, error = {}, [], None
     # Under zCDP bounded noise comes close to Gaussian noise from above, at the price of a long search.
