@@ -333,6 +333,16 @@ def test_what_would_fit_is_named_and_fits():
     assert "rho is used up" in str(error.value)
 
 
+@pytest.mark.parametrize("parts", [3, 7, 10])
+def test_a_total_in_epsilon_is_kept_whatever_charges_are_rounded_to(parts):
+    for epsilon, delta in [(4.0, 1e-8), (1.0, 1e-6)]:
+        budget = discreet.Budget(epsilon=epsilon, delta=delta)
+        left = budget.remaining
+        for _ in range(parts):
+            budget.charge(discreet.Guarantee(left.rho / parts, left.delta / parts))
+        assert budget.spent.epsilon(delta) <= epsilon
+
+
 def test_what_is_used_up_is_named():
     budget = discreet.Budget(rho=1.0, delta=1e-6)
     for _ in range(9):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Self
 
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import Account, Charge, Protected, total_of
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import ParameterError
-from discreet.privacy import resolve_rho
 from discreet.release import Release
 
 __all__ = ["Budget"]
@@ -43,7 +42,7 @@ class Budget(Single, PrivacyFilter):
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon")
         if epsilon is not None:
-            rho, delta = resolve_rho(None, epsilon, delta)
+            rho, delta = total_of(epsilon, delta)
         account = Account.holding(rho, delta, unit, neighbours)
         self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
         self._own()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
+from discreet.conversion import round_down
 from discreet.errors import BudgetExceeded
-from discreet.privacy import Guarantee, require_number
+from discreet.privacy import Guarantee, require_number, resolve_rho
 
-__all__ = ["NOTHING", "Account", "Charge", "Protected"]
+__all__ = ["NOTHING", "Account", "Charge", "Protected", "total_of"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
@@ -120,6 +121,13 @@ class Account:
     def given_back(self, charge: Charge) -> Account:
         """The account after this much of an earlier charge was not used."""
         return replace(self, spent=self.spent - charge)
+
+
+def total_of(epsilon: object, delta: object) -> tuple[float, float]:
+    """The rho and delta of a total whose promise is (epsilon, delta)-DP, also where charges end a rounding above it."""
+    total = require_number("delta", delta, 0, 1, open_high=True)
+    rho, own = resolve_rho(None, epsilon, total)  # type: ignore[arg-type]
+    return round_down(rho, 2), round_down(own, 2)
 
 
 def _fits(spent: int, charge: int, total: int) -> bool:

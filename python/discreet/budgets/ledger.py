@@ -9,11 +9,11 @@ from typing import Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import Account, Charge, Protected, total_of
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
-from discreet.privacy import require_number, resolve_rho
+from discreet.privacy import require_number
 from discreet.release import Release
 
 __all__ = ["Dataset", "Ledger"]
@@ -81,7 +81,9 @@ class Ledger:
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
             raise ParameterError(f"the name of a dataset is printable text of 1 to {_NAME_LENGTH} characters")
         if epsilon is not None:
-            rho, delta = resolve_rho(rho, epsilon, require_number("delta", delta, 0, 1, open_high=True))
+            if rho is not None:
+                raise ParameterError("give exactly one of rho and epsilon")
+            rho, delta = total_of(epsilon, delta)
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:

@@ -53,8 +53,8 @@ def budget() -> None:
 )
 def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
     """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
-    total, own = resolve_rho(rho, epsilon, delta)
-    made = Ledger.open(ledger).dataset(dataset, rho=total, delta=own, unit=unit)
+    resolve_rho(rho, epsilon, delta)  # before a file is made
+    made = Ledger.open(ledger).dataset(dataset, rho=rho, delta=delta, epsilon=epsilon, unit=unit)
     click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
 
 
