@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,15 @@ def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp
     assert b"everyone" in path.read_bytes()
 
 
+def wait_until_it_counts(process):
+    """Until a command has DuckDB and some time to begin, where that can be seen."""
+    maps = Path(f"/proc/{process.pid}/maps")
+    end = time.monotonic() + 30
+    while maps.exists() and "duckdb" not in maps.read_text("utf-8") and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1 if maps.exists() else 4)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -122,7 +132,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
-    time.sleep(2)
+    wait_until_it_counts(process)
     process.send_signal(how)
     started = time.monotonic()
     _, err = process.communicate(timeout=20)
@@ -140,7 +150,7 @@ def test_an_interrupt_ends_a_command_that_nobody_reads(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     process.stderr.close()
-    time.sleep(2)
+    wait_until_it_counts(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
 

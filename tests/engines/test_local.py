@@ -187,6 +187,22 @@ def test_text_in_parquet_that_is_not_utf8_loses_its_row_and_no_other(tmp_path):
         counted(str(tmp_path / "*.parquet"))
 
 
+def test_files_of_other_types_or_without_a_column_are_refused_whatever_is_in_them(tmp_path):
+    connection = local.connect()
+    for number, user, name in (
+        (1, "1::BIGINT", "item"),
+        (2, "'7'", "item"),
+        (3, "1.5::DOUBLE", "item"),
+        (4, "1::BIGINT", "itm"),
+    ):
+        rows = f"SELECT {user} AS \"user\", 'a' AS {name}"
+        connection.execute(f"COPY ({rows}) TO '{tmp_path}/{number}.parquet' (FORMAT parquet)")
+    for other, what in ((2, "same types"), (3, "same types"), (4, "did you mean 'itm'")):
+        with pytest.raises(SchemaError, match=what):
+            counted(str(tmp_path / f"[1{other}].parquet"))
+    assert counted(str(tmp_path / "1.parquet")) == {"a": 1}
+
+
 def test_errors_hold_nothing_of_those_that_they_replace(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     cast = "SELECT 1 AS \"user\", CAST(x AS INT) AS item, 1 AS value FROM (VALUES ('secret')) t(x)"

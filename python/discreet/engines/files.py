@@ -114,16 +114,16 @@ def _first_record(escaped: str, delimiter: str) -> list[str]:
         raise InputError(f"cannot read {name} as CSV: it must be whole, and what its suffix says") from None
 
 
-def top_level(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
-    """The names of the columns of a Parquet file, from its schema's nodes and their numbers of children in order."""
-    names, inside = [], 0
-    for name, children in nodes[1:]:
+def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, str | None]]:
+    """The names and types of the columns of a Parquet file, from its schema's nodes: name, number of children, type."""
+    columns, inside = [], 0
+    for name, children, kind in nodes[1:]:
         if inside == 0:
-            names.append(name)
+            columns.append((name, kind))
         else:
             inside -= 1
         inside += children or 0
-    return names
+    return columns
 
 
 def require_distinct(names: Sequence[str], given: str) -> None:

@@ -303,12 +303,8 @@ def scan(
     connection = connect(room)
     try:
         if source.form == "parquet":
-            relation = connection.sql("SELECT * FROM read_parquet($1)", params=[source.paths])
-            for path in source.paths:
-                nodes = connection.execute("SELECT name, num_children FROM parquet_schema($1)", [path]).fetchall()
-                files.require_distinct(files.top_level(nodes), source.shown)
-            files.require_columns(relation.columns, columns, is_schema=True)
-            found = relation.project(wanted)
+            _require_one_schema(connection, source, columns)
+            found = connection.sql(f"SELECT {wanted} FROM read_parquet($1)", params=[source.paths])
             return _without_broken_text(connection, source.paths, found) if careful else found
         names = files.csv_header(source)
         marks = "tabs" if source.delimiter == "\t" else "commas"
@@ -326,6 +322,23 @@ def scan(
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")
+        )
+
+
+def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> None:
+    """Raises SchemaError unless all Parquet files have the columns, and of one type: DuckDB would cast to the first
+    file's, and stop at a cell that is not of it."""
+    types = set()
+    for path in source.paths:
+        asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
+        found = files.top_level(connection.execute(asked, [path]).fetchall())
+        files.require_distinct([name for name, _ in found], source.shown)
+        files.require_columns([name for name, _ in found], columns, is_schema=True)
+        types.add(tuple(dict(found)[name] for name in columns))
+    if len(types) > 1:
+        raise SchemaError(
+            f"the columns of {source.shown} are not of the same types in all files; cast them in a query that makes one "
+            "table of these by UNION ALL"
         )
 
 

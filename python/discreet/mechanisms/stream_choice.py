@@ -35,7 +35,7 @@ def recommended(
 
     Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
     10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
-    `item_bytes` of memory beside its label, which by default it does up to 1,050 rounds.
+    `item_bytes` of memory beside its label, which by default it does up to 1,063 rounds.
 
     `unit="user"` promises the same for a user, and needs a horizon: all rounds together must hold at most `l0`
     items of a user and each of them at most `linf` times, which is for the caller to see to.
