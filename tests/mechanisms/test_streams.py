@@ -8,6 +8,7 @@ from continual import KINDS, events, made
 
 from discreet import (
     BinaryMechanism,
+    EntropyError,
     HonakerMechanism,
     HybridMechanism,
     ParameterError,
@@ -210,3 +211,12 @@ def test_what_the_square_root_mechanism_does_not_reach_is_left_to_others():
 def test_a_stream_needs_a_continual_mechanism():
     with pytest.raises(ParameterError, match="continual"):
         Stream("BinaryMechanism")
+
+
+def test_a_system_without_randomness_is_an_entropy_error(monkeypatch):
+    def refuse(_):
+        raise NotImplementedError
+
+    monkeypatch.setattr("os.urandom", refuse)
+    with pytest.raises(EntropyError):
+        BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=1, horizon=4).start()

@@ -95,7 +95,7 @@ class Engine(Protocol):
 
 
 def fresh_key() -> str:
-    """256 secret bits for the order of a user's items, as 64 characters; EntropyError where there are none."""
+    """256 secret bits as 64 characters, such as for the order of a user's items; EntropyError where there are none."""
     try:
         return os.urandom(32).hex()
     except (OSError, NotImplementedError):

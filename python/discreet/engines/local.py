@@ -337,8 +337,8 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
         types.add(tuple(dict(found)[name] for name in columns))
     if len(types) > 1:
         raise SchemaError(
-            f"the columns of {source.shown} are not of the same types in all files; cast them in a query that makes one "
-            "table of these by UNION ALL"
+            f"the columns of {source.shown} are not of the same types in all files; cast them, in a query that makes "
+            "one table of these by UNION ALL"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from discreet.engines.engine import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.histogram import Histogram
 from discreet.mechanisms import stream_choice
@@ -48,7 +49,7 @@ class Stream:
     def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
         if not isinstance(mechanism, StreamMechanism):
             raise ParameterError("a stream needs a continual mechanism, such as BinaryMechanism.from_rho(...)")
-        self._begin(mechanism, os.urandom(32), require_item_type(items))
+        self._begin(mechanism, bytes.fromhex(fresh_key()), require_item_type(items))
         self._file: StreamFile | None = None
 
     def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.engines.engine import fresh_key
 from discreet.errors import ParameterError, StateError
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.honaker_mechanism import HonakerMechanism
@@ -127,7 +128,7 @@ class StreamFile:
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
         given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
         text = json.dumps(given if items is None else {"items": items, **given})
-        key = os.urandom(32)
+        key = bytes.fromhex(fresh_key())
         total = _head(key, text, 0) % _MODULUS
         run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, key, total.to_bytes(32, "little")))
         self._journal.append("done", 0, _NOTHING)
