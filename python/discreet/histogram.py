@@ -132,7 +132,7 @@ class Histogram:
         sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
         if not isinstance(complete, bool):
             raise ParameterError("complete must be True or False")
-        labels = _core.Labels.from_sequence(items)
+        labels = _core.Labels.from_sequence(plain_column(items))
         array = _whole_counts(counts)
         if limit is not None:
             limit = require_whole("limit", limit, 1)

@@ -436,6 +436,16 @@ def test_missing_cells_of_typed_arrays_lose_their_rows():
         dp.UserItems.from_pairs([1, 2, 3], cells)
 
 
+def test_a_set_has_no_order_in_which_it_could_be_a_column():
+    for made in (
+        lambda: dp.Histogram.from_pairs({1, 2}, ["a", "b"]),
+        lambda: dp.UserItems.from_pairs([1, 2], frozenset("ab")),
+        lambda: dp.Histogram.from_counts({"a", "b"}, [1, 2], l0=1, linf=1, complete=True),
+    ):
+        with pytest.raises(ParameterError, match="a set has no order"):
+            made()
+
+
 def test_an_array_of_no_cells_has_its_type():
     pandas = pytest.importorskip("pandas")
     for cells, name in [(np.array([], "S3"), "binary"), (np.array([], "U3"), "string"), (np.array([], int), "int64")]:

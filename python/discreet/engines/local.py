@@ -243,6 +243,8 @@ def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
 
 def plain_column(column: Any) -> Any:
     """An array with missing cells of any library as what `_core` takes: None where one is missing."""
+    if isinstance(column, set | frozenset):
+        raise ParameterError("a set has no order in which its cells could belong to others; give a list or an array")
     if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
