@@ -127,7 +127,7 @@ def total_of(epsilon: object, delta: object) -> tuple[float, float]:
     """The rho and delta of a total whose promise is (epsilon, delta)-DP, also where charges end a rounding above it."""
     total = require_number("delta", delta, 0, 1, open_high=True)
     rho, own = resolve_rho(None, epsilon, total)  # type: ignore[arg-type]
-    return round_down(rho, 2), round_down(own, 2)
+    return round_down(rho, 64), own
 
 
 def _fits(spent: int, charge: int, total: int) -> bool:
