@@ -55,7 +55,9 @@ class BudgetExceeded(DiscreetError):
     """A charge does not fit into what is left; `requested` and `remaining` say by how much."""
 
     def __init__(self, requested: object, remaining: object) -> None:
-        super().__init__(f"the charge {requested} does not fit into the remaining {remaining}{_fitting(remaining)}")
+        super().__init__(
+            f"the charge {requested} does not fit into the remaining {remaining}{_fitting(requested, remaining)}"
+        )
         self.requested = requested
         self.remaining = remaining
 
@@ -63,13 +65,15 @@ class BudgetExceeded(DiscreetError):
         return type(self), (self.requested, self.remaining)
 
 
-def _fitting(remaining: object) -> str:
+def _fitting(requested: object, remaining: object) -> str:
     """What would fit into what is left, where that has a rho and a delta."""
     rho, delta = (getattr(remaining, name, None) for name in ("rho", "delta"))
     if rho is None or delta is None:
         return ""
     if rho < _LEAST_RHO:
         return "; rho is used up: nothing more can be released of this data"
+    if delta == 0 and getattr(requested, "delta", 1) == 0:
+        return f"; a release of rho {_shortened(rho)} and no delta, given as such, would fit"
     if delta == 0:
         return "; delta is used up, and only what needs none fits: let each release have a share of the total delta"
     return f"; a release of rho {_shortened(rho)} and delta {_shortened(delta)}, given as such, would fit"

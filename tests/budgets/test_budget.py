@@ -350,6 +350,8 @@ def test_what_is_used_up_is_named():
     budget.charge(discreet.Guarantee(0, 1e-7))
     with pytest.raises(BudgetExceeded, match="delta is used up, and only what needs none fits"):
         budget.charge(discreet.Guarantee(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded, match=r"a release of rho 0\.0999 and no delta"):
+        budget.charge(discreet.Guarantee(0.2, 0))
     budget.charge(discreet.Guarantee(0.1 - 1e-13, 0))
     with pytest.raises(BudgetExceeded, match="rho is used up"):
         budget.charge(discreet.Guarantee(0.1, 0))
