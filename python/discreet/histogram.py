@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import numpy as np
 
 from discreet import _core, engines
-from discreet.engines.local import plain_column
+from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity, require_whole

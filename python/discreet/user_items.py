@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet import _core, engines
-from discreet.engines.local import plain_column
+from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory, drawn
 from discreet.engines.weighing import Here, Lists
 from discreet.privacy import Sensitivity

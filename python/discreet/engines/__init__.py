@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.engines import ibis, local, spark
 from discreet.engines.engine import Counts, Engine, Items, Progress
+from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.weighing import Elsewhere, Here, Lists
 from discreet.errors import ParameterError
@@ -44,7 +45,7 @@ def rows_here(source: Any) -> bool:
 
 def require_rows_again(source: Any) -> None:
     """Raises ParameterError for a table that gives its rows once: what comes of it is read twice."""
-    if local.is_read_once(source):
+    if is_read_once(source):
         raise ParameterError(
             "the table is read twice, and a reader or generator gives its rows once: read it all first"
         )

@@ -13,7 +13,17 @@ from pathlib import Path
 
 from discreet.errors import InputError, SchemaError
 
-__all__ = ["Source", "csv_header", "find", "form_of", "require_columns", "require_distinct", "shown", "top_level"]
+__all__ = [
+    "Source",
+    "csv_header",
+    "find",
+    "form_of",
+    "quoted",
+    "require_columns",
+    "require_distinct",
+    "shown",
+    "top_level",
+]
 
 _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV", ".txt": "CSV"}
 
@@ -153,3 +163,8 @@ def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "
             near = difflib.get_close_matches(name.lower(), shown, n=1)
             hint = f"; did you mean {shown[near[0]]!r}?" if near else instead
             raise SchemaError(f"there is no column {name!r}{hint}")
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

@@ -5,17 +5,16 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress
+from discreet.engines.files import quoted
+from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -23,19 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
-    from numpy.typing import NDArray
 
 __all__ = [
     "Columns",
     "connect",
     "histogram",
     "interruptible",
-    "is_read_once",
-    "names",
-    "narrowed",
-    "plain_column",
     "query",
-    "quoted",
     "read",
     "read_parquet",
     "scan",
@@ -91,7 +84,7 @@ def read(
     def attempt(careful: bool) -> _Result:
         with interruptible():
             sources: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
-            sources += [_frame(table, user, item) for table in frames]
+            sources += [frame(table, user, item) for table in frames]
             return work(sources, room.beside_scan if paths else room.total)
 
     try:
@@ -99,7 +92,7 @@ def read(
     except SchemaError:
         for table in frames:
             if isinstance(table, dict):
-                _require_labels(table, [user, item])
+                require_labels(table, [user, item])
         raise
     except (MemoryError, ParameterError, ResourceError, ImportError):
         raise
@@ -109,11 +102,9 @@ def read(
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = [*map(files.shown, paths), *(f"the {_library(frame)} table" for frame in frames)]
-            remedies = dict.fromkeys(_REMEDIES.get(_library(frame), "") for frame in frames)
-            objects = (
-                _library(frame) == "pandas" and object in frame.dtypes[[user, item]].tolist() for frame in frames
-            )
+            shown = [*map(files.shown, paths), *(f"the {library(table)} table" for table in frames)]
+            remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
+            objects = (library(table) == "pandas" and object in table.dtypes[[user, item]].tolist() for table in frames)
             refused = SchemaError if any(objects) else InputError
             raise_alone(refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
         raise
@@ -138,15 +129,6 @@ def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], 
     return attempt(True)
 
 
-def is_read_once(data: Any) -> bool:
-    """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
-    if isinstance(data, dict):
-        return any(map(is_read_once, data.values()))
-    if isinstance(data, list | tuple):
-        return any(is_read_once(table) for table in data[:1000] if not isinstance(table, str | bytes | numbers.Number))
-    return type(data).__name__ == "RecordBatchReader" or hasattr(data, "__next__")
-
-
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
@@ -156,124 +138,6 @@ def interruptible() -> Iterator[None]:
         if str(error) == "Query interrupted":
             raise KeyboardInterrupt from None
         raise
-
-
-def narrowed(data: Any, columns: list[str]) -> Any:
-    """These columns of a frame, where its library can tell them apart before they are read."""
-    library = _library(data)
-    if library == "polars" and hasattr(data, "collect"):
-        files.require_columns(data.collect_schema().names(), columns)
-        data = data.select(columns).collect()
-    if (known := names(data)) is not None:
-        indexed = library == "pandas" and {*columns} - {*known} & {*data.index.names}
-        files.require_columns(known, columns, instead="; it is in the index: reset_index() first" if indexed else "")
-    if library == "polars":
-        return _without_objects(data.select(columns))
-    if library == "duckdb":
-        return data.project(", ".join(quoted(name) for name in columns))
-    if library == "pyarrow" and hasattr(data, "scanner"):
-        return data.scanner(columns=columns).to_reader()
-    if library == "pyarrow" and hasattr(data, "select"):
-        return data.select(columns)
-    return data[columns] if library == "pandas" else data
-
-
-def _frame(data: Any, user: str, item: str) -> Any:
-    """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
-    if isinstance(data, dict):
-        files.require_columns(data, [user, item])
-        for name in (user, item):
-            if isinstance(data[name], set | frozenset):
-                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array")
-            if isinstance(data[name], str | bytes | numbers.Number):
-                raise ParameterError(
-                    f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
-                )
-        return plain_column(data[user]), plain_column(data[item])
-    data = narrowed(data, [user, item])
-    if _library(data) == "pandas":
-        _require_no_floats(data, [user, item])
-        # Objects of which none is there have no type, and whether one is there is private: they are text then.
-        missing = [name for name in (user, item) if data[name].dtype == object and not data[name].notna().any()]
-        data = data.astype(dict.fromkeys(missing, "string")) if missing else data
-    if hasattr(data, "__arrow_c_stream__"):
-        try:
-            return data.__arrow_c_stream__()
-        except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _cells(data[user]), _cells(data[item])
-    raise ParameterError(
-        "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
-        f"not {type(data).__name__}"
-    )
-
-
-def _without_objects(data: Any) -> Any:
-    """A frame of polars; SchemaError for columns of Python objects, of which it exports nothing but the addresses."""
-    for name, kind in data.schema.items():
-        if str(kind) == "Object":
-            raise SchemaError(
-                f"column {name!r} holds Python objects; make them text or integers first, as by map(str, ...)"
-            )
-    return data
-
-
-def _require_no_floats(data: Any, columns: list[str]) -> None:
-    """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
-    for name in columns:
-        if getattr(data[name].dtype, "kind", "") == "f":
-            raise SchemaError(
-                f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
-                '(with missing cells by .astype("Int64"))'
-            )
-
-
-def _require_labels(table: dict[str, Any], columns: list[str]) -> None:
-    """Raises SchemaError, which names the column, for one that cannot be users or items."""
-    for name in columns:
-        try:
-            if name in table:
-                _core.Labels.from_sequence(table[name])
-        except SchemaError:
-            raise SchemaError(
-                f"column {name!r} must hold integers of 64 bits, text or bytes, all of one type; cast it"
-            ) from None
-        except Exception:  # users may repeat and be missing; what else is said may quote cells
-            continue
-
-
-def plain_column(column: Any) -> Any:
-    """An array with missing cells of any library as what `_core` takes: None where one is missing."""
-    if isinstance(column, set | frozenset):
-        raise ParameterError("a set has no order in which its cells could belong to others; give a list or an array")
-    if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
-        return column.tolist()
-    if hasattr(column, "to_pylist"):
-        return column.to_pylist()
-    if _library(column) == "polars":
-        return column.to_list()
-    if _library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
-        return column.to_numpy(dtype=object, na_value=None)
-    return column
-
-
-def _cells(column: Any) -> NDArray[Any]:
-    """A column of pandas, without pyarrow."""
-    if isinstance(column.dtype, np.dtype) and column.dtype != object:
-        return column.to_numpy()  # type: ignore[no-any-return]
-    return column.astype(object).where(column.notna(), None).to_numpy()  # type: ignore[no-any-return]
-
-
-def _library(value: object) -> str:
-    """The library that an object comes from."""
-    return type(value).__module__.partition(".")[0].lstrip("_")
-
-
-def names(data: Any) -> list[str] | None:
-    """The column names of a frame, where it tells them."""
-    told = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    if told is None:
-        told = getattr(getattr(data, "schema", None), "names", None)
-    return told if told is None else [name for name in told if isinstance(name, str)]
 
 
 def connect(room: Memory | None = None) -> DuckDBPyConnection:
@@ -423,11 +287,6 @@ class Columns:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return _core.arrow_stream(self._columns)
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(text: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from discreet.engines.local import connect, interruptible, quoted, scan, scanning
+from discreet.engines.files import quoted
+from discreet.engines.local import connect, interruptible, scan, scanning
 from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, SchemaError, raise_alone
 

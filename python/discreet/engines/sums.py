@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
+from discreet.engines.files import quoted
+from discreet.engines.frames import names, narrowed, plain_column
 from discreet.engines.local import (
     Columns,
     connect,
     interruptible,
-    names,
-    narrowed,
-    plain_column,
-    quoted,
     scan,
     scanning,
 )

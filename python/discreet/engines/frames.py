@@ -1,0 +1,144 @@
+"""Tables in memory, of any library: which columns they have, and those two as an Arrow stream or as arrays."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import _core
+from discreet.engines import files
+from discreet.errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["frame", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
+
+
+def is_read_once(data: Any) -> bool:
+    """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
+    if isinstance(data, dict):
+        return any(map(is_read_once, data.values()))
+    if isinstance(data, list | tuple):
+        return any(is_read_once(table) for table in data[:1000] if not isinstance(table, str | bytes | numbers.Number))
+    return type(data).__name__ == "RecordBatchReader" or hasattr(data, "__next__")
+
+
+def narrowed(data: Any, columns: list[str]) -> Any:
+    """These columns of a frame, where its library can tell them apart before they are read."""
+    kind = library(data)
+    if kind == "polars" and hasattr(data, "collect"):
+        files.require_columns(data.collect_schema().names(), columns)
+        data = data.select(columns).collect()
+    if (known := names(data)) is not None:
+        indexed = kind == "pandas" and {*columns} - {*known} & {*data.index.names}
+        files.require_columns(known, columns, instead="; it is in the index: reset_index() first" if indexed else "")
+    if kind == "polars":
+        return _without_objects(data.select(columns))
+    if kind == "duckdb":
+        return data.project(", ".join(files.quoted(name) for name in columns))
+    if kind == "pyarrow" and hasattr(data, "scanner"):
+        return data.scanner(columns=columns).to_reader()
+    if kind == "pyarrow" and hasattr(data, "select"):
+        return data.select(columns)
+    return data[columns] if kind == "pandas" else data
+
+
+def frame(data: Any, user: str, item: str) -> Any:
+    """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
+    if isinstance(data, dict):
+        files.require_columns(data, [user, item])
+        for name in (user, item):
+            if isinstance(data[name], set | frozenset):
+                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array")
+            if isinstance(data[name], str | bytes | numbers.Number):
+                raise ParameterError(
+                    f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
+                )
+        return plain_column(data[user]), plain_column(data[item])
+    data = narrowed(data, [user, item])
+    if library(data) == "pandas":
+        _require_no_floats(data, [user, item])
+        # Objects of which none is there have no type, and whether one is there is private: they are text then.
+        missing = [name for name in (user, item) if data[name].dtype == object and not data[name].notna().any()]
+        data = data.astype(dict.fromkeys(missing, "string")) if missing else data
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return data.__arrow_c_stream__()
+        except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
+            return _cells(data[user]), _cells(data[item])
+    raise ParameterError(
+        "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
+        f"not {type(data).__name__}"
+    )
+
+
+def _without_objects(data: Any) -> Any:
+    """A frame of polars; SchemaError for columns of Python objects, of which it exports nothing but the addresses."""
+    for name, kind in data.schema.items():
+        if str(kind) == "Object":
+            raise SchemaError(
+                f"column {name!r} holds Python objects; make them text or integers first, as by map(str, ...)"
+            )
+    return data
+
+
+def _require_no_floats(data: Any, columns: list[str]) -> None:
+    """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
+    for name in columns:
+        if getattr(data[name].dtype, "kind", "") == "f":
+            raise SchemaError(
+                f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
+                '(with missing cells by .astype("Int64"))'
+            )
+
+
+def require_labels(table: dict[str, Any], columns: list[str]) -> None:
+    """Raises SchemaError, which names the column, for one that cannot be users or items."""
+    for name in columns:
+        try:
+            if name in table:
+                _core.Labels.from_sequence(table[name])
+        except SchemaError:
+            raise SchemaError(
+                f"column {name!r} must hold integers of 64 bits, text or bytes, all of one type; cast it"
+            ) from None
+        except Exception:  # users may repeat and be missing; what else is said may quote cells
+            continue
+
+
+def plain_column(column: Any) -> Any:
+    """An array with missing cells of any library as what `_core` takes: None where one is missing."""
+    if isinstance(column, set | frozenset):
+        raise ParameterError("a set has no order in which its cells could belong to others; give a list or an array")
+    if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
+        return column.tolist()
+    if hasattr(column, "to_pylist"):
+        return column.to_pylist()
+    if library(column) == "polars":
+        return column.to_list()
+    if library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
+        return column.to_numpy(dtype=object, na_value=None)
+    return column
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """A column of pandas, without pyarrow."""
+    if isinstance(column.dtype, np.dtype) and column.dtype != object:
+        return column.to_numpy()  # type: ignore[no-any-return]
+    return column.astype(object).where(column.notna(), None).to_numpy()  # type: ignore[no-any-return]
+
+
+def library(value: object) -> str:
+    """The library that an object comes from."""
+    return type(value).__module__.partition(".")[0].lstrip("_")
+
+
+def names(data: Any) -> list[str] | None:
+    """The column names of a frame, where it tells them."""
+    told = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if told is None:
+        told = getattr(getattr(data, "schema", None), "names", None)
+    return told if told is None else [name for name in told if isinstance(name, str)]
