@@ -12,7 +12,8 @@ use crate::labels::LabelType;
 use crate::mark::Marked;
 use crate::string_cells::StringCells;
 
-const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
+/// Where an index of a dictionary has no value.
+pub(crate) const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
 
 impl LabelType {
     /// What the cells of an Arrow type are; the values decide for a dictionary.

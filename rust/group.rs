@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::column::Column;
+use crate::column::{Column, OUT_OF_RANGE};
 use crate::error::{Error, Result};
 use crate::hash::{HashKeys, partition_of};
 use crate::label_log::LabelLog;
@@ -168,7 +168,7 @@ impl Grouper {
                 continue;
             }
             let known = usize::try_from(index).ok().and_then(|index| self.memo.get(index).copied());
-            let known = known.ok_or(Error::Input("a dictionary index is out of range"))?;
+            let known = known.ok_or(OUT_OF_RANGE)?;
             into.push(if known == Group::UNKNOWN {
                 self.decode(values, index as usize)?
             } else {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ahash::RandomState;
 
-use crate::column::Column;
+use crate::column::{Column, OUT_OF_RANGE};
 use crate::entropy::keyed_hash;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
@@ -14,7 +14,6 @@ use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::mark::Marked;
 
-const BROKEN: Error = Error::Input("a dictionary index is out of range");
 const TOO_MANY: Error = Error::Resource("there are more than 2^32 users or items");
 /// A value of a dictionary that no row had yet.
 const UNSEEN: u32 = u32::MAX - 1;
@@ -90,9 +89,9 @@ impl Numbers {
                 into.push(Self::NONE);
                 continue;
             }
-            let index = usize::try_from(index).map_err(|_| BROKEN)?;
+            let index = usize::try_from(index).map_err(|_| OUT_OF_RANGE)?;
             // A value that no row has gets no number: it is not in the data.
-            if *self.memo.get(index).ok_or(BROKEN)? == UNSEEN {
+            if *self.memo.get(index).ok_or(OUT_OF_RANGE)? == UNSEEN {
                 one.clear();
                 self.null.clear();
                 self.null.push(values.is_null(index));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::column::Column;
+use crate::column::{Column, OUT_OF_RANGE};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 
@@ -49,7 +49,7 @@ impl UserKeys {
                 if !*null {
                     let index = usize::try_from(*index).unwrap_or(usize::MAX);
                     if index >= values.len() {
-                        return Err(Error::Input("a dictionary index is out of range"));
+                        return Err(OUT_OF_RANGE);
                     }
                     if self.memo[index] == UNKNOWN {
                         self.memo[index] = key_of(values, index, &self.keys)?.unwrap_or(NULL);

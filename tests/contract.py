@@ -45,6 +45,14 @@ class MechanismContract:
         with pytest.raises(TypeError):
             type(mechanism)(1, 2)
 
+    @pytest.mark.parametrize("other", ["False", 1, 0, None])
+    def test_a_flag_is_true_or_false(self, other):
+        mechanism = self.mechanism()
+        for field in dataclasses.fields(mechanism):
+            if isinstance(getattr(mechanism, field.name), bool):
+                with pytest.raises(ParameterError, match=f"^{field.name} must be True or False"):
+                    dataclasses.replace(mechanism, **{field.name: other})
+
     @pytest.mark.parametrize("word", ["seed", "random_state"])
     def test_there_is_no_seed(self, word):
         with pytest.raises(TypeError):

@@ -11,7 +11,7 @@ from discreet import _core, engines
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
-from discreet.privacy import Sensitivity, require_whole
+from discreet.privacy import Sensitivity, require_flag, require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -130,8 +130,7 @@ class Histogram:
         Raises ParameterError, without the offending value, where any of this fails.
         """
         sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
-        if not isinstance(complete, bool):
-            raise ParameterError("complete must be True or False")
+        require_flag("complete", complete)
         labels = _core.Labels.from_sequence(plain_column(items))
         array = _whole_counts(counts)
         if limit is not None:

@@ -13,7 +13,7 @@ from typing import Literal
 from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.errors import ParameterError
 
-__all__ = ["Guarantee", "Sensitivity", "require_number", "require_whole", "resolve_rho"]
+__all__ = ["Guarantee", "Sensitivity", "require_flag", "require_number", "require_whole", "resolve_rho"]
 
 RHO_LIMIT = 10_000.0
 """The largest rho that anything here will promise: beyond it the promise is empty."""
@@ -48,6 +48,13 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
             if low <= number <= high:
                 return number
     raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {_brief(value)}")
+
+
+def require_flag(name: str, value: object) -> bool:
+    """`value`, where it is True or False; ParameterError for anything else, of which much would be taken for True."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} must be True or False, not {_brief(value)}")
+    return value
 
 
 def _claimed(name: str, value: object, high: float) -> float:

@@ -11,6 +11,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
 from discreet.mechanisms.stream_mechanism import prefix
 from discreet.mechanisms.tails import gaussian_sum_bound, least
+from discreet.privacy import require_flag
 
 __all__ = ["BinaryMechanism"]
 
@@ -39,8 +40,7 @@ class BinaryMechanism(HorizonMechanism):
 
     def __post_init__(self) -> None:
         self._check()
-        if not isinstance(self.restarts, bool):
-            raise ParameterError("restarts must be True or False")
+        require_flag("restarts", self.restarts)
         if self.restarts and self.unit == "user":
             raise ParameterError("a stream that restarts promises nothing about users, who have events in all periods")
 

@@ -12,7 +12,7 @@ from discreet.conversion import round_down, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.thresholds import LINF_LIMIT, require_delta, require_rho
 from discreet.mechanisms.top_k import K_BAR_LIMIT, RankedMechanism, largest
-from discreet.privacy import Guarantee, Sensitivity, require_number, require_whole, resolve_rho
+from discreet.privacy import Guarantee, Sensitivity, require_flag, require_number, require_whole, resolve_rho
 from discreet.theorems import rogers2023
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class GumbelTopK(RankedMechanism):
             "k_bar": require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT),
             "linf": require_whole("linf", self.linf, 1, LINF_LIMIT),
             "l0": None if self.l0 is None else require_whole("l0", self.l0, 1),
+            "tight": require_flag("tight", self.tight),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

@@ -15,7 +15,7 @@ from discreet.mechanisms.thresholds import (
     require_bounds,
     require_rho,
 )
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
 from discreet.theorems import rogers2023
 
 __all__ = ["LaplaceThreshold"]
@@ -41,6 +41,7 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
 
     def __post_init__(self) -> None:
         check_threshold_parameters(self, "scale")
+        require_flag("tight", self.tight)
         _ = self.guarantee
 
     @classmethod

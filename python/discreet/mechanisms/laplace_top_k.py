@@ -12,7 +12,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 __all__ = ["LaplaceTopK"]
@@ -39,6 +39,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
 
     def __post_init__(self) -> None:
         self._check("scale")
+        require_flag("tight", self.tight)
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:

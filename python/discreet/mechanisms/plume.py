@@ -14,7 +14,7 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.mechanisms.thresholds import require_delta
-from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
+from discreet.privacy import RHO_LIMIT, Guarantee, require_flag, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import rogers2024
 
@@ -51,6 +51,7 @@ class Plume:
             "m": m,
             "m_prime": m_prime,
             "share": require_number("share", self.share, 0, 1),
+            "literal": require_flag("literal", self.literal),
         }
         if self.relative_error is not None:
             checked["relative_error"] = require_number("relative_error", self.relative_error, 0, 100)

@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.privacy import RHO_LIMIT, Guarantee, Sensitivity, require_number, require_whole, resolve_rho
+from discreet.privacy import RHO_LIMIT, Guarantee, Sensitivity, require_flag, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import rogers2024
 
@@ -66,8 +66,7 @@ class PrivateCountRelease(Mechanism):
                 f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the share of one call; "
                 "raise delta or lower delta_star"
             )
-        if not isinstance(self.spend, bool):
-            raise ParameterError("spend must be True or False")
+        require_flag("spend", self.spend)
         if not self.levels:
             raise ParameterError(
                 f"rho ({self.rho:g}) does not pay for one call at epsilon_star ({self.epsilon_star:g}); "

@@ -32,7 +32,7 @@ from discreet.mechanisms.union_noise import (
     sensitivity_of,
     split,
 )
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
 from discreet.release import Release
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.user_items import UserItems
@@ -128,8 +128,7 @@ class SetUnion(UnionMechanism):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if not isinstance(self.together, bool):
-            raise ParameterError("together must be True or False")
+        require_flag("together", self.together)
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
             if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
