@@ -28,6 +28,13 @@ def test_an_audit_names_the_worst_pair():
     assert discreet("audit", "select", *BUDGET, "--l0", "2", "--pairs", "0")[0] == 2
 
 
+def test_an_audit_holds_the_epsilon_that_was_asked_for():
+    asked = ("--method", "gumbel", "-k", "2", "--epsilon", "1", "--delta", "1e-2", "--pairs", "5")
+    code, out, _ = discreet("audit", "top-k", *asked)
+    assert code == 0
+    assert "(1, 0.01)-DP holds" in out
+
+
 def test_an_audit_comes_as_json_and_with_runs():
     arguments = ("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     code, out, err = discreet(*arguments, "--json", "--runs", "500")

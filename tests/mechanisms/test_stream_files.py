@@ -326,6 +326,14 @@ def test_a_journal_that_is_gone_or_left_over_is_noticed(tmp_path):
         Stream.open(tmp_path / "s", MECHANISM)
 
 
+def test_the_journal_of_another_stream_is_noticed(tmp_path):
+    for name in "st":
+        stream_at(tmp_path / name, 2).detach()
+    os.replace(tmp_path / "t-rounds", tmp_path / "s-rounds")
+    with pytest.raises(StateError, match="not its own"):
+        Stream.open(tmp_path / "s")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_has_no_part_in_the_stream():
     stream = MECHANISM.start()

@@ -13,16 +13,17 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.privacy import require_whole
+from discreet.privacy import Guarantee, require_whole
 
 __all__ = ["all_novel", "audit", "examine"]
 
 _ORDERS = (1.5, 2.0, 4.0, 16.0)
 
 
-def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
+def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0, guarantee: Guarantee | None = None) -> Audit:
     """Examines so many neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds.
 
+    `guarantee`: what is said of a release where that is not the mechanism's own, whose pair is then held, too.
     Raises ParameterError for a mechanism whose exact law is not known, or has more outcomes than can be
     enumerated, and for fewer pairs than one.
     """
@@ -32,7 +33,7 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
             f"the exact law of {type(mechanism).__name__} is not known here: audit takes mechanisms of histograms, "
             "which select has with --method threshold and top-k with --method gumbel"
         )
-    own = mechanism.guarantee.dp is not None
+    guarantee = guarantee or mechanism.guarantee
     tightest: Finding | None = None
     quoted: Finding | None = None
     violations = []
@@ -40,18 +41,18 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
     if novel is not None and novel.delta > novel.allowed * (1 + 1e-9):
         violations.append(novel)
     for first, second in neighbours(mechanism, pairs, seed):
-        findings = list(_findings(mechanism, first, second))
+        findings = _findings(mechanism, first, second, guarantee)
         worst = max(findings, key=lambda finding: finding.ratio)
         if worst.violates:
             violations.append(worst)
         tightest = max(tightest or worst, worst, key=lambda finding: finding.ratio)
-        if own:
+        if guarantee.dp is not None:
             quoted = max(quoted or findings[0], findings[0], key=lambda finding: finding.ratio)
     assert tightest is not None
     violations.sort(key=lambda finding: -finding.ratio)
     return Audit(
         mechanism=repr(mechanism),
-        guarantee=mechanism.guarantee,
+        guarantee=guarantee,
         pairs=pairs,
         violations=tuple(violations),
         tightest=tightest,
@@ -61,11 +62,14 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0) -> Audit:
 
 def examine(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
     """The largest share of a promise that one pair uses, over both directions, several epsilons and orders."""
-    return max(_findings(mechanism, first, second), key=lambda finding: finding.ratio)
+    return max(_findings(mechanism, first, second, mechanism.guarantee), key=lambda finding: finding.ratio)
 
 
-def _findings(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> list[Finding]:
-    """One finding for each promise, and each order of the Renyi divergence that violates rho."""
+def _findings(
+    mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
+) -> list[Finding]:
+    """One finding for each promise, that of `guarantee` first, and each order of the Renyi divergence that violates
+    rho."""
     p, q = joint_law(mechanism, first, second)
     pair = {"first": first, "second": second}
     findings = [
@@ -75,7 +79,7 @@ def _findings(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[st
             allowed=allowed,
             **pair,
         )
-        for epsilon, allowed in promises(mechanism.guarantee)
+        for epsilon, allowed in dict.fromkeys((*promises(guarantee), *promises(mechanism.guarantee)))
     ]
     rho = mechanism.guarantee.rho
     for order in _ORDERS if _without_delta(mechanism, first, second) else ():

@@ -11,6 +11,7 @@ import discreet
 from discreet import audit as auditing
 from discreet.choice import choose
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
+from discreet.plan import stated
 
 __all__ = ["audit", "plan"]
 
@@ -56,7 +57,8 @@ def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
 def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
     """Exits with 1 where there is a violation."""
     mechanism, _ = choose(verb, **parameters)
-    found = auditing.audit(mechanism, pairs=pairs)
+    promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+    found = auditing.audit(mechanism, pairs=pairs, guarantee=promised)
     click.echo(found.to_json() if as_json else found)
     violated = bool(found.violations)
     if runs:

@@ -32,7 +32,6 @@ _KINDS: dict[str, Any] = {
 }
 _FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 _MODULUS = 2**256
-_NOTHING = "0" * 32
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -46,13 +45,18 @@ class Round:
     clock: Clock | None = None
 
 
+_FIRST = Round(0, {}, restart=False)
+"""What a stream begins with: its digest, by the stream's key, tells whose a journal is."""
+
+
 class StreamFile:
     """The state of one stream, open for one writer.
 
     The file holds the mechanism, the key, the round, the counts, and a keyed sum over them that a changed byte would
-    break. Beside it, in `<file>-rounds`, stands a line for every round with a keyed digest of what it added, written
-    before the round and again after it: where the file was put back to an earlier round, the journal knows what
-    was released from the later ones. That both were put back, or copied and gone on with, is not noticed.
+    break. Beside it, in `<file>-rounds`, stands a line for every round with a keyed digest of what it added, of which
+    the first tells whose journal it is. They are written before the round and again after it: where the file was put
+    back to an earlier round, the journal knows what was released from the later ones. That both were put back, or
+    copied and gone on with, is not noticed.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, journal: Journal) -> None:
@@ -128,10 +132,10 @@ class StreamFile:
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
         given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
         text = json.dumps(given if items is None else {"items": items, **given})
-        key = bytes.fromhex(fresh_key())
-        total = _head(key, text, 0) % _MODULUS
-        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, key, total.to_bytes(32, "little")))
-        self._journal.append("done", 0, _NOTHING)
+        self.key = bytes.fromhex(fresh_key())
+        total = _head(self.key, text, 0) % _MODULUS
+        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, self.key, total.to_bytes(32, "little")))
+        self._journal.append("done", 0, self._digest(_FIRST))
 
     def _load(self, asked: StreamMechanism | None, items: str | None) -> None:
         corrupt = StateError(f"{self._path} is corrupt; bring back a copy of it, with its journal")
@@ -162,6 +166,8 @@ class StreamFile:
             raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:
             raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
+        if self._journal.done.get(0) != self._digest(_FIRST):
+            raise StateError(f"the journal beside {self._path} is not its own; bring back the copy that is")
         if self.round not in self._journal.done:
             if self.round not in self._journal.begun:
                 raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
