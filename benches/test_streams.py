@@ -60,6 +60,7 @@ def main() -> None:
 
     The core works ahead of rounds, so that eight are taken together; the reference where a million items are not.
     """
+    options = records.parser(__doc__).parse_args()
     found = {}
     for case, (kind, horizon, _) in CASES.items():
         steps = {"core": (prepared(case, "core"), 8), "reference": (prepared(case, "reference"), 1)}
@@ -84,6 +85,7 @@ def main() -> None:
         memory[kind] = {"horizon": horizon, "bytes_per_item": measured, "planned": mechanism.item_bytes}
     record = {"machine": records.machine(), "events": EVENTS, "rounds": found, "memory": memory}
     print(json.dumps(record, indent=1))
+    records.write(options.record, record)
 
 
 if __name__ == "__main__":
