@@ -99,6 +99,27 @@ def test_a_pandas_column_that_is_in_the_index_is_told_of_it():
         engines.histogram(frame.set_index("item"), "usre", "user")
 
 
+def test_what_is_no_table_of_a_library_is_refused_as_such():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    columns = {"user": [1, 2], "item": ["a", "b"]}
+    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+        grouped = frame.groupby("item") if hasattr(frame, "groupby") else frame.group_by("item")
+        for other in (frame["item"], grouped):
+            with pytest.raises(ParameterError, match=f"not {type(other).__name__}"):
+                engines.histogram(other, "user", "item")
+
+
+def test_sparse_columns_of_pandas_are_counted_and_complex_numbers_are_not():
+    pandas = pytest.importorskip("pandas")
+    sparse = pandas.arrays.SparseArray
+    frame = pandas.DataFrame({"user": sparse([0, 0, 7]), "item": sparse([5, 0, 0])})
+    labels, counts = engines.histogram(frame, "user", "item")
+    assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {0: 2, 5: 1}
+    with pytest.raises(SchemaError, match="complex128"):
+        engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")
+
+
 def test_a_set_is_no_column():
     with pytest.raises(ParameterError, match="no order"):
         engines.histogram({"user": {1, 2}, "item": ["a", "b"]}, "user", "item")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["frame", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
 
 
+_FRAMES = frozenset({"DataFrame", "LazyFrame"})
+"""What pandas and polars call tables; all else of theirs is a column, or not yet made."""
+
+
 def is_read_once(data: Any) -> bool:
     """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
     if isinstance(data, dict):
@@ -29,6 +33,8 @@ def is_read_once(data: Any) -> bool:
 def narrowed(data: Any, columns: list[str]) -> Any:
     """These columns of a frame, where its library can tell them apart before they are read."""
     kind = library(data)
+    if kind in ("pandas", "polars") and _FRAMES.isdisjoint(base.__name__ for base in type(data).__mro__):
+        raise _no_table(data)
     if kind == "polars" and hasattr(data, "collect"):
         files.require_columns(data.collect_schema().names(), columns)
         data = data.select(columns).collect()
@@ -60,6 +66,7 @@ def frame(data: Any, user: str, item: str) -> Any:
         return plain_column(data[user]), plain_column(data[item])
     data = narrowed(data, [user, item])
     if library(data) == "pandas":
+        data = _dense(data)
         _require_no_floats(data, [user, item])
         # Objects of which none is there have no type, and whether one is there is private: they are text then.
         missing = [name for name in (user, item) if data[name].dtype == object and not data[name].notna().any()]
@@ -69,7 +76,11 @@ def frame(data: Any, user: str, item: str) -> Any:
             return data.__arrow_c_stream__()
         except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
             return _cells(data[user]), _cells(data[item])
-    raise ParameterError(
+    raise _no_table(data)
+
+
+def _no_table(data: Any) -> ParameterError:
+    return ParameterError(
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
@@ -85,10 +96,16 @@ def _without_objects(data: Any) -> Any:
     return data
 
 
+def _dense(data: Any) -> Any:
+    """A frame of pandas with its sparse columns written out."""
+    sparse = {name: kind.subtype for name, kind in data.dtypes.items() if type(kind).__name__ == "SparseDtype"}
+    return data.astype(sparse) if sparse else data
+
+
 def _require_no_floats(data: Any, columns: list[str]) -> None:
     """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
     for name in columns:
-        if getattr(data[name].dtype, "kind", "") == "f":
+        if getattr(data[name].dtype, "kind", "") in ("f", "c"):
             raise SchemaError(
                 f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
                 '(with missing cells by .astype("Int64"))'
