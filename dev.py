@@ -84,7 +84,7 @@ def docs(rest: list[str]) -> int:
 
 def bench(rest: list[str]) -> int:
     build("test", "frames", "peers")
-    return subprocess.call([PYTHON, "-m", "pytest", "benches", *rest], cwd=ROOT)
+    return subprocess.call([PYTHON, "-m", "pytest", "benches", "--benchmark-only", *rest], cwd=ROOT)
 
 
 def build(*groups: str) -> None:

@@ -1,11 +1,14 @@
-"""Runs a module of benchmarks and prints its medians, in seconds, and the one ratio that is told of it.
+"""Runs a module of benchmarks and prints its medians and the one ratio that is told of it.
 
-python benches/medians.py ledger|private_count_release [--record FILE]
+    python benches/medians.py ledger|private_count_release [--record FILE]
+
+Seconds, of pytest-benchmark.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -17,6 +20,8 @@ RATIOS = {
     "ledger": ("ledger_over_sqlite", "test_charge[ledger]", "test_charge[sqlite]"),
     "private_count_release": ("reference_over_core", "test_reference", "test_core"),
 }
+VERSIONS = {"ledger": {"sqlite": sqlite3.sqlite_version}}
+"""Of those that are compared with and are no packages."""
 
 
 def medians(module):
@@ -36,7 +41,7 @@ def main():
     found = medians(module)
     ratio, over, under = RATIOS[options.module]
     record = {
-        "machine": records.machine(),
+        "machine": records.machine() | VERSIONS.get(options.module, {}),
         "benchmark": f"benches/{module.name}",
         "medians_seconds": found,
         ratio: found[over] / found[under],

@@ -49,12 +49,6 @@ def test_rounds(benchmark, case, who):
     benchmark.pedantic(lambda: step(next(number)), rounds=16 if who == "core" else 2, warmup_rounds=1)
 
 
-@pytest.mark.parametrize("kind", ["BinaryMechanism", "SquareRootMechanism"])
-def test_memory_stays_within_the_plan(kind):
-    mechanism = KINDS[kind].from_rho(rho=0.5, delta=1e-9, l0=1, horizon=1000)
-    assert bytes_per_item(kind, 1000, 200_000) <= mechanism.item_bytes
-
-
 def main() -> None:
     """Both in turn, in the middle of the stream, by CPU time; prints the record of a row.
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import discreet
+
 BENCHES = Path(__file__).parent.parent / "benches"
 
 SCRIPTS = [
@@ -25,3 +27,20 @@ def test_every_contestant_agrees(script):
     assert done.returncode == 0, done.stderr
     assert "core" in done.stdout
     assert "failed" not in done.stdout
+
+
+@pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])
+def test_scripts_that_take_long_say_what_they_do(script):
+    done = subprocess.run([sys.executable, str(BENCHES / script), "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--record FILE" in done.stdout
+
+
+@pytest.mark.statistical
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.parametrize("kind", ["BinaryMechanism", "SquareRootMechanism"])
+def test_a_stream_takes_no_more_memory_than_its_plan_says(kind):
+    mechanism = getattr(discreet, kind).from_rho(rho=0.5, delta=1e-9, l0=1, horizon=1000)
+    command = [sys.executable, str(BENCHES / "stream_memory.py"), kind, "1000", "200000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) <= mechanism.item_bytes

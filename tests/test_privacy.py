@@ -51,6 +51,9 @@ def test_other_kinds_of_privacy_become_guarantees():
     assert Guarantee.from_dp(1.0, 1e-6).rho == pytest.approx(0.5)
     assert Guarantee.from_bounded_range(1.0).rho == pytest.approx(0.125)
     assert Guarantee.from_dp(1.0, tight=True).rho == pytest.approx(0.46211715726001)
+    for make in (Guarantee.from_dp, Guarantee.from_bounded_range):
+        with pytest.raises(ParameterError, match="tight must be True or False"):
+            make(1.0, tight="False")
 
 
 @pytest.mark.parametrize("bad", NOT_NUMBERS)

@@ -127,13 +127,13 @@ class Guarantee:
     @classmethod
     def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
         """What an (epsilon, delta)-DP mechanism promises: rho = epsilon^2/2 (Rogers 2023, Theorem 3)."""
-        rho = pure_rho(require_number("epsilon", epsilon, 0, 100), tight=tight)
+        rho = pure_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
         return cls(rho, delta, dp=(epsilon, delta))
 
     @classmethod
     def from_bounded_range(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
         """What a mechanism of range epsilon promises: rho = epsilon^2/8 (Rogers 2023, Theorem 5)."""
-        rho = bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=tight)
+        rho = bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
         return cls(rho, delta, dp=(epsilon, delta))
 
     def epsilon(self, delta: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _core, export, plot
 from discreet.errors import ParameterError, needs
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, require_flag
 
 if TYPE_CHECKING:
     import os
@@ -151,7 +151,7 @@ class Release:
         Raises ParameterError for another suffix, or where a certificate is asked for a release without
         privacy, and InputError where the file cannot be written.
         """
-        content = self.certificate if certificate else None
+        content = self.certificate if require_flag("certificate", certificate) else None
         export.write(path, self.columns, self.header)
         if content is None:
             export.remove_certificate(path)

@@ -7,7 +7,7 @@ import uuid
 import numpy as np
 import pytest
 
-from discreet import ClippedSums, InputError, ParameterError, SchemaError, UserItems, engines
+from discreet import ClippedSums, Histogram, InputError, ParameterError, SchemaError, UserItems, engines
 
 WITHOUT_PYARROW = """
 import sys
@@ -112,12 +112,45 @@ def test_what_is_no_table_of_a_library_is_refused_as_such():
                 engines.histogram(other, "user", "item")
 
 
+def test_a_subclass_of_a_frame_of_pandas_is_one_whatever_its_cells_are():
+    pandas = pytest.importorskip("pandas")
+
+    class Frame(pandas.DataFrame):
+        pass
+
+    for cells in ([None, None], [None, "a"]):
+        for note in ([1, 2], [1, "secret"]):
+            given = {"user": [1, 2], "item": cells, "note": note, "column_names": [3, 4]}
+            frame = Frame({name: pandas.Series(column, dtype=object) for name, column in given.items()})
+            _, counts = engines.histogram(frame.astype({"user": "int64"}), "user", "item")
+            assert counts.tolist() == [1] * (cells[1] is not None)
+    with pytest.raises(SchemaError, match="reset_index"):
+        engines.histogram(frame.set_index("user"), "user", "item")
+
+
+def test_columns_of_several_levels_are_told_to_be_flattened():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({("user", ""): [1], ("item", ""): ["a"]})
+    with pytest.raises(SchemaError, match="flatten"):
+        engines.histogram(frame, "user", "item")
+
+
+def test_a_group_is_no_column():
+    pandas = pytest.importorskip("pandas")
+    grouped = pandas.DataFrame({"user": [1], "item": ["a"]}).groupby("item")
+    for users in (grouped, grouped["user"]):
+        with pytest.raises(ParameterError, match="is no column"):
+            Histogram.from_pairs(users, ["a"])
+
+
 def test_sparse_columns_of_pandas_are_counted_and_complex_numbers_are_not():
     pandas = pytest.importorskip("pandas")
     sparse = pandas.arrays.SparseArray
     frame = pandas.DataFrame({"user": sparse([0, 0, 7]), "item": sparse([5, 0, 0])})
     labels, counts = engines.histogram(frame, "user", "item")
     assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {0: 2, 5: 1}
+    with pytest.raises(SchemaError, match=r"astype\(\"string\"\)"):
+        engines.histogram(frame.assign(item=sparse(["a", 1, "a"], dtype=object)), "user", "item")
     with pytest.raises(SchemaError, match="complex128"):
         engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")
 

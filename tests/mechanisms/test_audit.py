@@ -29,6 +29,23 @@ def test_no_neighbouring_pair_violates_the_promise(case):
     assert not found.violations, str(found)
 
 
+def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
+    mechanism = LaplaceThreshold(scale=2.0, delta=1e-2, l0=2)
+    whole = audit(mechanism, pairs=20)
+    assert whole.guarantee == mechanism.guarantee
+    asked = audit(mechanism, pairs=20, dp=(1.5, 1e-2))
+    assert not asked.violations
+    assert asked.guarantee == mechanism.guarantee.stating(1.5, 1e-2)
+    assert asked.quoted.epsilon == 1.5
+    assert asked.tightest.ratio == whole.tightest.ratio
+    # One epsilon that is too small, and a delta that novel items alone exceed.
+    for pair in ((0.3, 1e-2), (1.5, 5e-3)):
+        assert audit(mechanism, pairs=20, dp=pair).violations
+    assert audit(LaplaceThreshold(scale=200.0, delta=1e-2, l0=200), pairs=2, dp=(1.0, 5e-3)).violations
+    with pytest.raises(ParameterError, match="delta"):
+        audit(mechanism, dp=(1.0, 2.0))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("case", CASES, ids=names)
 def test_none_of_ten_thousand_neighbouring_pairs_violates_the_promise(case):

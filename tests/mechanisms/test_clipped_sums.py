@@ -53,6 +53,17 @@ def test_frames_of_every_library_are_read(library):
     assert sums(data) == [7, -10, 0]
 
 
+def test_frames_of_pandas_are_read_whatever_their_cells_are():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    sparse = pandas.arrays.SparseArray
+    frame = pandas.DataFrame({name: sparse(column) for name, column in ROWS.items() if name != "item"})
+    assert sums(frame.assign(item=ROWS["item"])) == [7, -10, 0]
+    for items, expected in (([None, None], 0), ([None, "a"], 2)):
+        rows = {"user": [1, 2], "item": pandas.Series(items, dtype=object), "value": [1.0, 2.0]}
+        assert sums(pandas.DataFrame(rows), ("a",)) == [expected]
+
+
 def test_files_are_read_as_text_and_odd_cells_left_out(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("user,item,value\nu,a,3\nu,a,four\nv,a,1e2\n,a,5\nw,,5\nw,b,2\n")

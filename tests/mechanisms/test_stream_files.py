@@ -326,6 +326,25 @@ def test_a_journal_that_is_gone_or_left_over_is_noticed(tmp_path):
         Stream.open(tmp_path / "s", MECHANISM)
 
 
+def test_a_file_that_was_emptied_leaves_its_journal_as_it_is(tmp_path):
+    path = tmp_path / "s"
+    stream_at(path, 2).detach()
+    copy = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(StateError, match="bring back a copy"):
+        Stream.open(path, MECHANISM)
+    path.write_bytes(copy)
+    assert Stream.open(path).round == 2
+
+
+def test_rounds_that_add_the_same_do_not_look_alike(tmp_path):
+    with Stream.open(tmp_path / "s", MECHANISM) as stream:
+        for _ in range(3):
+            stream.step([])
+    done = [line for line in (tmp_path / "s-rounds").read_text().splitlines() if line.startswith("done")]
+    assert len({line.split()[2] for line in done}) == len(done) == 4
+
+
 def test_the_journal_of_another_stream_is_noticed(tmp_path):
     for name in "st":
         stream_at(tmp_path / name, 2).detach()

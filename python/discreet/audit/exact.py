@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from discreet.audit.findings import SLACK, Audit, Divergence, Finding, hockey_stick, promises, renyi
 from discreet.audit.neighbours import neighbours, ranks, unwrapped
@@ -20,10 +21,10 @@ __all__ = ["all_novel", "audit", "examine"]
 _ORDERS = (1.5, 2.0, 4.0, 16.0)
 
 
-def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0, guarantee: Guarantee | None = None) -> Audit:
+def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0, dp: tuple[float, float] | None = None) -> Audit:
     """Examines so many neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds.
 
-    `guarantee`: what is said of a release where that is not the mechanism's own, whose pair is then held, too.
+    `dp`: the (epsilon, delta) pair that was asked for, which is held beside all that the mechanism promises.
     Raises ParameterError for a mechanism whose exact law is not known, or has more outcomes than can be
     enumerated, and for fewer pairs than one.
     """
@@ -33,11 +34,11 @@ def audit(mechanism: Mechanism, *, pairs: int = 1000, seed: int = 0, guarantee: 
             f"the exact law of {type(mechanism).__name__} is not known here: audit takes mechanisms of histograms, "
             "which select has with --method threshold and top-k with --method gumbel"
         )
-    guarantee = guarantee or mechanism.guarantee
+    guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None
     quoted: Finding | None = None
     violations = []
-    novel = all_novel(mechanism)
+    novel = all_novel(mechanism, guarantee)
     if novel is not None and novel.delta > novel.allowed * (1 + 1e-9):
         violations.append(novel)
     for first, second in neighbours(mechanism, pairs, seed):
@@ -99,10 +100,10 @@ def _without_delta(mechanism: Mechanism, first: Mapping[str, int], second: Mappi
     return not ranks(mechanism) or len(first) <= unwrapped(mechanism).k_bar  # type: ignore[attr-defined]
 
 
-def all_novel(mechanism: Mechanism) -> Finding | None:
+def all_novel(mechanism: Mechanism, guarantee: Guarantee) -> Finding | None:
     """The worst pair of a mechanism that decides item by item: a user alone, with l0 items that nobody else has.
 
-    Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most delta.
+    Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most the delta of the guarantee.
     """
     mechanism = unwrapped(mechanism)
     protected = mechanism.protects
@@ -110,7 +111,6 @@ def all_novel(mechanism: Mechanism) -> Finding | None:
         return None
     chance = mechanism.release_chance(protected.linf)
     seen = -math.expm1(protected.l0 * math.log1p(-min(chance, 1 - 1e-16)))
-    guarantee = mechanism.guarantee
     allowed = guarantee.delta if guarantee.dp is None else min(guarantee.delta, guarantee.dp[1])
     second = {"each of l0 items": protected.linf}
     return Finding(epsilon=math.inf, delta=seen * (1 - 1e-9), allowed=allowed, first={}, second=second)

@@ -13,7 +13,7 @@ from discreet.budgets.charge import Account, Charge, Protected, total_of
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
-from discreet.privacy import require_number
+from discreet.privacy import require_flag, require_number
 from discreet.release import Release
 
 __all__ = ["Dataset", "Ledger"]
@@ -47,7 +47,7 @@ class Ledger:
         """
         self = object.__new__(cls)
         self._chain = Chain(path, require_number("timeout", timeout, 0, 1e6, open_low=False))
-        if create and not self._chain.exists():
+        if require_flag("create", create) and not self._chain.exists():
             self._chain.create()
         self._chain.check()
         return self

@@ -57,8 +57,8 @@ def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
 def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
     """Exits with 1 where there is a violation."""
     mechanism, _ = choose(verb, **parameters)
-    promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
-    found = auditing.audit(mechanism, pairs=pairs, guarantee=promised)
+    asked = stated(mechanism, parameters["epsilon"], parameters["delta"]).dp
+    found = auditing.audit(mechanism, pairs=pairs, dp=asked)
     click.echo(found.to_json() if as_json else found)
     violated = bool(found.violations)
     if runs:

@@ -14,9 +14,10 @@ from discreet.errors import ParameterError, SchemaError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["frame", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
+__all__ = ["frame", "has_objects", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
 
 
+_LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _FRAMES = frozenset({"DataFrame", "LazyFrame"})
 """What pandas and polars call tables; all else of theirs is a column, or not yet made."""
 
@@ -31,7 +32,8 @@ def is_read_once(data: Any) -> bool:
 
 
 def narrowed(data: Any, columns: list[str]) -> Any:
-    """These columns of a frame, where its library can tell them apart before they are read."""
+    """These columns of a frame, of which the first two are labels, where its library can tell them apart before they
+    are read."""
     kind = library(data)
     if kind in ("pandas", "polars") and _FRAMES.isdisjoint(base.__name__ for base in type(data).__mro__):
         raise _no_table(data)
@@ -39,8 +41,7 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         files.require_columns(data.collect_schema().names(), columns)
         data = data.select(columns).collect()
     if (known := names(data)) is not None:
-        indexed = kind == "pandas" and {*columns} - {*known} & {*data.index.names}
-        files.require_columns(known, columns, instead="; it is in the index: reset_index() first" if indexed else "")
+        files.require_columns(known, columns, instead=_remedy(data, {*columns} - {*known}) if kind == "pandas" else "")
     if kind == "polars":
         return _without_objects(data.select(columns))
     if kind == "duckdb":
@@ -49,7 +50,7 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         return data.scanner(columns=columns).to_reader()
     if kind == "pyarrow" and hasattr(data, "select"):
         return data.select(columns)
-    return data[columns] if kind == "pandas" else data
+    return _plain_labels(data[columns], columns[:2]) if kind == "pandas" else data
 
 
 def frame(data: Any, user: str, item: str) -> Any:
@@ -66,11 +67,7 @@ def frame(data: Any, user: str, item: str) -> Any:
         return plain_column(data[user]), plain_column(data[item])
     data = narrowed(data, [user, item])
     if library(data) == "pandas":
-        data = _dense(data)
         _require_no_floats(data, [user, item])
-        # Objects of which none is there have no type, and whether one is there is private: they are text then.
-        missing = [name for name in (user, item) if data[name].dtype == object and not data[name].notna().any()]
-        data = data.astype(dict.fromkeys(missing, "string")) if missing else data
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return data.__arrow_c_stream__()
@@ -96,10 +93,26 @@ def _without_objects(data: Any) -> Any:
     return data
 
 
-def _dense(data: Any) -> Any:
-    """A frame of pandas with its sparse columns written out."""
-    sparse = {name: kind.subtype for name, kind in data.dtypes.items() if type(kind).__name__ == "SparseDtype"}
-    return data.astype(sparse) if sparse else data
+def _remedy(data: Any, missing: set[str]) -> str:
+    """How columns of pandas that are not where they are sought are had, where they are elsewhere."""
+    if missing & {*data.index.names}:
+        return "; it is in the index: reset_index() first"
+    return "; columns have several levels: flatten their MultiIndex first" if data.columns.nlevels > 1 else ""
+
+
+def _plain_labels(data: Any, labels: list[str]) -> Any:
+    """A frame of pandas with its sparse columns written out, and a type for labels of which none is there."""
+    kinds = {name: kind.subtype for name, kind in data.dtypes.items() if type(kind).__name__ == "SparseDtype"}
+    for name in labels:
+        # Objects of which none is there have no type, and whether one is there is private: they are text then.
+        if kinds.get(name, data[name].dtype) == np.dtype(object) and not data[name].notna().any():
+            kinds[name] = "string"
+    return data.astype(kinds) if kinds else data
+
+
+def has_objects(data: Any, columns: list[str]) -> bool:
+    """Whether a frame of pandas has Python objects in some of these columns, sparse ones included."""
+    return object in [getattr(kind, "subtype", kind) for kind in data.dtypes[columns]]
 
 
 def _require_no_floats(data: Any, columns: list[str]) -> None:
@@ -134,6 +147,8 @@ def plain_column(column: Any) -> Any:
         return column.tolist()
     if hasattr(column, "to_pylist"):
         return column.to_pylist()
+    if library(column) in ("pandas", "polars") and not (hasattr(column, "dtype") and hasattr(column, "to_numpy")):
+        raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array")
     if library(column) == "polars":
         return column.to_list()
     if library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
@@ -149,13 +164,16 @@ def _cells(column: Any) -> NDArray[Any]:
 
 
 def library(value: object) -> str:
-    """The library that an object comes from."""
-    return type(value).__module__.partition(".")[0].lstrip("_")
+    """The library that an object comes from, or a class from which its own derives."""
+    roots = [base.__module__.partition(".")[0].lstrip("_") for base in type(value).__mro__]
+    return next((root for root in roots if root in _LIBRARIES), roots[0])
 
 
 def names(data: Any) -> list[str] | None:
     """The column names of a frame, where it tells them."""
-    told = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    # In pandas a column may be had by its name, and in pyarrow the columns are not their names.
+    told = None if library(data) == "pandas" else getattr(data, "column_names", None)
+    told = getattr(data, "columns", None) if told is None else told
     if told is None:
         told = getattr(getattr(data, "schema", None), "names", None)
     return told if told is None else [name for name in told if isinstance(name, str)]

@@ -14,7 +14,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, is_read_once, library, require_labels
+from discreet.engines.frames import frame, has_objects, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -104,7 +104,7 @@ def read(
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *(f"the {library(table)} table" for table in frames)]
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
-            objects = (library(table) == "pandas" and object in table.dtypes[[user, item]].tolist() for table in frames)
+            objects = (library(table) == "pandas" and has_objects(table, [user, item]) for table in frames)
             refused = SchemaError if any(objects) else InputError
             raise_alone(refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
         raise

@@ -28,7 +28,7 @@ from discreet.mechanisms.stream_events import (
 )
 from discreet.mechanisms.stream_file import Item, Round, StreamFile
 from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.privacy import Guarantee, require_whole
+from discreet.privacy import Guarantee, require_flag, require_whole
 from discreet.release import Release
 
 __all__ = ["Stream"]
@@ -157,6 +157,7 @@ class Stream:
         An interrupt or an error of the disk while the round is taken in closes the stream: open its file again. One
         while the release is made does not: `show` makes it again.
         """
+        require_flag("release", release)
         with self._exclusively() as key:
             number = self._next(round)
             restart = self.mechanism.starts_over(self._round + 1, number)

@@ -124,6 +124,8 @@ class StreamFile:
         run("COMMIT")
 
     def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
+        if any(self._journal.done) or any(self._journal.begun):
+            raise StateError(f"{self._path} is empty, and its journal is not; bring back a copy, or use another name")
         run = self._connection.execute
         run(
             "CREATE TABLE stream (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, "
@@ -206,7 +208,8 @@ class StreamFile:
 
     def _digest(self, step: Round) -> str:
         parts = sorted(_encoded(item, added) for item, added in step.added.items())
-        return hashlib.blake2b(b"".join(parts), key=self.key, digest_size=16, person=b"round").hexdigest()
+        text = step.number.to_bytes(8, "little") + b"".join(parts)
+        return hashlib.blake2b(text, key=self.key, digest_size=16, person=b"round").hexdigest()
 
     def _commit(self, step: Round) -> None:
         run = self._connection.execute
