@@ -1,9 +1,10 @@
 //! The counts of a table are the same in whatever form its rows are counted, order, batches, threads and memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{Array, DictionaryArray, StringArray};
+use arrow_array::{Array, DictionaryArray, Int32Array, Int64Array, StringArray};
 use rand::rand_core::TryRng;
 
 use crate::bound::Contribution;
@@ -192,5 +193,49 @@ fn labels_are_counted_wherever_hardly_one_comes_back() {
         for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
             assert_eq!(counted(&rows, as_text, 50_000, &terms(None, threads, memory)), expected);
         }
+    }
+}
+
+#[test]
+fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
+    let mut rng = SecureRng::seeded(8);
+    // Half of the rows are of 300 items, more than there are places; no number is small.
+    let mut rows = tables::rows(&mut rng, 80_000, 3000, 9000);
+    for (place, (user, item)) in rows.iter_mut().enumerate() {
+        let popular = |n| if place % 2 == 0 { n % 300 } else { n };
+        *user = user.map(|n| (n + 1) << 40);
+        *item = item.map(|n| (popular(n) + 1) << 40);
+    }
+    let column = |cells: Vec<Option<i64>>, is_dictionary: bool| {
+        let indices = Int32Array::from_iter_values(0..cells.len() as i32);
+        let values = Int64Array::from(cells);
+        Column::new(if is_dictionary {
+            DictionaryArray::<Int32Type>::new(indices, Arc::new(values)).into_data()
+        } else {
+            values.into_data()
+        })
+    };
+    let counted = |size: usize, terms: &Terms<'_>| {
+        let batch = |(number, rows): (usize, &[Row])| {
+            let (users, items) = rows.iter().copied().unzip();
+            let users = column(users, number % 2 == 1)?;
+            Ok(Batch { users, items: column(items, number % 4 >= 2)? })
+        };
+        let batches = rows.chunks(size).enumerate().map(batch);
+        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), terms)
+    };
+    let expected = counted_one_by_one(&rows);
+    for (threads, size, memory) in
+        [(1, 80_000, None), (3, 11_000, None), (2, 9000, Some(0)), (2, 20_000, Some(1 << 26))]
+    {
+        let terms = terms(None, threads, memory);
+        assert_eq!(counted(size, &terms), expected);
+        let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
+        let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
+        assert_eq!(counted(size, &Terms { enough: Some(30), ..terms }), enough);
+        let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
+        order.sort_unstable();
+        let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
+        assert_eq!(counted(size, &Terms { limit: Some(500), ..terms }), largest);
     }
 }

@@ -130,6 +130,7 @@ impl<'a> Bounded<'a> {
 impl<P: Pair> Tally<P> for Bounded<'_> {
     fn add(
         &mut self,
+        _: usize,
         rows: &[P],
         items: &mut Items,
         labels: Option<&Interner>,
@@ -183,7 +184,7 @@ mod tests {
                 let mut part = Bounded::new(LabelType::Signed, &bound, held);
                 items.reset(None);
                 for rows in rows.chunks(100) {
-                    part.add(rows, &mut items, None, &keys).unwrap();
+                    part.add(0, rows, &mut items, None, &keys).unwrap();
                 }
                 Tally::<Narrow>::close(&mut part, &items, None);
                 parts.push(part);

@@ -23,6 +23,7 @@ use crate::labels::LabelType;
 use crate::merge::{Tally, each_partition};
 use crate::packed::Layout;
 use crate::pairs::Pair;
+use crate::popular::Popular;
 use crate::share::{Rows, Share};
 use crate::short::{AllShort, Form, Short};
 use crate::sieve::Items;
@@ -141,6 +142,12 @@ fn count_batches(
         }
         _ => None,
     };
+    let popular = match batches.peek() {
+        Some(Ok(batch)) if terms.bound.is_none() && short.is_none() && batch.items.is_keyed() => {
+            Popular::of(&batch.items, keys)?
+        }
+        _ => None,
+    };
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
@@ -148,13 +155,17 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker =
-            Worker::new(Arc::clone(keys), types, short.clone(), (parts.threads, parts.rows));
+        let worker = Worker::new(
+            Arc::clone(keys),
+            types,
+            (short.clone(), popular.clone()),
+            (parts.threads, parts.rows),
+        );
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
     drop((receiver, ticket));
-    let shares = crew::run(jobs.into_iter(), &stop, &mut tick, |tick| {
+    let done = crew::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
@@ -182,7 +193,16 @@ fn count_batches(
     })?;
     // What nobody has needed until now only takes the merge's part.
     give_back(0);
-    finish(shares, types.1, terms, keys, &parts, tick)
+    let (shares, fans): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+    let Some(popular) = popular else {
+        return finish(shares, types.1, terms, keys, &parts, tick);
+    };
+    let crew = ((parts.threads, parts.merge), &**keys);
+    let fans = fans.into_iter().flatten().collect();
+    let most = popular.count(fans, types.1, terms.enough, crew, &mut tick)?;
+    let mut counts = finish(shares, types.1, terms, keys, &parts, tick)?;
+    counts.join(most, terms.limit);
+    Ok(counts)
 }
 
 /// Brings the rows of all workers into one form and counts them.
@@ -266,6 +286,7 @@ struct Unbounded<'a> {
 impl<P: Pair> Tally<P> for Unbounded<'_> {
     fn add(
         &mut self,
+        _: usize,
         rows: &[P],
         items: &mut Items,
         _: Option<&Interner>,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::column::{Column, OUT_OF_RANGE};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
 use crate::label_log::LabelLog;
 use crate::labels::LabelType;
@@ -59,7 +59,7 @@ impl Grouper {
     /// `batch` numbers the array, so that a dictionary is decoded once.
     ///
     /// # Errors
-    /// [`Error::Input`] where the array contradicts itself, [`Error::Resource`] beyond 2^32 labels.
+    /// [`Error::Input`](crate::error::Error::Input) where the array contradicts itself, [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
     pub fn group(
         &mut self,
         items: &Column,

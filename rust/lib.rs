@@ -7,7 +7,9 @@
 //! agreement neighbours         tests alone: counts of a table however it comes; of two of which one has a user more
 //! count                        rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
-//! merge worker                 what all threads have of a partition, deduplicated; what one thread does
+//! worker                       what one thread does
+//! popular                      rows of the items that have the most
+//! merge                        what all threads have of a partition, deduplicated
 //! short                        rows of four bytes, of either form
 //! numbered                     those of numbered users and labels
 //! share                        what one thread has, in memory and put away
@@ -87,6 +89,7 @@ pub mod pairs;
 pub mod partition_selection;
 mod parts;
 pub mod permute_and_flip;
+mod popular;
 pub mod price_list;
 mod recent;
 mod records;

@@ -15,12 +15,13 @@ use crate::store::Store;
 
 /// What is made of the distinct rows of partitions.
 pub(crate) trait Tally<P: Pair>: Send {
-    /// Adds distinct rows of a partition, of users that no other call for it has.
+    /// Adds distinct rows of `partition`, of users that no other call for it has.
     ///
     /// # Errors
     /// What keeps the tally from growing.
     fn add(
         &mut self,
+        partition: usize,
         rows: &[P],
         items: &mut Items,
         labels: Option<&Interner>,
@@ -58,7 +59,7 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
             for source in &sources {
                 source.read(partition, (pass, passes), keys, sieve)?;
             }
-            tally.add(sieve.distinct(keys), items, labels, keys)?;
+            tally.add(partition, sieve.distinct(keys), items, labels, keys)?;
         }
         tally.close(items, labels);
         Ok(())

@@ -37,7 +37,13 @@ macro_rules! pair {
         pub struct $name($bits);
 
         impl $name {
-            const USER: $bits = (1 << $user_bits) - 1;
+            const USER: $bits = <$bits>::MAX >> (<$bits>::BITS - $user_bits);
+
+            /// An item's key where it belongs; nothing where a row has no room for one.
+            #[inline]
+            fn above(item: u64) -> $bits {
+                <$bits>::from(item).checked_shl($user_bits).unwrap_or(0)
+            }
         }
 
         impl Pair for $name {
@@ -51,17 +57,17 @@ macro_rules! pair {
             #[inline]
             fn new(item: u64, user: u128) -> Self {
                 debug_assert!(user <= Self::USER.into(), "a row is too narrow for its user");
-                Self(<$bits>::from(item) << $user_bits | user as $bits & Self::USER)
+                Self(Self::above(item) | user as $bits & Self::USER)
             }
             #[inline]
             fn item(self) -> u64 {
-                (self.0 >> $user_bits) as u64
+                self.0.checked_shr($user_bits).unwrap_or(0) as u64
             }
             fn user(self) -> u128 {
                 u128::from(self.0 & Self::USER)
             }
             fn with_item(self, item: u64) -> Self {
-                Self(<$bits>::from(item) << $user_bits | self.0 & Self::USER)
+                Self(Self::above(item) | self.0 & Self::USER)
             }
             #[inline]
             fn hash(self, keys: &HashKeys) -> u64 {
@@ -87,6 +93,10 @@ pair!(
 pair!(
     /// Two keys of 64 bits.
     Wide, u128, 64
+);
+pair!(
+    /// A user's key alone, where it is known whose row it is.
+    Lone, u64, 64
 );
 pair!(
     /// An item's key below 2^32 and 96 bits that stand for a user.
@@ -119,6 +129,7 @@ mod tests {
     fn rows_hold_both_keys() {
         parts_come_back::<Narrow>(u32::MAX.into(), u32::MAX.into());
         parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
+        parts_come_back::<Lone>(0, u64::MAX.into());
         parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
         assert_eq!(Narrow::new(7, 9).widen(), Wide::new(7, 9));
     }

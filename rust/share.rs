@@ -8,6 +8,7 @@ use crate::pairs::{Hashed, Narrow, Pair, Wide};
 use crate::store::Store;
 
 /// One thread's part of a table.
+#[derive(Default)]
 pub(crate) struct Share<R> {
     pub labels: Option<LabelLog>,
     pub rows: R,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::column::{Column, OUT_OF_RANGE};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::HashKeys;
 
 /// Keys that no user has: those have at most 96 bits.

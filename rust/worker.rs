@@ -14,7 +14,8 @@ use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::lines::deduplicate;
-use crate::pairs::Pair;
+use crate::pairs::{Lone, Pair};
+use crate::popular::{Fans, Popular};
 use crate::share::{Rows, Share, with_store};
 use crate::short::{Form, Gathered, Short};
 use crate::sieve::Sieve;
@@ -37,6 +38,9 @@ pub(crate) struct Morsel {
     pub end: usize,
 }
 
+/// What one thread has in the end: short rows or others, and those of popular items.
+pub(crate) type Done = ((Option<Short>, Share<Rows>), Option<Share<Store<Lone>>>);
+
 /// One thread's share of the rows.
 pub(crate) struct Worker {
     keys: Arc<HashKeys>,
@@ -44,6 +48,8 @@ pub(crate) struct Worker {
     /// All rows as long as they are short, and otherwise none.
     short: Option<Gathered>,
     rows: Rows,
+    /// Those of popular items, where there are any.
+    fans: Option<Fans>,
     /// What has been put away, and how many bytes may be held before more is.
     chapters: Chapters,
     held: usize,
@@ -60,7 +66,7 @@ impl Worker {
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
-        short: Option<Form>,
+        (short, popular): (Option<Form>, Option<Arc<Popular>>),
         (threads, held): (usize, usize),
     ) -> Self {
         let hashed = !user_type.is_integer();
@@ -69,6 +75,7 @@ impl Worker {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             short: short.map(Gathered::new),
             rows: Rows::new(hashed),
+            fans: popular.map(Fans::new),
             chapters: Chapters::default(),
             held,
             gathered,
@@ -88,7 +95,7 @@ impl Worker {
         morsels: &Mutex<Receiver<Morsel>>,
         tickets: &Sender<()>,
         stop: &AtomicBool,
-    ) -> Result<(Option<Short>, Share<Rows>)> {
+    ) -> Result<Done> {
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(morsel) = next else { break };
@@ -102,14 +109,18 @@ impl Worker {
         if !self.chapters.is_empty() {
             self.put_away(stop)?;
         }
-        let Self { mut grouper, short, rows, chapters, .. } = self;
-        Ok((short.map(Gathered::finish), Share { labels: grouper.take(), rows, chapters }))
+        let Self { mut grouper, short, rows, chapters, fans, .. } = self;
+        let share = Share { labels: grouper.take(), rows, chapters };
+        Ok(((short.map(Gathered::finish), share), fans.map(|fans| fans.share)))
     }
 
     fn len(&self) -> usize {
         match &self.short {
             Some(rows) => rows.len(),
-            None => with_store!(&self.rows, store => store.len()),
+            None => {
+                let fans = self.fans.as_ref().map_or(0, |fans| fans.share.rows.len());
+                fans + with_store!(&self.rows, store => store.len())
+            }
         }
     }
 
@@ -121,7 +132,8 @@ impl Worker {
     }
 
     fn rows_held(&self) -> usize {
-        with_store!(&self.rows, store => store.held())
+        let fans = self.fans.as_ref().map_or(0, |fans| fans.share.rows.held());
+        fans + with_store!(&self.rows, store => store.held())
     }
 
     /// Goes on with rows that can be put away, and does so, where too much memory is held.
@@ -142,6 +154,9 @@ impl Worker {
         self.compact_at = self.gathered;
         with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))?;
         drop((rows, labels));
+        if let Some(fans) = &mut self.fans {
+            fans.put_away(stop)?;
+        }
         // No more may be kept than this thread's part of what the merge will need.
         give_back(self.held / 3);
         Ok(())
@@ -185,14 +200,23 @@ impl Worker {
             return Ok(());
         }
         self.unpack();
+        self.append_keys();
+        Ok(())
+    }
+
+    /// Appends rows of numbers that are not short.
+    fn append_keys(&mut self) {
         let Self { keys, users: UserKeys { integers, .. }, cells, .. } = self;
-        let bits = integers.iter().chain(&*cells).fold(0, |all, key| all | key);
+        let (mut users, mut items) = (&integers[..], &cells[..]);
+        if let Some(fans) = &mut self.fans {
+            (items, users) = fans.take(items, users, keys);
+        }
+        let bits = users.iter().chain(items).fold(0, |all, key| all | key);
         self.rows.make_room(bits.into());
         with_store!(&mut self.rows, store => {
-            let rows = cells.iter().zip(&*integers);
+            let rows = items.iter().zip(users);
             store.extend(rows.map(|(&item, &user)| (keys.partition(item), Pair::new(item, user.into()))));
         });
-        Ok(())
     }
 
     /// Drops duplicates now and then.
@@ -200,7 +224,12 @@ impl Worker {
         if self.len() >= self.compact_at {
             match &mut self.short {
                 Some(rows) => rows.compact(&self.keys),
-                None => with_store!(&mut self.rows, store => compact(store, &self.keys)),
+                None => {
+                    with_store!(&mut self.rows, store => compact(store, &self.keys));
+                    if let Some(fans) = &mut self.fans {
+                        compact(&mut fans.share.rows, &self.keys);
+                    }
+                }
             }
             self.compact_at = self.gathered.max(2 * self.len());
         }
@@ -208,6 +237,11 @@ impl Worker {
 
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
+        if self.fans.is_some() {
+            self.ungroup();
+            self.append_keys();
+            return;
+        }
         if self.users.hashes.is_empty() {
             let users = std::mem::take(&mut self.users.integers);
             self.append_of(users.iter().map(|&user| user.into()));
@@ -217,6 +251,20 @@ impl Worker {
             self.append_of(users.iter().copied());
             self.users.hashes = users;
         }
+    }
+
+    /// The numbers of rows that have been grouped, some of them by way of a dictionary.
+    fn ungroup(&mut self) {
+        let UserKeys { hashes, integers, .. } = &mut self.users;
+        if !hashes.is_empty() {
+            integers.clear();
+            integers.extend(hashes.iter().map(|&user| user as u64));
+        }
+        let counts = |group: &Group| group.partition != Group::DROPPED;
+        let mut row = self.groups.iter();
+        integers.retain(|_| row.next().is_some_and(counts));
+        self.cells.clear();
+        self.cells.extend(self.groups.iter().filter(|group| counts(group)).map(|group| group.key));
     }
 
     fn append_of(&mut self, users: impl Iterator<Item = u128> + Clone) {
@@ -291,16 +339,46 @@ mod tests {
             let users = Int64Array::from_iter_values(0..rows as i64).into_data();
             let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
             let keys = Arc::new(HashKeys::from_os().unwrap());
-            let worker = Worker::new(keys, (LabelType::Signed, LabelType::Text), None, (1, 0));
+            let types = (LabelType::Signed, LabelType::Text);
+            let worker = Worker::new(keys, types, (None, None), (1, 0));
             let (sender, morsels) = channel();
             let batch = Arc::new(Batch { users, items });
             sender.send(Morsel { batch, number: 0, start: 0, end: rows }).unwrap();
             drop(sender);
             let (tickets, _all) = channel();
             let stop = AtomicBool::new(false);
-            let (_, share) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+            let ((_, share), _) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
             // One more holds what there was at the end: nothing.
             assert_eq!(share.chapters.len(), chapters + 1);
         }
+    }
+
+    #[test]
+    fn duplicates_are_dropped_on_the_way_also_those_of_popular_items() {
+        let rows = 3 * FEWEST_ROWS / 2;
+        let item = |n: usize| if n.is_multiple_of(3) { 7 } else { n % 50_000 };
+        let users = Int64Array::from_iter_values((0..rows).map(|n| (n % 1000) as i64)).into_data();
+        let items = Int64Array::from_iter_values((0..rows).map(|n| item(n) as i64)).into_data();
+        let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let popular = Popular::of(&items, &keys).unwrap();
+        assert!(popular.is_some());
+        let types = (LabelType::Signed, LabelType::Signed);
+        let worker = Worker::new(keys, types, (None, popular), (64, usize::MAX));
+        let (sender, morsels) = channel();
+        let batch = Arc::new(Batch { users, items });
+        for start in (0..rows).step_by(1 << 15) {
+            let end = start + (1 << 15);
+            sender.send(Morsel { batch: Arc::clone(&batch), number: 0, start, end }).unwrap();
+        }
+        drop(sender);
+        let (tickets, _all) = channel();
+        let stop = AtomicBool::new(false);
+        let ((_, share), fans) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+        // Half of a million and a half are left as they came after the duplicates among the others were dropped.
+        let (fans, others) =
+            (fans.unwrap().rows.len(), with_store!(&share.rows, store => store.len()));
+        assert!(fans < FEWEST_ROWS / 4, "{fans}");
+        assert!(others < FEWEST_ROWS / 2, "{others}");
     }
 }
