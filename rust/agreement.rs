@@ -239,3 +239,22 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
         assert_eq!(counted(size, &Terms { limit: Some(500), ..terms }), largest);
     }
 }
+
+#[test]
+fn popular_items_are_counted_whatever_their_keys_are_and_however_many_users_they_have() {
+    let odd = |n: i64| [0, -1, i64::MIN, i64::MAX].get(n as usize).copied().unwrap_or(n << 40);
+    let mut rng = SecureRng::seeded(9);
+    let item = |n| [-1, i64::MIN, 0].get(n as usize % 6).copied().unwrap_or(n);
+    let mut rows: Vec<Row> = tables::rows(&mut rng, 9000, 40, 500);
+    for (user, item_of) in &mut rows {
+        (*user, *item_of) = (user.map(odd), item_of.map(item));
+    }
+    // One that is met once in a hundred rows and then by so many that its partitions are read more than once.
+    rows.iter_mut().step_by(100).for_each(|row| row.1 = Some(77));
+    rows.extend((0..80_000).map(|n| (Some(odd(n)), Some(77))));
+    let expected = counted_one_by_one(&rows);
+    for (threads, size, memory) in [(1, 9000, Some(0)), (2, 9000, None), (2, 89_000, Some(1 << 25))]
+    {
+        assert_eq!(counted(&rows, (false, false), size, &terms(None, threads, memory)), expected);
+    }
+}

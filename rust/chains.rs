@@ -6,7 +6,8 @@ use crate::block::{BLOCK, Block};
 use crate::hash::PARTITIONS;
 
 /// The lines of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache. Three
-/// pieces for each partition, of lines of 512 bytes, fit the least memory that a thread may have.
+/// pieces for each partition, of lines of 512 bytes, fit the least memory that a thread may have, or two of them and two
+/// of those of 256 bytes.
 const LINES: usize = 15;
 
 /// Values by partition, added in lines of `LINE`.

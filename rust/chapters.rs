@@ -26,7 +26,7 @@ struct Extent {
     labels: usize,
     bytes: usize,
     rows: usize,
-    /// Bytes of a row; rows of eight are narrow.
+    /// Bytes of a row; rows of eight among wider ones are narrow.
     width: usize,
 }
 

@@ -1,8 +1,8 @@
 //! Exact distinct users per item, on all cores, with the GIL nowhere near.
 //!
 //! Workers take morsels of rows, group them (see [`crate::group`]) and append each row to its partition.
-//! All rows of an item share a partition, so that in the end each partition is merged over the workers,
-//! deduplicated and counted on its own, in cache. Where duplicates pile up, partitions are deduplicated
+//! All rows of an item share a partition, or some where they are very many (see [`crate::popular`]), so that in the end
+//! each partition is merged over the workers, deduplicated and counted on its own, in cache. Where duplicates pile up, partitions are deduplicated
 //! on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
 //! memory puts its rows and labels away (see [`crate::chapters`]), and the merge reads them back partition by partition.
 
@@ -144,7 +144,7 @@ fn count_batches(
     };
     let popular = match batches.peek() {
         Some(Ok(batch)) if terms.bound.is_none() && short.is_none() && batch.items.is_keyed() => {
-            Popular::of(&batch.items, keys)?
+            Popular::of(&batch.items, keys)
         }
         _ => None,
     };

@@ -16,7 +16,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn new(item_type: LabelType) -> Self {
+    /// No counts.
+    pub(crate) fn new(item_type: LabelType) -> Self {
         Self { labels: Labels::new(item_type), counts: Vec::new() }
     }
 

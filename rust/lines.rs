@@ -113,12 +113,14 @@ impl ShortRows {
 /// may be those of one item. `one` does so with one, and returns how many rows there were and how many are left.
 pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
     const SAMPLE: usize = PARTITIONS / 64;
-    let mut in_vain = 0;
-    for (number, partition) in (0..PARTITIONS).rev().enumerate() {
-        if number == SAMPLE && 2 * in_vain > SAMPLE {
+    let (mut tried, mut in_vain) = (0, 0);
+    // From everywhere: those side by side may be of one item, too, or of none.
+    for partition in (0..PARTITIONS).map(|number| number * 389 % PARTITIONS) {
+        if tried == SAMPLE && 2 * in_vain > SAMPLE {
             break;
         }
         let (before, after) = one(partition);
+        tried += usize::from(before > 0);
         in_vain += usize::from(4 * after > 3 * before);
     }
 }
@@ -152,5 +154,23 @@ mod tests {
         come_back_in_order(Lines::<_, 256>::default(), |n| n as u64);
         come_back_in_order(Lines::<_, 32>::default(), |n| [n as u64; 2]);
         come_back_in_order(Lines::<_, 1>::default(), |n| n as u128);
+    }
+
+    #[test]
+    fn duplicates_are_looked_for_as_far_as_it_pays_among_partitions_that_have_rows() {
+        let tried = |of: fn(usize) -> (usize, usize)| {
+            let mut tried = [0; PARTITIONS];
+            deduplicate(|partition| {
+                tried[partition] += 1;
+                of(partition)
+            });
+            assert!(tried.iter().all(|&times| times < 2));
+            (0..PARTITIONS).filter(|&partition| tried[partition] > 0 && of(partition).0 > 0).count()
+        };
+        assert_eq!(tried(|_| (10, 5)), PARTITIONS);
+        assert_eq!(tried(|_| (10, 10)), PARTITIONS / 64);
+        // The last have none, as those of popular items, or have another item than most.
+        assert_eq!(tried(|n| if n < 700 { (10, 10) } else { (0, 0) }), PARTITIONS / 64);
+        assert_eq!(tried(|n| if n < 900 { (10, 1) } else { (10, 10) }), PARTITIONS);
     }
 }

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use crate::hash::HashKeys;
 
-/// A row as one integer, the item above the user.
+/// A row as one integer, the item, where there is one, above the user.
 pub trait Pair: Copy + Eq + Send {
     /// The plain integer.
     type Bits: Pod + Send + Sync;
@@ -57,7 +57,9 @@ macro_rules! pair {
             #[inline]
             fn new(item: u64, user: u128) -> Self {
                 debug_assert!(user <= Self::USER.into(), "a row is too narrow for its user");
-                Self(Self::above(item) | user as $bits & Self::USER)
+                let row = Self(Self::above(item) | user as $bits & Self::USER);
+                debug_assert!(row.item() == item, "a row is too narrow for its item");
+                row
             }
             #[inline]
             fn item(self) -> u64 {

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::block::BLOCK;
 use crate::column::Column;
 use crate::counts::Counts;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
-use crate::labels::{LabelType, Labels};
+use crate::labels::LabelType;
 use crate::merge::{Tally, each_partition};
 use crate::pairs::{Lone, Pair};
 use crate::share::Share;
@@ -35,9 +36,9 @@ pub(crate) struct Popular {
 
 impl Popular {
     /// Those of a batch, if there are any; others of the table should be like it.
-    pub fn of(items: &Column, keys: &HashKeys) -> Result<Option<Arc<Self>>> {
+    pub fn of(items: &Column, keys: &HashKeys) -> Option<Arc<Self>> {
         if items.len() < LOOKS {
-            return Ok(None);
+            return None;
         }
         let (mut met, mut cells) = (Vec::with_capacity(LOOKS), Vec::new());
         let step = items.len() / (LOOKS / RUN);
@@ -45,7 +46,7 @@ impl Popular {
             // Anywhere in its part: rows may repeat themselves at some distance.
             let start = look * step + keys.integer(look as u64) as usize % (step - RUN + 1);
             let mut null = [false; RUN];
-            items.keys(start..start + RUN, &mut null, &mut cells)?;
+            items.keys(start..start + RUN, &mut null, &mut cells).ok()?;
             met.extend(cells.iter().zip(null).filter(|(_, null)| !null).map(|(&cell, _)| cell));
         }
         met.sort_unstable();
@@ -55,7 +56,7 @@ impl Popular {
             .map(|alike| (alike.len(), alike[0]))
             .collect();
         popular.sort_unstable();
-        let Some(&(_, most)) = popular.last() else { return Ok(None) };
+        let &(_, most) = popular.last()?;
         let mut all = Self { items: [most; PLACES], partitions: [(0, 0); PLACES] };
         let mut first = 0;
         for (times, item) in popular {
@@ -64,7 +65,7 @@ impl Popular {
             all.partitions[place] = (first, (times / OFTEN) as u16);
             first += (times / OFTEN) as u16;
         }
-        Ok(Some(Arc::new(all)))
+        Some(Arc::new(all))
     }
 
     #[inline]
@@ -93,7 +94,7 @@ impl Popular {
         let tallies = each_partition(&fans, keys, crew, tick, new)?;
         drop(fans);
         let enough = enough.unwrap_or(i64::MAX);
-        let mut counts = Counts { labels: Labels::new(item_type), counts: Vec::new() };
+        let mut counts = Counts::new(item_type);
         for (&item, &(first, partitions)) in self.items.iter().zip(&self.partitions) {
             let own = usize::from(first)..usize::from(first + partitions);
             let users: i64 = tallies.iter().flat_map(|Users(users)| &users[own.clone()]).sum();
@@ -142,27 +143,38 @@ impl Fans {
 
     /// Takes the rows of popular items; returns the items and the users of all others.
     pub fn take(&mut self, items: &[u64], users: &[u64], keys: &HashKeys) -> (&[u64], &[u64]) {
+        const { assert!(PLACES <= 1 << u8::BITS, "a byte holds a place") };
         let (places, fans) = &mut self.taken;
         let (other_items, other_users) = &mut self.others;
         places.resize(items.len(), 0);
         for list in [&mut *fans, &mut *other_items, &mut *other_users] {
             list.resize(items.len(), 0);
         }
-        let (mut taken, mut others) = (0, 0);
+        let (mut fan, mut other) = (0, 0);
         for (&item, &user) in items.iter().zip(users) {
             let place = Popular::place(item, keys);
             let is_taken = self.popular.items[place] == item;
-            // Whether it is is hard to foresee, so that both ways share one without a jump.
-            (places[taken], fans[taken]) = (place as u8, user);
-            (other_items[others], other_users[others]) = (item, user);
-            taken += usize::from(is_taken);
-            others += usize::from(!is_taken);
+            // Whether a row is taken is hard to foresee, so that both ways share one without a jump.
+            (places[fan], fans[fan]) = (place as u8, user);
+            (other_items[other], other_users[other]) = (item, user);
+            fan += usize::from(is_taken);
+            other += usize::from(!is_taken);
         }
-        let rows = places[..taken].iter().zip(fans);
+        let rows = places[..fan].iter().zip(fans);
         self.share.rows.extend(rows.map(|(&place, &mut user)| {
             (self.popular.partition(place.into(), user, keys), Lone::new(0, user.into()))
         }));
-        (&other_items[..others], &other_users[..others])
+        (&other_items[..other], &other_users[..other])
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.share.rows.len()
+    }
+
+    /// How many bytes of memory they hold, where the last block is not full.
+    pub fn held(&self) -> usize {
+        self.share.rows.held() + BLOCK
     }
 
     /// Puts the rows away.
@@ -182,7 +194,7 @@ mod tests {
 
     fn popular(cell: impl Fn(i64) -> Option<i64>, rows: i64) -> Option<Arc<Popular>> {
         let column = Column::new((0..rows).map(cell).collect::<Int64Array>().into_data()).unwrap();
-        Popular::of(&column, &HashKeys::from_os().unwrap()).unwrap()
+        Popular::of(&column, &HashKeys::from_os().unwrap())
     }
 
     #[test]
@@ -199,11 +211,32 @@ mod tests {
     }
 
     #[test]
+    fn of_two_with_one_place_the_more_popular_has_it_and_repeated_rows_do_not_hide_others() {
+        let keys = HashKeys::from_os().unwrap();
+        let place = |item| Popular::place(item, &keys);
+        let other = (1..u64::MAX).find(|&item| place(item) == place(0)).unwrap();
+        for (more, fewer) in [(0, other), (other, 0)] {
+            // What comes back at the distance at which rows are looked at is not all that there is.
+            let cell = |n: i64| {
+                if n % 32 < 4 { -1 } else { (if n % 5 < 3 { more } else { fewer }) as i64 }
+            };
+            let column = (0..8 * LOOKS as i64).map(cell).collect::<Int64Array>().into_data();
+            let found = Popular::of(&Column::new(column).unwrap(), &keys).unwrap();
+            assert_eq!(found.items[place(more)], more);
+            let partitions = usize::from(found.partitions[place(more)].1);
+            assert!(
+                partitions.abs_diff(PARTITIONS * 7 / 8 * 3 / 5) < PARTITIONS / 8,
+                "{partitions}"
+            );
+        }
+    }
+
+    #[test]
     fn partitions_have_rows_of_one_item_alone_and_those_of_a_user_together() {
         let keys = HashKeys::from_os().unwrap();
         let cells = (0..100_000).map(|n| Some(if n % 2 == 0 { 0 } else { n % 300 }));
         let column = Column::new(cells.collect::<Int64Array>().into_data()).unwrap();
-        let found = Popular::of(&column, &keys).unwrap().unwrap();
+        let found = Popular::of(&column, &keys).unwrap();
         let mut taken = BTreeSet::new();
         let mut most = 0;
         for (place, &item) in found.items.iter().enumerate() {
@@ -225,7 +258,7 @@ mod tests {
         let keys = HashKeys::from_os().unwrap();
         let cells: Vec<i64> = (0..50_000).map(|n| if n % 3 == 0 { -1 } else { n }).collect();
         let column = Column::new(Int64Array::from(cells.clone()).into_data()).unwrap();
-        let mut fans = Fans::new(Popular::of(&column, &keys).unwrap().unwrap());
+        let mut fans = Fans::new(Popular::of(&column, &keys).unwrap());
         let (mut usual, mut met) = (BTreeSet::new(), 0);
         for start in (0..cells.len()).step_by(500) {
             let items: Vec<u64> =

@@ -118,7 +118,7 @@ impl Worker {
         match &self.short {
             Some(rows) => rows.len(),
             None => {
-                let fans = self.fans.as_ref().map_or(0, |fans| fans.share.rows.len());
+                let fans = self.fans.as_ref().map_or(0, Fans::len);
                 fans + with_store!(&self.rows, store => store.len())
             }
         }
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     fn rows_held(&self) -> usize {
-        let fans = self.fans.as_ref().map_or(0, |fans| fans.share.rows.held());
+        let fans = self.fans.as_ref().map_or(0, Fans::held);
         fans + with_store!(&self.rows, store => store.held())
     }
 
@@ -329,6 +329,7 @@ mod tests {
     use arrow_array::{Array, DictionaryArray, Int64Array, StringArray};
 
     use super::*;
+    use crate::hash::PARTITIONS;
 
     #[test]
     fn what_is_put_away_of_a_dictionary_is_not_put_away_again_after_every_few_rows() {
@@ -353,32 +354,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn duplicates_are_dropped_on_the_way_also_those_of_popular_items() {
-        let rows = 3 * FEWEST_ROWS / 2;
-        let item = |n: usize| if n.is_multiple_of(3) { 7 } else { n % 50_000 };
-        let users = Int64Array::from_iter_values((0..rows).map(|n| (n % 1000) as i64)).into_data();
-        let items = Int64Array::from_iter_values((0..rows).map(|n| item(n) as i64)).into_data();
-        let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
+    /// What a worker of a 64th of the rows makes of two columns of numbers, and how many of its rows were put away.
+    fn done(users: Vec<i64>, items: Vec<i64>, held: usize) -> (Done, usize) {
+        let rows = users.len();
+        let users = Column::new(Int64Array::from(users).into_data()).unwrap();
+        let items = Column::new(Int64Array::from(items).into_data()).unwrap();
         let keys = Arc::new(HashKeys::from_os().unwrap());
-        let popular = Popular::of(&items, &keys).unwrap();
+        let popular = Popular::of(&items, &keys);
         assert!(popular.is_some());
         let types = (LabelType::Signed, LabelType::Signed);
-        let worker = Worker::new(keys, types, (None, popular), (64, usize::MAX));
+        let worker = Worker::new(keys, types, (None, popular), (64, held));
         let (sender, morsels) = channel();
         let batch = Arc::new(Batch { users, items });
         for start in (0..rows).step_by(1 << 15) {
-            let end = start + (1 << 15);
+            let end = rows.min(start + (1 << 15));
             sender.send(Morsel { batch: Arc::clone(&batch), number: 0, start, end }).unwrap();
         }
         drop(sender);
         let (tickets, _all) = channel();
-        let stop = AtomicBool::new(false);
-        let ((_, share), fans) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
-        // Half of a million and a half are left as they came after the duplicates among the others were dropped.
-        let (fans, others) =
-            (fans.unwrap().rows.len(), with_store!(&share.rows, store => store.len()));
+        let done = worker.run(&Mutex::new(morsels), &tickets, &AtomicBool::new(false)).unwrap();
+        let chapters = &done.1.as_ref().unwrap().chapters;
+        let put_away = (0..PARTITIONS).map(|partition| chapters.partition_len(partition)).sum();
+        (done, put_away)
+    }
+
+    #[test]
+    fn duplicates_are_dropped_on_the_way_also_those_of_popular_items() {
+        let rows = 3 * FEWEST_ROWS as i64 / 2;
+        let item = |n: i64| if n % 3 == 0 { -1 } else { n % 50_000 };
+        let (users, items) = (0..rows).map(|n| (n % 1000, item(n))).unzip();
+        let (((_, share), fans), put_away) = done(users, items, usize::MAX);
+        let fans = fans.unwrap().rows.len();
+        let others = with_store!(&share.rows, store => store.len());
+        // Those are left that came after the last look for duplicates.
         assert!(fans < FEWEST_ROWS / 4, "{fans}");
         assert!(others < FEWEST_ROWS / 2, "{others}");
+        assert_eq!(put_away, 0);
+    }
+
+    #[test]
+    fn rows_of_popular_items_are_put_away_where_they_fill_the_memory() {
+        let rows = 3 * FEWEST_ROWS as i64 / 2;
+        let (users, items) = (0..rows).map(|n| (n, -1)).unzip();
+        let ((_, fans), put_away) = done(users, items, 10 << 20);
+        let fans = fans.unwrap();
+        assert_eq!((put_away, fans.rows.len()), (rows as usize, 0));
+        assert!(fans.chapters.len() > 1);
     }
 }
