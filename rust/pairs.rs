@@ -123,7 +123,7 @@ mod tests {
         let mut bytes = Vec::new();
         row.write(&mut bytes);
         assert_eq!((bytes.len(), P::read(&bytes)), (size_of::<P>(), row));
-        assert_eq!(row.with_item(1), P::new(1, user));
+        assert_eq!(row.with_item(item / 2), P::new(item / 2, user));
         assert_ne!(row, P::new(item, user ^ 1));
     }
 
