@@ -74,16 +74,26 @@ impl Grouper {
         if let Some(values) = items.dictionary() {
             return self.group_dictionary(items, values, batch, rows, null, into);
         }
-        if items.label_type().is_integer() {
-            let mut cells = std::mem::take(&mut self.scratch);
-            items.integers(rows, &mut cells);
-            for (&cell, &null) in cells.iter().zip(null) {
-                into.push(if null { Group::NONE } else { self.integer(cell)? });
-            }
-            self.scratch = cells;
-            return Ok(());
+        let Self { keys, scratch, .. } = self;
+        if !items.label_type().is_integer() {
+            let cells = items.strings(rows, null)?;
+            scratch.clear();
+            scratch.extend(cells.iter().map(|&cell| keys.string(cell)));
+            return self.group_labels(&cells, null, into);
         }
-        self.group_strings(items, rows, null, into)
+        items.integers(rows, scratch);
+        if self.labels.is_some() {
+            let bytes: Vec<_> = scratch.iter().map(|cell| cell.to_le_bytes()).collect();
+            let cells: Vec<_> = bytes.iter().map(|cell| Marked::new(cell)).collect();
+            for cell in scratch {
+                *cell = keys.integer(*cell);
+            }
+            return self.group_labels(&cells, null, into);
+        }
+        let group = |cell| Group::of_integer(keys.integer(cell), cell);
+        let cells = scratch.iter().zip(null);
+        into.extend(cells.map(|(&cell, &null)| if null { Group::NONE } else { group(cell) }));
+        Ok(())
     }
 
     /// Whether the cells of a column are numbers that stand for themselves.
@@ -105,34 +115,31 @@ impl Grouper {
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// All hashes first, and then, where labels come back, all that are found at once; the others one by one.
-    fn group_strings(
+    /// The groups of cells with the hashes in `scratch`: where labels come back, of all that are found at once, and then
+    /// of the others one by one.
+    fn group_labels(
         &mut self,
-        items: &Column,
-        rows: Range<usize>,
+        cells: &[Marked<'_>],
         null: &[bool],
         into: &mut Vec<Group>,
     ) -> Result<()> {
-        let Self { keys, labels: Some(labels), is_text, scratch: hashes, codes, .. } = self else {
+        let Self { labels: Some(labels), is_text, scratch: hashes, codes, .. } = self else {
             return Ok(());
         };
-        let strings = items.strings(rows, null)?;
-        hashes.clear();
-        hashes.extend(strings.iter().map(|&string| keys.string(string)));
-        let is_worth_it = labels.is_worth_it(hashes);
+        let is_worth_it = labels.is_worth_it(hashes, null);
         if is_worth_it {
-            labels.find_all(hashes, &strings, null, codes);
+            labels.find_all(hashes, cells, null, codes);
         } else {
             codes.clear();
             codes.resize(hashes.len(), LabelLog::NONE);
         }
-        let rows = strings.iter().zip(&*hashes).zip(null);
-        for (code, ((&string, &hash), &null)) in codes.iter_mut().zip(rows) {
+        let rows = cells.iter().zip(&*hashes).zip(null);
+        for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
             if *code == LabelLog::NONE && !null {
                 let new = if is_worth_it {
-                    labels.code(hash, string, *is_text)?
+                    labels.code(hash, cell, *is_text)?
                 } else {
-                    labels.add(hash, string, *is_text)?
+                    labels.add(hash, cell, *is_text)?
                 };
                 *code = new.unwrap_or(LabelLog::NONE);
             }
@@ -199,15 +206,19 @@ impl Grouper {
     #[inline]
     fn integer(&mut self, key: u64) -> Result<Group> {
         let hash = self.keys.integer(key);
-        let Some(labels) = &mut self.labels else {
-            return Ok(Group { partition: partition_of(hash) as u32, key });
-        };
+        let Some(labels) = &mut self.labels else { return Ok(Group::of_integer(hash, key)) };
         let bytes = key.to_le_bytes();
         Ok(Group::of(hash, labels.code(hash, Marked::new(&bytes), false)?))
     }
 }
 
 impl Group {
+    /// That of an integer which is its own key.
+    #[inline]
+    fn of_integer(hash: u64, key: u64) -> Self {
+        Self { partition: partition_of(hash) as u32, key }
+    }
+
     #[inline]
     fn of(hash: u64, code: Option<u32>) -> Self {
         code.map_or(Self::NONE, |code| Self {

@@ -11,9 +11,11 @@ pub(crate) const TOO_MANY: Error =
 /// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
 #[derive(Default)]
 pub struct Interner {
-    /// Open addressing: the hash in the upper half, the code plus one in the lower, zero where free.
-    slots: Vec<u64>,
+    /// Open addressing: the code plus one, below what the slot's number leaves of the hash; zero where free.
+    slots: Vec<u32>,
     labels: Strings,
+    /// By code.
+    hashes: Vec<u32>,
 }
 
 impl Interner {
@@ -22,6 +24,7 @@ impl Interner {
         self.slots.clear();
         self.slots.resize((2 * labels + 1).next_power_of_two().max(8), 0);
         self.labels.clear();
+        self.hashes.clear();
     }
 
     /// The code of a label, a new one where it is new.
@@ -47,8 +50,11 @@ impl Interner {
         let slots = hashes.iter().fold(0, |all, &hash| all ^ self.slots[hash as usize & mask]);
         let labels = hashes.iter().fold(0, |all, &hash| {
             let slot = self.slots[hash as usize & mask];
-            let code =
-                if (slot >> 32) as u32 == hash { (slot as u32).saturating_sub(1) } else { 0 };
+            let code = if (slot ^ hash) & !Self::numbers(mask) == 0 {
+                (slot & Self::numbers(mask)).saturating_sub(1)
+            } else {
+                0
+            };
             all ^ self.labels.get(code as usize).first().copied().unwrap_or(0)
         });
         std::hint::black_box((slots, labels));
@@ -81,18 +87,25 @@ impl Interner {
             return None;
         }
         let mask = self.slots.len() - 1;
+        let numbers = Self::numbers(mask);
         let mut place = hash as usize & mask;
         loop {
             let slot = self.slots[place];
             if slot == 0 {
                 return None;
             }
-            let code = (slot as u32) - 1;
-            if (slot >> 32) as u32 == hash && self.labels.is(code as usize, label) {
+            let code = (slot & numbers) - 1;
+            if (slot ^ hash) & !numbers == 0 && self.labels.is(code as usize, label) {
                 return Some(code);
             }
             place = (place + 1) & mask;
         }
+    }
+
+    /// The bits of a slot that hold the code plus one, of so many as a slot's number has: at most half as many codes.
+    #[inline]
+    fn numbers(mask: usize) -> u32 {
+        u32::try_from(mask).unwrap_or(u32::MAX)
     }
 
     #[inline(always)]
@@ -104,33 +117,33 @@ impl Interner {
             self.grow();
         }
         self.labels.push_marked(label);
-        self.place(u64::from(hash) << 32 | u64::from(code + 1));
+        self.hashes.push(hash);
+        self.place(hash, code);
         Ok(code)
     }
 
     #[cold]
     fn grow(&mut self) {
-        let larger = vec![0; (2 * self.slots.len()).max(8)];
-        for slot in std::mem::replace(&mut self.slots, larger) {
-            if slot != 0 {
-                self.place(slot);
-            }
+        self.slots = vec![0; (2 * self.slots.len()).max(8)];
+        for code in 0..self.hashes.len() {
+            self.place(self.hashes[code], code as u32);
         }
     }
 
-    fn place(&mut self, slot: u64) {
+    #[inline]
+    fn place(&mut self, hash: u32, code: u32) {
         let mask = self.slots.len() - 1;
-        let mut place = (slot >> 32) as usize & mask;
+        let mut place = hash as usize & mask;
         while self.slots[place] != 0 {
             place = (place + 1) & mask;
         }
-        self.slots[place] = slot;
+        self.slots[place] = hash & !Self::numbers(mask) | (code + 1);
     }
 
     /// How many bytes of memory it holds.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.slots.len() * size_of::<u64>() + self.labels.held()
+        (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.held()
     }
 
     /// The labels by code.
@@ -153,5 +166,21 @@ mod tests {
         assert_eq!(codes, (0..100).collect::<Vec<_>>());
         assert_eq!(interner.intern(7, Marked::new(&42_u32.to_le_bytes())), Ok(42));
         assert_eq!(interner.labels().len(), 100);
+    }
+
+    #[test]
+    fn labels_keep_their_codes_while_the_table_grows() {
+        let mut interner = Interner::default();
+        interner.reset(3);
+        let hash =
+            |n: u32| if n.is_multiple_of(5) { u32::MAX } else { n.wrapping_mul(0x9E37_79B9) };
+        for round in 0..2 {
+            for n in 0..3000_u32 {
+                let label = n.to_le_bytes();
+                let code = interner.intern_valid(hash(n), Marked::new(&label), false);
+                assert_eq!(code, Ok(Some(n)), "in round {round}");
+            }
+        }
+        assert_eq!(interner.labels().len(), 3000);
     }
 }

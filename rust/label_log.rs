@@ -51,10 +51,10 @@ impl LabelLog {
     /// The code of no label.
     pub const NONE: u32 = Recent::NONE;
 
-    /// Whether labels of these hashes are worth a search. Otherwise they are better added at once.
+    /// Whether labels of these hashes, or NULL, are worth a search. Otherwise they are better added at once.
     #[inline]
-    pub fn is_worth_it(&mut self, hashes: &[u64]) -> bool {
-        self.recent.is_worth_it(hashes)
+    pub fn is_worth_it(&mut self, hashes: &[u64], null: &[bool]) -> bool {
+        self.recent.is_worth_it(hashes, null)
     }
 
     /// The codes of labels of up to 24 bytes that were met lately, [`Self::NONE`] for others and for NULL.

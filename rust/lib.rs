@@ -40,6 +40,7 @@
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
+//! returning                    whether labels come back, told from a few
 //! ahead block mark entropy     memory asked for ahead, and in large blocks; what tells a string from others; fresh bits
 //! error                        what a kernel refuses
 //! ```
@@ -93,6 +94,7 @@ mod popular;
 pub mod price_list;
 mod recent;
 mod records;
+mod returning;
 pub mod rng;
 pub mod scores;
 mod seen;
