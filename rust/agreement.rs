@@ -189,10 +189,39 @@ fn labels_are_counted_wherever_hardly_one_comes_back() {
     let many = |first: i64| (first..first + 300_000).map(|n| (Some(n % 7), Some(n)));
     let rows: Vec<Row> = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).collect();
     let expected = counted_one_by_one(&rows);
-    for as_text in [(true, true), (false, true)] {
+    for as_text in [(true, true), (false, true), (true, false)] {
         for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
             assert_eq!(counted(&rows, as_text, 50_000, &terms(None, threads, memory)), expected);
         }
+    }
+}
+
+/// A column of numbers, as they are or in a dictionary.
+fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
+    let indices = Int32Array::from_iter_values(0..cells.len() as i32);
+    let values = Int64Array::from(cells);
+    Column::new(if is_dictionary {
+        DictionaryArray::<Int32Type>::new(indices, Arc::new(values)).into_data()
+    } else {
+        values.into_data()
+    })
+}
+
+#[test]
+fn numbers_beside_users_of_text_are_the_same_items_in_whatever_columns_they_come() {
+    let mut rng = SecureRng::seeded(11);
+    let rows = tables::rows(&mut rng, 60_000, 900, 400);
+    for (threads, size, memory) in [(1, 60_000, None), (2, 7000, None), (1, 7000, Some(0))] {
+        let batch = |(number, rows): (usize, &[Row])| {
+            let (users, items): (Vec<_>, _) = rows.iter().copied().unzip();
+            let users = users.iter().map(|user| user.map(|user| format!("user {user}")));
+            let users = Column::new(users.collect::<StringArray>().into_data())?;
+            Ok(Batch { users, items: numbers(items, number % 2 == 1)? })
+        };
+        let batches = rows.chunks(size).enumerate().map(batch);
+        let types = (LabelType::Text, LabelType::Signed);
+        let counts = counts_by_number(batches, types, &terms(None, threads, memory));
+        assert_eq!(counts, counted_one_by_one(&rows));
     }
 }
 
@@ -206,20 +235,11 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
         *user = user.map(|n| (n + 1) << 40);
         *item = item.map(|n| (popular(n) + 1) << 40);
     }
-    let column = |cells: Vec<Option<i64>>, is_dictionary: bool| {
-        let indices = Int32Array::from_iter_values(0..cells.len() as i32);
-        let values = Int64Array::from(cells);
-        Column::new(if is_dictionary {
-            DictionaryArray::<Int32Type>::new(indices, Arc::new(values)).into_data()
-        } else {
-            values.into_data()
-        })
-    };
     let counted = |size: usize, terms: &Terms<'_>| {
         let batch = |(number, rows): (usize, &[Row])| {
             let (users, items) = rows.iter().copied().unzip();
-            let users = column(users, number % 2 == 1)?;
-            Ok(Batch { users, items: column(items, number % 4 >= 2)? })
+            let users = numbers(users, number % 2 == 1)?;
+            Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
         counts_by_number(batches, (LabelType::Signed, LabelType::Signed), terms)

@@ -29,7 +29,7 @@ use crate::short::{AllShort, Form, Short};
 use crate::sieve::Items;
 use crate::store::Store;
 use crate::users::Users;
-use crate::worker::{Morsel, Worker};
+use crate::worker::{Done, Morsel, Worker};
 
 pub use crate::counts::Counts;
 
@@ -193,13 +193,16 @@ fn count_batches(
     })?;
     // What nobody has needed until now only takes the merge's part.
     give_back(0);
-    let (shares, fans): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+    let (mut shares, mut all_fans) = (Vec::new(), Vec::new());
+    for Done { short, share, fans } in done {
+        shares.push((short, share));
+        all_fans.extend(fans);
+    }
     let Some(popular) = popular else {
         return finish(shares, types.1, terms, keys, &parts, tick);
     };
     let crew = ((parts.threads, parts.merge), &**keys);
-    let fans = fans.into_iter().flatten().collect();
-    let most = popular.count(fans, types.1, terms.enough, crew, &mut tick)?;
+    let most = popular.count(all_fans, types.1, terms.enough, crew, &mut tick)?;
     let mut counts = finish(shares, types.1, terms, keys, &parts, tick)?;
     counts.join(most, terms.limit);
     Ok(counts)

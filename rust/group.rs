@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::column::{Column, OUT_OF_RANGE};
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
+use crate::integers::BROKEN;
 use crate::label_log::LabelLog;
 use crate::labels::LabelType;
 use crate::mark::Marked;
@@ -36,6 +37,7 @@ pub struct Grouper {
     /// The groups of the dictionary of batch number `memo_of`, as far as they have been needed.
     memo: Vec<Group>,
     memo_of: u64,
+    /// Cells, or their hashes, and the codes of labels, of the rows at hand.
     scratch: Vec<u64>,
     codes: Vec<u32>,
 }
@@ -74,25 +76,27 @@ impl Grouper {
         if let Some(values) = items.dictionary() {
             return self.group_dictionary(items, values, batch, rows, null, into);
         }
-        let Self { keys, scratch, .. } = self;
+        let mut scratch = std::mem::take(&mut self.scratch);
         if !items.label_type().is_integer() {
             let cells = items.strings(rows, null)?;
             scratch.clear();
-            scratch.extend(cells.iter().map(|&cell| keys.string(cell)));
-            return self.group_labels(&cells, null, into);
-        }
-        items.integers(rows, scratch);
-        if self.labels.is_some() {
+            scratch.extend(cells.iter().map(|&cell| self.keys.string(cell)));
+            self.group_labels(&cells, &scratch, null, into)?;
+        } else if self.labels.is_some() {
+            items.integers(rows, &mut scratch);
             let bytes: Vec<_> = scratch.iter().map(|cell| cell.to_le_bytes()).collect();
             let cells: Vec<_> = bytes.iter().map(|cell| Marked::new(cell)).collect();
-            for cell in scratch {
-                *cell = keys.integer(*cell);
+            for cell in &mut scratch {
+                *cell = self.keys.integer(*cell);
             }
-            return self.group_labels(&cells, null, into);
+            self.group_labels(&cells, &scratch, null, into)?;
+        } else {
+            items.integers(rows, &mut scratch);
+            let group = |cell| Group::of_integer(self.keys.integer(cell), cell);
+            let cells = scratch.iter().zip(null);
+            into.extend(cells.map(|(&cell, &null)| if null { Group::NONE } else { group(cell) }));
         }
-        let group = |cell| Group::of_integer(keys.integer(cell), cell);
-        let cells = scratch.iter().zip(null);
-        into.extend(cells.map(|(&cell, &null)| if null { Group::NONE } else { group(cell) }));
+        self.scratch = scratch;
         Ok(())
     }
 
@@ -115,17 +119,16 @@ impl Grouper {
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// The groups of cells with the hashes in `scratch`: where labels come back, of all that are found at once, and then
-    /// of the others one by one.
+    /// The groups of cells with these hashes: where labels come back, of all that are found at once, and then of the others
+    /// one by one.
     fn group_labels(
         &mut self,
         cells: &[Marked<'_>],
+        hashes: &[u64],
         null: &[bool],
         into: &mut Vec<Group>,
     ) -> Result<()> {
-        let Self { labels: Some(labels), is_text, scratch: hashes, codes, .. } = self else {
-            return Ok(());
-        };
+        let Self { labels: Some(labels), is_text, codes, .. } = self else { return Err(BROKEN) };
         let is_worth_it = labels.is_worth_it(hashes, null);
         if is_worth_it {
             labels.find_all(hashes, cells, null, codes);
@@ -133,7 +136,7 @@ impl Grouper {
             codes.clear();
             codes.resize(hashes.len(), LabelLog::NONE);
         }
-        let rows = cells.iter().zip(&*hashes).zip(null);
+        let rows = cells.iter().zip(hashes).zip(null);
         for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
             if *code == LabelLog::NONE && !null {
                 let new = if is_worth_it {
@@ -187,28 +190,28 @@ impl Grouper {
     }
 
     fn decode(&mut self, values: &Column, index: usize) -> Result<Group> {
+        let Self { keys, labels, is_text, memo, .. } = self;
         let mut group = Group::NONE;
         if values.is_null(index) {
         } else if values.label_type().is_integer() {
             let mut cell = Vec::new();
             values.integers(index..index + 1, &mut cell);
-            group = self.integer(cell[0])?;
-        } else if let Some(labels) = &mut self.labels {
+            let hash = keys.integer(cell[0]);
+            group = match labels {
+                None => Group::of_integer(hash, cell[0]),
+                Some(labels) => {
+                    let bytes = cell[0].to_le_bytes();
+                    Group::of(hash, labels.code_alone(hash, Marked::new(&bytes), false)?)
+                }
+            };
+        } else if let Some(labels) = labels {
             for string in values.strings(index..index + 1, &[false])? {
-                let hash = self.keys.string(string);
-                group = Group::of(hash, labels.code(hash, string, self.is_text)?);
+                let hash = keys.string(string);
+                group = Group::of(hash, labels.code_alone(hash, string, *is_text)?);
             }
         }
-        self.memo[index] = group;
+        memo[index] = group;
         Ok(group)
-    }
-
-    #[inline]
-    fn integer(&mut self, key: u64) -> Result<Group> {
-        let hash = self.keys.integer(key);
-        let Some(labels) = &mut self.labels else { return Ok(Group::of_integer(hash, key)) };
-        let bytes = key.to_le_bytes();
-        Ok(Group::of(hash, labels.code(hash, Marked::new(&bytes), false)?))
     }
 }
 

@@ -11,10 +11,11 @@ pub(crate) const TOO_MANY: Error =
 /// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
 #[derive(Default)]
 pub struct Interner {
-    /// Open addressing: the code plus one, below what the slot's number leaves of the hash; zero where free.
+    /// Open addressing: a slot has the code plus one in its lower bits, as many as tell the slots apart, and above them
+    /// the hash's own bits there; it is zero where free.
     slots: Vec<u32>,
     labels: Strings,
-    /// By code.
+    /// The hash of each label, by code, for when the table grows.
     hashes: Vec<u32>,
 }
 
@@ -50,8 +51,8 @@ impl Interner {
         let slots = hashes.iter().fold(0, |all, &hash| all ^ self.slots[hash as usize & mask]);
         let labels = hashes.iter().fold(0, |all, &hash| {
             let slot = self.slots[hash as usize & mask];
-            let code = if (slot ^ hash) & !Self::numbers(mask) == 0 {
-                (slot & Self::numbers(mask)).saturating_sub(1)
+            let code = if (slot ^ hash) & !Self::code_bits(mask) == 0 {
+                (slot & Self::code_bits(mask)).saturating_sub(1)
             } else {
                 0
             };
@@ -87,24 +88,25 @@ impl Interner {
             return None;
         }
         let mask = self.slots.len() - 1;
-        let numbers = Self::numbers(mask);
+        let code_bits = Self::code_bits(mask);
         let mut place = hash as usize & mask;
         loop {
             let slot = self.slots[place];
             if slot == 0 {
                 return None;
             }
-            let code = (slot & numbers) - 1;
-            if (slot ^ hash) & !numbers == 0 && self.labels.is(code as usize, label) {
+            let code = (slot & code_bits) - 1;
+            if (slot ^ hash) & !code_bits == 0 && self.labels.is(code as usize, label) {
                 return Some(code);
             }
             place = (place + 1) & mask;
         }
     }
 
-    /// The bits of a slot that hold the code plus one, of so many as a slot's number has: at most half as many codes.
+    /// The bits of a slot that hold the code plus one, where its place has those of `mask`: at most half of the slots are
+    /// taken.
     #[inline]
-    fn numbers(mask: usize) -> u32 {
+    fn code_bits(mask: usize) -> u32 {
         u32::try_from(mask).unwrap_or(u32::MAX)
     }
 
@@ -137,7 +139,7 @@ impl Interner {
         while self.slots[place] != 0 {
             place = (place + 1) & mask;
         }
-        self.slots[place] = hash & !Self::numbers(mask) | (code + 1);
+        self.slots[place] = hash & !Self::code_bits(mask) | (code + 1);
     }
 
     /// How many bytes of memory it holds.

@@ -8,6 +8,7 @@
 //! count                        rows of (user, item) -> exact distinct users per item, on all cores
 //! bound                        at most l0 items of each user
 //! worker                       what one thread does
+//! long                         its rows of any keys
 //! popular                      rows of the items that have the most
 //! merge                        what all threads have of a partition, deduplicated
 //! short                        rows of four bytes, of either form
@@ -77,6 +78,7 @@ mod label_log;
 pub mod labels;
 mod lines;
 pub mod lists;
+mod long;
 mod mark;
 mod merge;
 #[cfg(test)]

@@ -3,14 +3,15 @@
 use crate::ahead::ask;
 use crate::block::{BLOCK, Block};
 use crate::mark::{Mark, Marked};
-use crate::returning::Returning;
+use crate::returning::{Return, Returning};
 
 /// How many labels share a line.
 const WAYS: usize = 2;
 /// How many lines there are: at first and where few labels come back, and at most.
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
-/// After so many new ones it may be said that hardly one comes back.
+/// Hardly one comes back where fewer than one in so many do, of so many new ones since there was room for more.
+const HARDLY: usize = 16;
 const PATIENCE: usize = 1 << 12;
 
 /// The bits of a record's place; above them is what tells most labels apart that begin alike.
@@ -87,13 +88,13 @@ pub(crate) struct Recent {
     lines: Block<Line>,
     /// How many lines are in use.
     size: usize,
-    /// Since their number was last looked at.
+    /// How many were found and how many were new, since this was last looked at.
     found: usize,
     new: usize,
-    /// Whether remembering more has not helped, how many new ones are waited for until that is said, and what sees
-    /// whether it is still so.
-    few_return: bool,
+    /// After so many new ones it is looked at.
     patience: usize,
+    /// Whether hardly one comes back, and what sees whether it is still so.
+    few_come_back: bool,
     returning: Returning,
 }
 
@@ -104,8 +105,8 @@ impl Default for Recent {
             size: FEW,
             found: 0,
             new: 0,
-            few_return: false,
             patience: PATIENCE,
+            few_come_back: false,
             returning: Returning::default(),
         }
     }
@@ -115,20 +116,30 @@ impl Recent {
     /// The code of no label.
     pub const NONE: u32 = u32::MAX;
 
-    /// Whether to look for the labels of these hashes: not where hardly one comes back.
+    /// Whether to look for the labels of these hashes, the next of all: not where hardly one comes back. To be asked once
+    /// of each.
     pub fn is_worth_it(&mut self, hashes: &[u64], null: &[bool]) -> bool {
-        if !self.few_return {
-            self.few_return = self.new >= self.patience && self.hardly_one_returns();
-        } else if self.returning.sees_many(hashes, null) {
-            // They may do so after as many others as can be remembered, which takes a while to see.
-            (self.size, self.patience) = (MOST, usize::MAX);
-            (self.few_return, self.found, self.new) = (false, 0, 0);
+        if !self.few_come_back {
+            if self.new >= self.patience && self.found < self.new / HARDLY {
+                self.few_come_back = true;
+                self.go_on_with(FEW);
+            }
+            return !self.few_come_back;
         }
-        !self.few_return
+        match self.returning.look(hashes, null) {
+            Return::Hardly => false,
+            Return::Some => true,
+            Return::Many => {
+                // They may do so after as many others as can be remembered, which takes a while to see.
+                (self.few_come_back, self.patience) = (false, MOST);
+                self.go_on_with(MOST);
+                true
+            }
+        }
     }
 
-    fn hardly_one_returns(&self) -> bool {
-        self.found < self.new / 16
+    fn go_on_with(&mut self, size: usize) {
+        (self.size, self.found, self.new) = (size, 0, 0);
     }
 
     /// The codes of labels met lately, [`Self::NONE`] for others, for NULL and for those longer than a mark. No jump depends
@@ -169,23 +180,11 @@ impl Recent {
     #[inline]
     pub fn remember(&mut self, hash: u64, met: Met) {
         self.new += 1;
-        if self.new > WAYS * self.size {
-            self.adapt();
+        if self.new > WAYS * self.size && !self.few_come_back {
+            self.go_on_with((2 * self.size).min(MOST));
         }
         let line = &mut self.lines.values_mut()[hash as usize & (self.size - 1)];
         *line = [met.0, line[0]];
-    }
-
-    /// Remembers more from now on where many come, and few where hardly one comes back.
-    #[cold]
-    fn adapt(&mut self) {
-        if self.few_return {
-            self.few_return = self.found < self.new / 64;
-        } else if self.size == MOST {
-            self.few_return = self.hardly_one_returns();
-        }
-        self.size = if self.few_return { FEW } else { (2 * self.size).min(MOST) };
-        (self.found, self.new) = (0, 0);
     }
 }
 
@@ -207,8 +206,37 @@ mod tests {
                 .all(|n| find(&mut recent, n).is_some_and(|met| met.code() == n as u32))
         );
         assert!(find(&mut recent, 20_000).is_none());
-        (0..600_000).for_each(|n| recent.remember(n, Met::new(n, mark(n), 0, 0)));
+    }
+
+    #[test]
+    fn new_labels_are_soon_not_looked_for() {
+        let mut recent = Recent::default();
+        let worth = (0..40).map(|chunk| {
+            let hashes: Vec<u64> = (chunk * 500..(chunk + 1) * 500).collect();
+            let is_worth_it = recent.is_worth_it(&hashes, &[false; 500]);
+            for &n in &hashes {
+                recent.remember(n, Met::new(n, Mark::new(&n.to_le_bytes()), 0, 0));
+            }
+            is_worth_it
+        });
+        assert!((15..30).contains(&worth.filter(|worth| *worth).count()));
         assert_eq!(recent.size, FEW);
+    }
+
+    #[test]
+    fn all_are_remembered_where_many_come_back_after_many_others() {
+        let mut recent = Recent::default();
+        for n in 0..600_000 {
+            let n = u64::wrapping_mul(n, 0x9E37_79B9_7F4A_7C15) >> 20;
+            // One in four is one of a few, and the others are of 100,000.
+            let hash = if n.is_multiple_of(4) { n % 400 } else { n % 100_000 };
+            assert!(recent.is_worth_it(&[hash], &[false]));
+            let mark = Mark::new(&hash.to_le_bytes());
+            if recent.find(hash, mark).is_none() {
+                recent.remember(hash, Met::new(hash, mark, 0, 0));
+            }
+        }
+        assert_eq!(recent.size, MOST);
     }
 
     /// How many of the last ten of so many chunks of 500 labels are looked for, after many that did not come back.
@@ -216,8 +244,10 @@ mod tests {
         let hash = |n: u64| (n + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let mark = |n: u64| Mark::new(&n.to_le_bytes());
         let mut recent = Recent::default();
-        let unlike = u64::MAX - 600_000..u64::MAX;
-        unlike.for_each(|n| recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0)));
+        for n in u64::MAX - 600_000..u64::MAX {
+            recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0));
+        }
+        assert!(!recent.is_worth_it(&[], &[]));
         let mut looks = 0;
         for chunk in 0..chunks {
             let labels: Vec<u64> = (chunk * 500..(chunk + 1) * 500).map(&label).collect();
@@ -245,6 +275,7 @@ mod tests {
         assert_eq!(looks(200, |n| n / 2), 10);
         assert_eq!(looks(200, |_| 7), 10);
         assert_eq!(looks(400, |n| if n / 500 % 8 == 7 { n } else { 7 }), 10);
+        assert_eq!(looks(400, |n| if n.is_multiple_of(20) { 7 } else { n }), 10);
         for labels in [500, 2000, 20_000, 100_000] {
             let anywhere = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % labels;
             assert_eq!(looks(1000, anywhere), 10, "of {labels}");

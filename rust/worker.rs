@@ -6,19 +6,17 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::give_back;
-use crate::chapters::Chapters;
 use crate::column::{Batch, Column};
 use crate::crew::STOPPED;
 use crate::error::Result;
 use crate::group::{Group, Grouper};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
-use crate::lines::deduplicate;
-use crate::pairs::{Lone, Pair};
-use crate::popular::{Fans, Popular};
-use crate::share::{Rows, Share, with_store};
+use crate::long::LongRows;
+use crate::pairs::Lone;
+use crate::popular::Popular;
+use crate::share::{Rows, Share};
 use crate::short::{Form, Gathered, Short};
-use crate::sieve::Sieve;
 use crate::store::Store;
 use crate::user_keys::UserKeys;
 
@@ -38,8 +36,15 @@ pub(crate) struct Morsel {
     pub end: usize,
 }
 
-/// What one thread has in the end: short rows or others, and those of popular items.
-pub(crate) type Done = ((Option<Short>, Share<Rows>), Option<Share<Store<Lone>>>);
+/// What one thread has in the end.
+pub(crate) struct Done {
+    /// Its rows, where they are short, and otherwise none.
+    pub short: Option<Short>,
+    /// Its labels and all other rows but those of popular items.
+    pub share: Share<Rows>,
+    /// The rows of popular items, users alone.
+    pub fans: Option<Share<Store<Lone>>>,
+}
 
 /// One thread's share of the rows.
 pub(crate) struct Worker {
@@ -47,11 +52,8 @@ pub(crate) struct Worker {
     grouper: Grouper,
     /// All rows as long as they are short, and otherwise none.
     short: Option<Gathered>,
-    rows: Rows,
-    /// Those of popular items, where there are any.
-    fans: Option<Fans>,
-    /// What has been put away, and how many bytes may be held before more is.
-    chapters: Chapters,
+    rows: LongRows,
+    /// How many bytes may be held before they are put away.
     held: usize,
     /// How many rows are gathered before duplicates are dropped, at first and now.
     gathered: usize,
@@ -74,9 +76,7 @@ impl Worker {
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, hashed),
             short: short.map(Gathered::new),
-            rows: Rows::new(hashed),
-            fans: popular.map(Fans::new),
-            chapters: Chapters::default(),
+            rows: LongRows::new(hashed, popular),
             held,
             gathered,
             compact_at: gathered,
@@ -106,34 +106,25 @@ impl Worker {
             self.take(&morsel, stop)?;
         }
         // Whoever has put something away puts all away: merging needs the memory.
-        if !self.chapters.is_empty() {
+        if self.rows.has_chapters() {
             self.put_away(stop)?;
         }
-        let Self { mut grouper, short, rows, chapters, fans, .. } = self;
-        let share = Share { labels: grouper.take(), rows, chapters };
-        Ok(((short.map(Gathered::finish), share), fans.map(|fans| fans.share)))
+        let (share, fans) = self.rows.finish(self.grouper.take());
+        Ok(Done { short: self.short.map(Gathered::finish), share, fans })
     }
 
     fn len(&self) -> usize {
         match &self.short {
             Some(rows) => rows.len(),
-            None => {
-                let fans = self.fans.as_ref().map_or(0, Fans::len);
-                fans + with_store!(&self.rows, store => store.len())
-            }
+            None => self.rows.len(),
         }
     }
 
     /// Goes on with rows that hold any numbers.
     fn unpack(&mut self) {
         if let Some(rows) = self.short.take() {
-            self.rows = rows.finish().unpack(self.rows.take(), &self.keys);
+            self.rows.unpack(rows.finish(), &self.keys);
         }
-    }
-
-    fn rows_held(&self) -> usize {
-        let fans = self.fans.as_ref().map_or(0, Fans::held);
-        fans + with_store!(&self.rows, store => store.held())
     }
 
     /// Goes on with rows that can be put away, and does so, where too much memory is held.
@@ -142,7 +133,7 @@ impl Worker {
         if unpacking + self.grouper.held() > self.held {
             self.unpack();
         }
-        if self.rows_held() + self.grouper.held() > self.held {
+        if self.rows.held() + self.grouper.held() > self.held {
             self.put_away(stop)?;
         }
         Ok(())
@@ -150,13 +141,8 @@ impl Worker {
 
     /// Puts labels and rows away.
     fn put_away(&mut self, stop: &AtomicBool) -> Result<()> {
-        let (rows, labels) = (self.rows.take(), self.grouper.take());
         self.compact_at = self.gathered;
-        with_store!(&rows, store => self.chapters.add(labels.as_ref(), store, stop))?;
-        drop((rows, labels));
-        if let Some(fans) = &mut self.fans {
-            fans.put_away(stop)?;
-        }
+        self.rows.put_away(self.grouper.take(), stop)?;
         // No more may be kept than this thread's part of what the merge will need.
         give_back(self.held / 3);
         Ok(())
@@ -200,23 +186,9 @@ impl Worker {
             return Ok(());
         }
         self.unpack();
-        self.append_keys();
+        let Self { rows, users: UserKeys { integers, .. }, cells, keys, .. } = self;
+        rows.extend_keys(cells, integers, keys);
         Ok(())
-    }
-
-    /// Appends rows of numbers that are not short.
-    fn append_keys(&mut self) {
-        let Self { keys, users: UserKeys { integers, .. }, cells, .. } = self;
-        let (mut users, mut items) = (&integers[..], &cells[..]);
-        if let Some(fans) = &mut self.fans {
-            (items, users) = fans.take(items, users, keys);
-        }
-        let bits = users.iter().chain(items).fold(0, |all, key| all | key);
-        self.rows.make_room(bits.into());
-        with_store!(&mut self.rows, store => {
-            let rows = items.iter().zip(users);
-            store.extend(rows.map(|(&item, &user)| (keys.partition(item), Pair::new(item, user.into()))));
-        });
     }
 
     /// Drops duplicates now and then.
@@ -224,12 +196,7 @@ impl Worker {
         if self.len() >= self.compact_at {
             match &mut self.short {
                 Some(rows) => rows.compact(&self.keys),
-                None => {
-                    with_store!(&mut self.rows, store => compact(store, &self.keys));
-                    if let Some(fans) = &mut self.fans {
-                        compact(&mut fans.share.rows, &self.keys);
-                    }
-                }
+                None => self.rows.compact(&self.keys),
             }
             self.compact_at = self.gathered.max(2 * self.len());
         }
@@ -237,9 +204,9 @@ impl Worker {
 
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
-        if self.fans.is_some() {
+        if self.rows.has_fans() {
             self.ungroup();
-            self.append_keys();
+            self.rows.extend_keys(&self.cells, &self.users.integers, &self.keys);
             return;
         }
         if self.users.hashes.is_empty() {
@@ -274,12 +241,7 @@ impl Worker {
             return;
         }
         self.unpack();
-        if matches!(self.rows, Rows::Narrow(_)) {
-            let keys = self.groups.iter().fold(0, |all, group| all | group.key);
-            self.rows.make_room(users.clone().fold(keys.into(), |all, user| all | user));
-        }
-        let groups = &self.groups;
-        with_store!(&mut self.rows, store => append(store, groups, users));
+        self.rows.extend(&self.groups, users);
     }
 }
 
@@ -297,30 +259,6 @@ fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
     items.truncate(len);
 }
 
-fn append<P: Pair>(store: &mut Store<P>, groups: &[Group], users: impl Iterator<Item = u128>) {
-    let rows = groups.iter().zip(users).filter(|(group, _)| group.partition != Group::DROPPED);
-    store.extend(rows.map(|(group, user)| (group.partition as usize, P::new(group.key, user))));
-}
-
-/// Deduplicates every partition if a sample of them says that it pays.
-fn compact<P: Pair>(store: &mut Store<P>, keys: &HashKeys) {
-    let mut sieve = Sieve::default();
-    deduplicate(|partition| {
-        let before = store.partition_len(partition);
-        sieve.reset(before);
-        for rows in store.pieces(partition) {
-            let most = rows.len();
-            sieve.extend(rows, most, keys);
-        }
-        store.clear(partition);
-        let rows = sieve.distinct(keys);
-        for &row in rows {
-            store.push(partition, row);
-        }
-        (before, rows.len())
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -330,6 +268,7 @@ mod tests {
 
     use super::*;
     use crate::hash::PARTITIONS;
+    use crate::share::with_store;
 
     #[test]
     fn what_is_put_away_of_a_dictionary_is_not_put_away_again_after_every_few_rows() {
@@ -348,7 +287,7 @@ mod tests {
             drop(sender);
             let (tickets, _all) = channel();
             let stop = AtomicBool::new(false);
-            let ((_, share), _) = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+            let Done { share, .. } = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
             // One more holds what there was at the end: nothing.
             assert_eq!(share.chapters.len(), chapters + 1);
         }
@@ -373,7 +312,7 @@ mod tests {
         drop(sender);
         let (tickets, _all) = channel();
         let done = worker.run(&Mutex::new(morsels), &tickets, &AtomicBool::new(false)).unwrap();
-        let chapters = &done.1.as_ref().unwrap().chapters;
+        let chapters = &done.fans.as_ref().unwrap().chapters;
         let put_away = (0..PARTITIONS).map(|partition| chapters.partition_len(partition)).sum();
         (done, put_away)
     }
@@ -383,9 +322,9 @@ mod tests {
         let rows = 3 * FEWEST_ROWS as i64 / 2;
         let item = |n: i64| if n % 3 == 0 { -1 } else { n % 50_000 };
         let (users, items) = (0..rows).map(|n| (n % 1000, item(n))).unzip();
-        let (((_, share), fans), put_away) = done(users, items, usize::MAX);
-        let fans = fans.unwrap().rows.len();
-        let others = with_store!(&share.rows, store => store.len());
+        let (done, put_away) = done(users, items, usize::MAX);
+        let fans = done.fans.unwrap().rows.len();
+        let others = with_store!(&done.share.rows, store => store.len());
         // Those are left that came after the last look for duplicates.
         assert!(fans < FEWEST_ROWS / 4, "{fans}");
         assert!(others < FEWEST_ROWS / 2, "{others}");
@@ -396,8 +335,8 @@ mod tests {
     fn rows_of_popular_items_are_put_away_where_they_fill_the_memory() {
         let rows = 3 * FEWEST_ROWS as i64 / 2;
         let (users, items) = (0..rows).map(|n| (n, -1)).unzip();
-        let ((_, fans), put_away) = done(users, items, 10 << 20);
-        let fans = fans.unwrap();
+        let (done, put_away) = done(users, items, 10 << 20);
+        let fans = done.fans.unwrap();
         assert_eq!((put_away, fans.rows.len()), (rows as usize, 0));
         assert!(fans.chapters.len() > 1);
     }
