@@ -1,8 +1,8 @@
 //! The distinct labels of a histogram, one a row, and their one order.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
+use crate::ends::Ends;
 use crate::mark::{Mark, Marked};
 
 /// What the labels of a column are.
@@ -168,7 +168,7 @@ impl Labels {
 /// Strings end to end in one allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strings {
-    ends: Vec<usize>,
+    ends: Ends,
     bytes: Vec<u8>,
 }
 
@@ -182,7 +182,7 @@ impl Strings {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.ends.len() == 0
     }
 
     /// Forgets all strings.
@@ -215,7 +215,7 @@ impl Strings {
     #[inline]
     #[must_use]
     pub fn is(&self, row: usize, string: Marked<'_>) -> bool {
-        let cell = self.cell(row);
+        let cell = self.ends.cell(row);
         if string.mark.is_whole() {
             Mark::of_cell(&self.bytes, cell) == string.mark
         } else {
@@ -226,25 +226,19 @@ impl Strings {
     /// How many bytes of memory they hold.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+        self.bytes.capacity() + self.ends.held()
     }
 
     fn append(&mut self, others: &Self) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&others.bytes);
-        self.ends.extend(others.ends.iter().map(|end| start + end));
+        self.ends.append(&others.ends, start);
     }
 
     /// The string of a row.
     #[must_use]
     pub fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[self.cell(row)]
-    }
-
-    #[inline]
-    fn cell(&self, row: usize) -> Range<usize> {
-        let start = if row == 0 { 0 } else { self.ends[row - 1] };
-        start..self.ends[row]
+        &self.bytes[self.ends.cell(row)]
     }
 
     fn select(&self, rows: &[usize]) -> Self {

@@ -41,6 +41,7 @@
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
+//! ends                         where strings end that lie end to end
 //! returning                    whether labels come back, told from a few
 //! ahead block mark entropy     memory asked for ahead, and in large blocks; what tells a string from others; fresh bits
 //! error                        what a kernel refuses
@@ -64,6 +65,7 @@ pub mod compose;
 pub mod count;
 mod counts;
 mod crew;
+mod ends;
 mod entropy;
 pub mod error;
 pub mod gather;
