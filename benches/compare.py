@@ -4,6 +4,7 @@
 
 Each run is a process of its own, so that its peak is its own; contestants are interleaved, and each has counted a
 small table before, so that nobody's imports are measured. `extra` is the peak above that of the process until then.
+A round goes through all cases, so that what other programs do for a while spoils one round of some and not all of one.
 What does not take very long is then counted again in the same process, which has most of its memory by then.
 """
 
@@ -23,7 +24,7 @@ SLOW = ("reference", "bounded_reference", "pandas_groups", "pyarrow_groups")
 
 
 def child(case, contestant, rows):
-    """Makes the table, counts it and prints wall time, CPU time, peak and result, and the times of counting it again."""
+    """Makes the table, counts it and prints wall time, CPU time, peak and result, and the times of further counts."""
     import cases
     import contestants
 
@@ -73,45 +74,65 @@ def main():
     parser.add_argument("--rows", type=int, default=cases.ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--case", action="append", choices=cases.CASES)
-    ways = {way.__name__: None for case in cases.CASES for way in contestants.of(case)[1:]}
-    parser.add_argument("--without", action="append", default=[], choices=ways)
+    names = {way.__name__: None for case in cases.CASES for way in contestants.of(case)[1:]}
+    parser.add_argument("--without", action="append", default=[], choices=names)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child, options.rows)
         return
+    ways = {
+        case: [way for way in contestants.of(case) if way.__name__ not in options.without]
+        for case in options.case or cases.CASES
+    }
+    runs = {(case, way.__name__): [] for case in ways for way in ways[case]}
+    for number in range(options.rounds):
+        for case, name in runs:
+            # Some take so much longer than the others that one round tells enough.
+            if name in SLOW and number > 0:
+                continue
+            print(f"round {number + 1} of {options.rounds}: {case}, {name}", file=sys.stderr)
+            command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
+            runs[case, name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
     record = {
         "machine": records.machine("polars", "duckdb", "pyarrow", "pandas"),
         "rows": options.rows,
         "rounds": options.rounds,
-        "cases": {},
+        "cases": {
+            case: compared(
+                {way.__name__: runs[case, way.__name__] for way in all_ways},
+                [way.__name__ for way in all_ways if way not in contestants.OURS],
+            )
+            for case, all_ways in ways.items()
+        },
     }
-    for case in options.case or cases.CASES:
-        ways = [way for way in contestants.of(case) if way.__name__ not in options.without]
-        names = [way.__name__ for way in ways]
-        runs = {name: [] for name in names}
-        for number in range(options.rounds):
-            # Some take so much longer than the others that one round tells enough.
-            for name in [name for name in names if name not in SLOW or number == 0]:
-                command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
-                runs[name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
-        if len({run["counted"] for all_runs in runs.values() for run in all_runs}) != 1:
-            raise SystemExit(f"the contestants disagree on {case}")
-        medians = {
-            name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0] if key != "counted"}
-            for name, all_runs in runs.items()
-        }
-        peers = [medians[way.__name__] for way in ways if way not in contestants.OURS]
-        ours = medians[names[0]]
-        ratios = {key: min(peer[key] for peer in peers if key in peer) / ours[key] for key in ours}
-        record["cases"][case] = {"medians": medians, "best_peer_over_core": ratios}
-        print(f"\n{case}, {options.rows:,} rows; best peer over core:", *(f"{k} {v:.1f}x" for k, v in ratios.items()))
-        for name, values in medians.items():
-            wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
-            again = f"{values['wall_again']:11.2f} s wall again" if name not in SLOW else ""
-            print(f"  {name:18} {wall:7.2f} s wall {cpu:7.2f} s CPU {extra:8.0f} MB extra{again}")
-        sys.stdout.flush()
+    for case, compared_ones in record["cases"].items():
+        show(case, options.rows, compared_ones)
     records.write(options.record, record)
+
+
+def compared(runs, peers):
+    """The medians of each contestant's runs of a case, and the best peer's over those of the first one."""
+    counted = {name: run["counted"] for name, all_runs in runs.items() for run in all_runs}
+    if len(set(counted.values())) != 1:
+        raise SystemExit(f"the contestants disagree: {counted}")
+    medians = {
+        name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0] if key != "counted"}
+        for name, all_runs in runs.items()
+    }
+    ours = next(iter(medians.values()))
+    best = {key: min(medians[peer][key] for peer in peers if key in medians[peer]) for key in ours}
+    return {"medians": medians, "best_peer_over_core": {key: best[key] / ours[key] for key in ours}}
+
+
+def show(case, rows, found):
+    """Prints what was found of a case."""
+    ratios = (f"{key} {ratio:.1f}x" for key, ratio in found["best_peer_over_core"].items())
+    print(f"\n{case}, {rows:,} rows; best peer over core:", *ratios)
+    for name, values in found["medians"].items():
+        wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
+        again = f"{values['wall_again']:11.2f} s wall again" if "wall_again" in values else ""
+        print(f"  {name:18} {wall:7.2f} s wall {cpu:7.2f} s CPU {extra:8.0f} MB extra{again}")
 
 
 if __name__ == "__main__":
