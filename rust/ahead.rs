@@ -1,9 +1,16 @@
-//! Memory that is read soon is asked for ahead, so that nobody waits for what a table has beyond the nearer caches.
+//! Memory that is read soon is asked for ahead, so that nobody waits for what is beyond the nearer caches. Whatever is
+//! asked for need not be there.
+
+use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
 /// How far ahead.
 const AHEAD: usize = 32;
+/// The same where bytes are read one after the other: about as many as some hundred strings have.
+const BYTES_AHEAD: usize = 1 << 13;
+/// The bytes that come together.
+const LINE: usize = 64;
 
 /// Asks for the place in a table of whoever comes so much later than number `n` of `all`, if anybody does.
 #[inline(always)]
@@ -11,5 +18,20 @@ const AHEAD: usize = 32;
 pub(crate) fn ask<T, K: Copy>(table: &[T], all: &[K], n: usize, place: impl Fn(K) -> usize) {
     if let Some(&later) = all.get(n + AHEAD) {
         prefetch_index(table, place(later));
+    }
+}
+
+/// Asks for what a buffer has far behind a place.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a part of inner loops of counting")]
+pub(crate) fn ask_behind(buffer: &[u8], place: usize) {
+    prefetch_index(buffer, place.wrapping_add(BYTES_AHEAD));
+}
+
+/// Asks for the values of as many rows again, those behind `rows`.
+#[inline]
+pub(crate) fn ask_next<T>(values: &[T], rows: &Range<usize>) {
+    for row in (rows.end..rows.end + rows.len()).step_by(LINE / size_of::<T>()) {
+        prefetch_index(values, row);
     }
 }

@@ -6,6 +6,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use crate::ahead::{ask_behind, ask_next};
 use crate::error::Result;
 use crate::integers::{BROKEN, buffer, typed};
 use crate::mark::{Mark, Marked};
@@ -72,14 +73,17 @@ impl StringCells {
     pub fn read(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
         match self {
             Self::Small { offsets, bytes } => {
+                ask_next(offsets, &rows);
                 let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
                 between(ends, |&end| end as usize, bytes, null)
             }
             Self::Large { offsets, bytes } => {
+                ask_next(offsets, &rows);
                 let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
                 between(ends, |&end| end as usize, bytes, null)
             }
             Self::Views { views, inline, blocks } => {
+                ask_next(views, &rows);
                 let cells = rows.map(|row| viewed(views[row], row, inline, blocks));
                 marked(cells.zip(null).map(|(cell, null)| if *null { Some(EMPTY) } else { cell }))
             }
@@ -113,6 +117,7 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Marke
     // First all and then whether one was missing: a list that cannot end early has a length that is known.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
+        ask_behind(buffer, cell.start);
         let bytes = buffer.get(cell.clone())?;
         Some(Marked { mark: Mark::of_cell(buffer, cell), bytes })
     };
