@@ -3,9 +3,10 @@
     python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
 Each run is a process of its own, so that its peak is its own; contestants are interleaved, and each has counted a
-small table before, so that nobody's imports are measured. `extra` is the peak above that of the process until then.
-A round goes through all cases, so that what other programs do for a while spoils one round of some and not all of one.
-What does not take very long is then counted again in the same process, which has most of its memory by then.
+small table before, so that nobody's imports are measured. Free memory is written to before the count, so that nobody
+waits for the host of a virtual machine. `extra` is the peak above that of the process until then. A round goes through
+all cases, so that what other programs do for a while spoils one round of some and not all of one. What does not take
+very long is then counted again in the same process, which has most of its memory by then.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import sys
 import time
 
 import records
+from footprint import current_memory, peak_memory, reset_peak, touch_memory
 
 AGAIN = 2
+TOUCHED = 200
+"""Bytes of memory a row, more than any contestant takes but the slow ones."""
 SLOW = ("reference", "bounded_reference", "pandas_groups", "pyarrow_groups")
 
 
@@ -31,6 +35,7 @@ def child(case, contestant, rows):
     count = getattr(contestants, contestant)
     count(cases.make(case, 1000))
     table = cases.make(case, rows)
+    touch_memory(TOUCHED * rows)
     reset_peak()
     start_peak = current_memory()
     run = measured(count, table)
@@ -46,24 +51,6 @@ def measured(count, table):
     before, started = time.process_time(), time.perf_counter()
     counted = count(table)
     return {"wall": time.perf_counter() - started, "cpu": time.process_time() - before, "counted": counted}
-
-
-def reset_peak():
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-
-
-def status(name):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
-
-
-def current_memory():
-    return status("VmRSS")
-
-
-def peak_memory():
-    return status("VmHWM")
 
 
 def main():

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import records
-from compare import current_memory, peak_memory, reset_peak
+from footprint import current_memory, peak_memory, reset_peak
 
 CHUNK = 10_000_000
 
