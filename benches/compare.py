@@ -3,10 +3,10 @@
     python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
 Each run is a process of its own, so that its peak is its own; contestants are interleaved, and each has counted a
-small table before, so that nobody's imports are measured. Free memory is written to before the count, so that nobody
-waits for the host of a virtual machine. `extra` is the peak above that of the process until then. A round goes through
-all cases, so that what other programs do for a while spoils one round of some and not all of one. What does not take
-very long is then counted again in the same process, which has most of its memory by then.
+small table before, so that nobody's imports are measured. As much free memory as a contestant takes is written to
+before the count, so that nobody waits for the host of a virtual machine. `extra` is the peak above what the process
+holds just before. A round goes through all cases, so that what other programs do for a while spoils one round of some
+and not all of one. What does not take very long is counted twice again in the same process, which may have kept memory.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import records
 from footprint import current_memory, peak_memory, reset_peak, touch_memory
 
 AGAIN = 2
-TOUCHED = 200
+TOUCHED = 256
 """Bytes of memory a row, more than any contestant takes but the slow ones."""
-SLOW = ("reference", "bounded_reference", "pandas_groups", "pyarrow_groups")
+SLOW = ("reference", "bounded_reference", "pandas_groups")
+"""Which count once: they take so much longer than the others that it tells enough."""
 
 
 def child(case, contestant, rows):
@@ -37,12 +38,14 @@ def child(case, contestant, rows):
     table = cases.make(case, rows)
     touch_memory(TOUCHED * rows)
     reset_peak()
-    start_peak = current_memory()
+    before = current_memory()
     run = measured(count, table)
-    run["extra"] = peak_memory() - start_peak
+    run["extra"] = peak_memory() - before
     if contestant not in SLOW:
         runs = [measured(count, table) for _ in range(AGAIN)]
-        run |= {f"{key}_again": statistics.median(again[key] for again in runs) for key in ("wall", "cpu")}
+        if any(again["counted"] != run["counted"] for again in runs):
+            raise SystemExit(f"{contestant} does not count the same again")
+        run |= {f"{key}_again": statistics.mean(again[key] for again in runs) for key in ("wall", "cpu")}
     print(json.dumps(run))
 
 
@@ -61,7 +64,7 @@ def main():
     parser.add_argument("--rows", type=int, default=cases.ROWS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--case", action="append", choices=cases.CASES)
-    names = {way.__name__: None for case in cases.CASES for way in contestants.of(case)[1:]}
+    names = sorted({way.__name__ for case in cases.CASES for way in contestants.of(case)[1:]})
     parser.add_argument("--without", action="append", default=[], choices=names)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -73,14 +76,18 @@ def main():
         for case in options.case or cases.CASES
     }
     runs = {(case, way.__name__): [] for case in ways for way in ways[case]}
+    counted = {}
     for number in range(options.rounds):
         for case, name in runs:
-            # Some take so much longer than the others that one round tells enough.
             if name in SLOW and number > 0:
                 continue
             print(f"round {number + 1} of {options.rounds}: {case}, {name}", file=sys.stderr)
             command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
-            runs[case, name].append(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+            run = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+            found = run.pop("counted")
+            if counted.setdefault(case, found) != found:
+                raise SystemExit(f"{case}: {name} counts {found}, others {counted[case]}")
+            runs[case, name].append(run)
     record = {
         "machine": records.machine("polars", "duckdb", "pyarrow", "pandas"),
         "rows": options.rows,
@@ -93,30 +100,30 @@ def main():
             for case, all_ways in ways.items()
         },
     }
-    for case, compared_ones in record["cases"].items():
-        show(case, options.rows, compared_ones)
+    for case, comparison in record["cases"].items():
+        show(case, options.rows, comparison)
     records.write(options.record, record)
 
 
 def compared(runs, peers):
-    """The medians of each contestant's runs of a case, and the best peer's over those of the first one."""
-    counted = {name: run["counted"] for name, all_runs in runs.items() for run in all_runs}
-    if len(set(counted.values())) != 1:
-        raise SystemExit(f"the contestants disagree: {counted}")
+    """The medians of each contestant's runs of a case, and the best peer's over those of the first contestant."""
     medians = {
-        name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0] if key != "counted"}
+        name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}
         for name, all_runs in runs.items()
     }
     ours = next(iter(medians.values()))
-    best = {key: min(medians[peer][key] for peer in peers if key in medians[peer]) for key in ours}
-    return {"medians": medians, "best_peer_over_core": {key: best[key] / ours[key] for key in ours}}
+    theirs = {key: [medians[peer][key] for peer in peers if key in medians[peer]] for key in ours}
+    return {
+        "medians": medians,
+        "best_peer_over_core": {key: min(theirs[key]) / ours[key] for key in ours if theirs[key]},
+    }
 
 
-def show(case, rows, found):
+def show(case, rows, comparison):
     """Prints what was found of a case."""
-    ratios = (f"{key} {ratio:.1f}x" for key, ratio in found["best_peer_over_core"].items())
+    ratios = (f"{key} {ratio:.1f}x" for key, ratio in comparison["best_peer_over_core"].items())
     print(f"\n{case}, {rows:,} rows; best peer over core:", *ratios)
-    for name, values in found["medians"].items():
+    for name, values in comparison["medians"].items():
         wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
         again = f"{values['wall_again']:11.2f} s wall again" if "wall_again" in values else ""
         print(f"  {name:18} {wall:7.2f} s wall {cpu:7.2f} s CPU {extra:8.0f} MB extra{again}")

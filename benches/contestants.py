@@ -67,7 +67,7 @@ def duckdb_distinct(rows_):
     """DuckDB, one aggregation."""
     import duckdb
 
-    return len(duckdb.sql("SELECT i, count(DISTINCT u) n FROM rows_ GROUP BY i").fetchnumpy()["n"])
+    return len(duckdb.sql("SELECT i, count(DISTINCT u) n FROM rows_ GROUP BY i").to_arrow_table())
 
 
 def duckdb_subquery(rows_):
@@ -75,7 +75,7 @@ def duckdb_subquery(rows_):
     import duckdb
 
     sql = "SELECT i, count(*) n FROM (SELECT DISTINCT u, i FROM rows_) GROUP BY i"
-    return len(duckdb.sql(sql).fetchnumpy()["n"])
+    return len(duckdb.sql(sql).to_arrow_table())
 
 
 def pyarrow_groups(table):
@@ -112,7 +112,7 @@ def bounded_duckdb(rows_):
 
     first = f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY hash(u, i)) <= {L0}"
     sql = f"SELECT i, count(*) n FROM (SELECT * FROM (SELECT DISTINCT u, i FROM rows_) {first}) GROUP BY i"
-    return int(duckdb.sql(sql).fetchnumpy()["n"].sum())
+    return int(duckdb.sql(sql).to_arrow_table()["n"].to_numpy().sum())
 
 
 PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery, pyarrow_groups, pandas_groups]

@@ -13,11 +13,11 @@ def reset_peak():
 
 
 def current_memory():
-    return said("self/status", "VmRSS")
+    return bytes_of("VmRSS", "/proc/self/status")
 
 
 def peak_memory():
-    return said("self/status", "VmHWM")
+    return bytes_of("VmHWM", "/proc/self/status")
 
 
 def touch_memory(size):
@@ -26,12 +26,12 @@ def touch_memory(size):
     The host of a virtual machine may take back what has been free for a while. Who is first to write to it then waits
     for the host, which may take longer than to count.
     """
-    pages = min(size, said("meminfo", "MemAvailable") // 4 * 3) // PAGE + 1
+    pages = min(size, bytes_of("MemFree", "/proc/meminfo") // 4 * 3) // PAGE + 1
     with mmap.mmap(-1, pages * PAGE) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
         memory[::PAGE] = bytes(pages)
 
 
-def said(file, name):
-    with open(f"/proc/{file}") as lines:
+def bytes_of(name, file):
+    """A figure of a file of the kernel's, which tells them in KiB."""
+    with open(file) as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

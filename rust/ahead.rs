@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
-/// How far ahead.
-const AHEAD: usize = 32;
-/// The same where bytes are read one after the other: about as many as some hundred strings have.
+/// How many rows ahead.
+pub(crate) const AHEAD: usize = 32;
+/// The same in bytes that are read one after the other: those of some hundreds of strings.
 const BYTES_AHEAD: usize = 1 << 13;
 /// The bytes that come together.
 const LINE: usize = 64;
@@ -21,16 +21,24 @@ pub(crate) fn ask<T, K: Copy>(table: &[T], all: &[K], n: usize, place: impl Fn(K
     }
 }
 
-/// Asks for what a buffer has far behind a place.
+/// Asks for a place of a buffer.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a part of inner loops of counting")]
-pub(crate) fn ask_behind(buffer: &[u8], place: usize) {
-    prefetch_index(buffer, place.wrapping_add(BYTES_AHEAD));
+pub(crate) fn ask_at(buffer: &[u8], place: usize) {
+    prefetch_index(buffer, place);
+}
+
+/// Asks for what is far beyond a place of a buffer that is read from its beginning to its end.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a part of inner loops of counting")]
+pub(crate) fn ask_beyond(buffer: &[u8], place: usize) {
+    ask_at(buffer, place.wrapping_add(BYTES_AHEAD));
 }
 
 /// Asks for the values of as many rows again, those behind `rows`.
 #[inline]
 pub(crate) fn ask_next<T>(values: &[T], rows: &Range<usize>) {
+    const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };
     for row in (rows.end..rows.end + rows.len()).step_by(LINE / size_of::<T>()) {
         prefetch_index(values, row);
     }

@@ -14,6 +14,12 @@ pub(crate) struct Ends<const BITS: u32 = 32> {
 impl<const BITS: u32> Ends<BITS> {
     const LOW: usize = usize::MAX >> (usize::BITS - BITS);
 
+    /// What is above the lowest bits of an end.
+    #[inline]
+    fn above(end: usize) -> usize {
+        end.checked_shr(BITS).unwrap_or(0)
+    }
+
     /// How many strings there are.
     pub fn len(&self) -> usize {
         self.low.len()
@@ -22,16 +28,16 @@ impl<const BITS: u32> Ends<BITS> {
     /// Adds a string's end, behind that of all others.
     #[inline]
     pub fn push(&mut self, end: usize) {
-        while end >> BITS > self.carries.len() {
+        while Self::above(end) > self.carries.len() {
             self.carries.push(self.low.len());
         }
         self.low.push((end & Self::LOW) as u32);
     }
 
-    /// Adds the ends of others, whose bytes begin at `start` now, where those of all strings end.
-    pub fn append(&mut self, others: &Self, start: usize) {
-        let last = others.len().checked_sub(1).map_or(start, |last| start + others.end(last));
-        if last >> BITS == start >> BITS {
+    /// Adds the ends of others, whose bytes lie behind those of all strings now.
+    pub fn append(&mut self, others: &Self) {
+        let start = self.last();
+        if Self::above(start + others.last()) == Self::above(start) {
             self.low.extend(others.low.iter().map(|end| (start & Self::LOW) as u32 + end));
         } else {
             (0..others.len()).for_each(|row| self.push(start + others.end(row)));
@@ -52,6 +58,11 @@ impl<const BITS: u32> Ends<BITS> {
             return low;
         }
         self.carries.partition_point(|&first| first <= row) << BITS | low
+    }
+
+    /// Where the last string ends.
+    fn last(&self) -> usize {
+        self.len().checked_sub(1).map_or(0, |last| self.end(last))
     }
 
     /// Forgets all.
@@ -109,8 +120,8 @@ mod tests {
         for split in 0..60 {
             let lens: Vec<usize> = (0..60).map(|n| n * 7 % (split % 9 + 1)).collect();
             let (expected, laid_out) = laid(&lens);
-            let (mut ends, before) = laid(&lens[..split]);
-            ends.append(&laid(&lens[split..]).0, before.last().map_or(0, |last| last.end));
+            let (mut ends, _) = laid(&lens[..split]);
+            ends.append(&laid(&lens[split..]).0);
             assert_eq!((cells(&ends), ends), (laid_out, expected));
         }
     }

@@ -230,9 +230,8 @@ impl Strings {
     }
 
     fn append(&mut self, others: &Self) {
-        let start = self.bytes.len();
         self.bytes.extend_from_slice(&others.bytes);
-        self.ends.append(&others.ends, start);
+        self.ends.append(&others.ends);
     }
 
     /// The string of a row.

@@ -6,7 +6,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use crate::ahead::{ask_behind, ask_next};
+use crate::ahead::{AHEAD, ask_at, ask_beyond, ask_next};
 use crate::error::Result;
 use crate::integers::{BROKEN, buffer, typed};
 use crate::mark::{Mark, Marked};
@@ -22,6 +22,8 @@ pub(crate) enum StringCells {
 /// A cell of a buffer.
 type Cell<'a> = (&'a [u8], Range<usize>);
 
+/// The most bytes of a string that its view holds itself.
+const INLINE: u32 = 12;
 /// A cell without bytes.
 const EMPTY: Cell<'_> = (&[], 0..0);
 
@@ -84,8 +86,7 @@ impl StringCells {
             }
             Self::Views { views, inline, blocks } => {
                 ask_next(views, &rows);
-                let cells = rows.map(|row| viewed(views[row], row, inline, blocks));
-                marked(cells.zip(null).map(|(cell, null)| if *null { Some(EMPTY) } else { cell }))
+                of_views(views, rows, inline, blocks, null)
             }
             Self::Fixed { width, bytes } => {
                 let ends = (rows.clone(), rows.start + 1..rows.end + 1);
@@ -106,7 +107,39 @@ fn between<'a, I: IntoIterator>(
 ) -> Result<Vec<Marked<'a>>> {
     let cells = starts.into_iter().zip(ends).zip(null);
     marked(cells.map(|((start, end), null)| {
-        Some((buffer, if *null { 0..0 } else { place(start)..place(end) }))
+        let cell = place(start)..place(end);
+        ask_beyond(buffer, cell.start);
+        Some((buffer, if *null { 0..0 } else { cell }))
+    }))
+}
+
+/// The strings that views name, which lie anywhere.
+fn of_views<'a>(
+    views: &[u128],
+    rows: Range<usize>,
+    inline: &'a [u8],
+    blocks: &'a [Buffer],
+    null: &[bool],
+) -> Result<Vec<Marked<'a>>> {
+    let viewed = |row| viewed(views[row], row, inline, blocks);
+    let empty_or = |null: &bool, cell| if *null { Some(EMPTY) } else { cell };
+    let cells = rows.clone().zip(null);
+    if lie_in_order(&views[rows]) {
+        return marked(cells.map(|(row, null)| {
+            let cell = viewed(row);
+            if let Some((buffer, cell)) = &cell {
+                ask_beyond(buffer, cell.start);
+            }
+            empty_or(null, cell)
+        }));
+    }
+    marked(cells.map(|(row, null)| {
+        if row + AHEAD < views.len()
+            && let Some((buffer, cell)) = viewed(row + AHEAD)
+        {
+            ask_at(buffer, cell.start);
+        }
+        empty_or(null, viewed(row))
     }))
 }
 
@@ -117,7 +150,6 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Marke
     // First all and then whether one was missing: a list that cannot end early has a length that is known.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
-        ask_behind(buffer, cell.start);
         let bytes = buffer.get(cell.clone())?;
         Some(Marked { mark: Mark::of_cell(buffer, cell), bytes })
     };
@@ -131,16 +163,31 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Marke
     if is_whole { Ok(strings) } else { Err(BROKEN) }
 }
 
-/// Where the bytes are that a view names: up to twelve inline, more in one of the blocks.
+/// Whether views seem to name strings that lie one behind the other: the first and the last of those that are not inline.
+fn lie_in_order(views: &[u128]) -> bool {
+    const USUAL: u32 = 256;
+    let mut elsewhere = views.iter().filter(|view| **view as u32 > INLINE).map(|&view| place(view));
+    let (Some((block, first)), last) = (elsewhere.next(), elsewhere.next_back()) else {
+        return true;
+    };
+    let (same, last) = last.unwrap_or((block, first));
+    block == same && last.wrapping_sub(first) < USUAL.saturating_mul(views.len() as u32)
+}
+
+/// The block that a view of a string names that is not inline, and where it begins there.
+fn place(view: u128) -> (u32, u32) {
+    ((view >> 64) as u32, (view >> 96) as u32)
+}
+
+/// Where the bytes are that a view names: inline or in one of the blocks.
 fn viewed<'a>(view: u128, row: usize, inline: &'a [u8], blocks: &'a [Buffer]) -> Option<Cell<'a>> {
     let len = (view as u32) as usize;
     let inline_start = size_of::<u128>() * row + size_of::<u32>();
-    if len <= 12 {
+    if len <= INLINE as usize {
         return Some((inline, inline_start..inline_start + len));
     }
-    let block = blocks.get((view >> 64) as u32 as usize)?;
-    let start = (view >> 96) as u32 as usize;
-    Some((block, start..start + len))
+    let (block, start) = place(view);
+    Some((blocks.get(block as usize)?, start as usize..start as usize + len))
 }
 
 #[cfg(test)]
@@ -187,6 +234,50 @@ mod tests {
             let cells = StringCells::Views { views, inline, blocks: vec![block.clone()] };
             assert_eq!(bytes(&cells, &[false]).is_none(), is_lie, "{lie:x}");
             assert_eq!(bytes(&cells, &[true]), Some(vec![vec![]]));
+        }
+    }
+
+    #[test]
+    fn views_are_read_in_any_order() {
+        let strings: Vec<String> =
+            (0..300_usize).map(|n| "x".repeat(n * 7 % 23) + &n.to_string()).collect();
+        let mut block = Vec::new();
+        let views: Vec<u128> = strings
+            .iter()
+            .map(|string| {
+                let (start, len) = (block.len() as u128, string.len() as u128);
+                if len <= INLINE.into() {
+                    let bytes =
+                        string.bytes().rev().fold(0, |all, byte| all << 8 | u128::from(byte));
+                    return bytes << 32 | len;
+                }
+                block.extend(string.bytes());
+                start << 96 | len
+            })
+            .collect();
+        for (step, in_order) in [(1, true), (299, false)] {
+            let order: Vec<usize> = (0..300).map(|n| n * step % 300).collect();
+            let views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
+            assert_eq!(lie_in_order(&views), in_order);
+            let inline = Buffer::from_vec(views.clone());
+            let blocks = vec![Buffer::from_vec(block.clone())];
+            let cells = StringCells::Views { views: views.into(), inline, blocks };
+            let expected = order.iter().map(|&row| strings[row].clone().into_bytes()).collect();
+            assert_eq!(bytes(&cells, &[false; 300]), Some(expected));
+        }
+    }
+
+    #[test]
+    fn views_of_places_far_apart_or_of_two_blocks_are_in_no_order() {
+        let view = |block: u128, start: u128| start << 96 | block << 64 | 0x14;
+        for in_order in
+            [vec![], vec![3, 12], vec![3, view(1, 9), 12], vec![view(1, 9), view(1, 500)]]
+        {
+            assert!(lie_in_order(&in_order));
+        }
+        for any in [[view(1, 9), view(2, 9)], [view(1, 9), view(1, 8)], [view(1, 9), view(1, 9000)]]
+        {
+            assert!(!lie_in_order(&any));
         }
     }
 }
