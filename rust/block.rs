@@ -1,9 +1,11 @@
-//! Large blocks of memory straight from the system, in its large pages where it has them: to touch fresh memory in
-//! small ones costs as much as the counting that is done in it, and even in large ones a tenth. So some that have served
-//! are kept for the next that are needed.
+//! Large blocks of memory straight from the system, in its large pages where it has them at hand: to touch fresh memory
+//! in small ones costs a fifth of the counting that is done in it, and even in large ones a tenth. So some that have
+//! served are kept for the next that are needed.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
@@ -63,6 +65,48 @@ pub fn give_back(beyond: usize) {
     ALL.give_back(beyond / BLOCK);
 }
 
+/// Whether large pages are at hand. The host of a virtual machine may have taken back those that are free and leave
+/// small ones: to have them again takes several times as long as to clear small pages.
+struct LargePages {
+    /// How many blocks do without, before one tries again.
+    without: AtomicUsize,
+}
+
+static LARGE_PAGES: LargePages = LargePages { without: AtomicUsize::new(0) };
+
+impl LargePages {
+    /// The longest that a block takes to be cleared where nobody has to be waited for.
+    const PATIENCE: Duration = Duration::from_millis(3);
+    /// How many blocks do without when one has taken longer.
+    const WITHOUT: usize = 64;
+
+    /// Whether the next block is to have them.
+    fn are_at_hand(&self) -> bool {
+        let less = |without: usize| without.checked_sub(1);
+        self.without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    }
+
+    /// Learns how long a block has taken that was to have them.
+    fn took(&self, time: Duration) {
+        if time > Self::PATIENCE {
+            self.without.store(Self::WITHOUT, Ordering::Relaxed);
+        }
+    }
+
+    /// A block in large pages, if they are at hand and the system has them, or otherwise in small ones.
+    fn map(&self) -> std::io::Result<MmapMut> {
+        #[allow(unused_mut, reason = "systems without large pages")]
+        let mut map = MmapMut::map_anon(BLOCK)?;
+        #[cfg(target_os = "linux")]
+        if self.are_at_hand() && map.advise(memmap2::Advice::HugePage).is_ok() {
+            let start = Instant::now();
+            map.iter_mut().step_by(BLOCK / 2).for_each(|byte| *byte = 0);
+            self.took(start.elapsed());
+        }
+        Ok(map)
+    }
+}
+
 /// A block of values.
 pub struct Block<T> {
     memory: Memory,
@@ -97,13 +141,8 @@ impl<T: Pod> Block<T> {
     /// A block of zeros.
     #[must_use]
     pub fn zeroed() -> Self {
-        let memory = match MmapMut::map_anon(BLOCK) {
-            Ok(map) => {
-                // A system without them has small pages.
-                #[cfg(target_os = "linux")]
-                let _ = map.advise(memmap2::Advice::HugePage);
-                Memory::Mapped(map)
-            }
+        let memory = match LARGE_PAGES.map() {
+            Ok(map) => Memory::Mapped(map),
             Err(_) => Memory::Plain(vec![0; BLOCK / size_of::<u128>()]),
         };
         Self { memory, values: PhantomData }
@@ -152,6 +191,17 @@ mod tests {
         kept.give_back(2);
         let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
         assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
+    }
+
+    #[test]
+    fn blocks_do_without_large_pages_for_a_while_where_one_took_long() {
+        let pages = LargePages { without: AtomicUsize::new(0) };
+        pages.took(LargePages::PATIENCE);
+        assert!(pages.are_at_hand() && pages.are_at_hand());
+        pages.took(2 * LargePages::PATIENCE);
+        assert!((0..LargePages::WITHOUT).all(|_| !pages.are_at_hand()));
+        assert!(pages.are_at_hand());
+        assert!(pages.map().unwrap().iter().all(|byte| *byte == 0));
     }
 
     #[test]

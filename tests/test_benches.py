@@ -29,6 +29,21 @@ def test_every_contestant_agrees(script):
     assert "failed" not in done.stdout
 
 
+def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHES)
+    from compare import compared
+
+    runs = {
+        "core": [{"wall": wall, "extra": 10, "wall_again": 1} for wall in (1, 9, 2)],
+        "quick": [{"wall": wall, "extra": 30, "wall_again": 8} for wall in (7, 6, 5)],
+        "lean": [{"wall": 12, "extra": 5}],
+    }
+    found = compared(runs, ["quick", "lean"])
+    assert found["medians"]["core"] == {"wall": 2, "extra": 10, "wall_again": 1}
+    assert found["best_peer_over_core"] == {"wall": 3, "extra": 0.5, "wall_again": 8}
+    assert compared(runs, ["lean"])["best_peer_over_core"] == {"wall": 6, "extra": 0.5}
+
+
 @pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])
 def test_scripts_that_take_long_say_what_they_do(script):
     done = subprocess.run([sys.executable, str(BENCHES / script), "--help"], capture_output=True, text=True)
