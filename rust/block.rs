@@ -95,16 +95,26 @@ impl LargePages {
 
     /// A block in large pages, if they are at hand and the system has them, or otherwise in small ones.
     fn map(&self) -> std::io::Result<MmapMut> {
-        #[allow(unused_mut, reason = "systems without large pages")]
         let mut map = MmapMut::map_anon(BLOCK)?;
-        #[cfg(target_os = "linux")]
-        if self.are_at_hand() && map.advise(memmap2::Advice::HugePage).is_ok() {
+        if self.are_at_hand() && are_asked_for(&map) {
             let start = Instant::now();
             map.iter_mut().step_by(BLOCK / 2).for_each(|byte| *byte = 0);
             self.took(start.elapsed());
         }
         Ok(map)
     }
+}
+
+/// Asks for large pages; says whether the system has any.
+#[cfg(target_os = "linux")]
+fn are_asked_for(map: &MmapMut) -> bool {
+    map.advise(memmap2::Advice::HugePage).is_ok()
+}
+
+/// Says that there are none.
+#[cfg(not(target_os = "linux"))]
+fn are_asked_for(_: &MmapMut) -> bool {
+    false
 }
 
 /// A block of values.
