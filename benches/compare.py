@@ -3,10 +3,11 @@
     python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
 Each run is a process of its own, so that its peak is its own; contestants are interleaved, and each has counted a
-small table before, so that nobody's imports are measured. As much free memory as a contestant takes is written to
-before the count, so that nobody waits for the host of a virtual machine. `extra` is the peak above what the process
-holds just before. A round goes through all cases, so that what other programs do for a while spoils one round of some
-and not all of one. What does not take very long is counted twice again in the same process, which may have kept memory.
+small table before, so that nobody's imports are measured. Before the count 256 bytes a row of free memory are written
+to, as more than a contestant takes, so that nobody waits for the host of a virtual machine. `extra` is the peak above
+what the process holds just before. A round goes through all cases, so that what other programs do for a while spoils
+one round of some and not all of one. Each counts twice again in the same process, which may have kept memory. The
+references in numpy and pandas take so long that they count once, in the first round.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ AGAIN = 2
 TOUCHED = 256
 """Bytes of memory a row, more than any contestant takes but the slow ones."""
 SLOW = ("reference", "bounded_reference", "pandas_groups")
-"""Which count once: they take so much longer than the others that it tells enough."""
+"""Which count once."""
 
 
 def child(case, contestant, rows):
@@ -84,9 +85,7 @@ def main():
             print(f"round {number + 1} of {options.rounds}: {case}, {name}", file=sys.stderr)
             command = [sys.executable, __file__, "--rows", str(options.rows), "--child", case, name]
             run = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-            found = run.pop("counted")
-            if counted.setdefault(case, found) != found:
-                raise SystemExit(f"{case}: {name} counts {found}, others {counted[case]}")
+            check(counted, case, name, run.pop("counted"))
             runs[case, name].append(run)
     record = {
         "machine": records.machine("polars", "duckdb", "pyarrow", "pandas"),
@@ -103,6 +102,12 @@ def main():
     for case, comparison in record["cases"].items():
         show(case, options.rows, comparison)
     records.write(options.record, record)
+
+
+def check(counted, case, name, found):
+    """Ends the comparison where a contestant does not count what others have, of all cases, until now."""
+    if counted.setdefault(case, found) != found:
+        raise SystemExit(f"{case}: {name} counts {found}, others {counted[case]}")
 
 
 def compared(runs, peers):

@@ -1,5 +1,5 @@
-//! Memory that is read soon is asked for ahead, so that nobody waits for what is beyond the nearer caches. Whatever is
-//! asked for need not be there.
+//! Memory that is read soon is asked for ahead, so that what is beyond the nearer caches is seldom waited for. Whatever
+//! is asked for need not be there.
 
 use std::ops::Range;
 

@@ -14,7 +14,7 @@ pub(crate) struct Ends<const BITS: u32 = 32> {
 impl<const BITS: u32> Ends<BITS> {
     const LOW: usize = usize::MAX >> (usize::BITS - BITS);
 
-    /// What is above the lowest bits of an end.
+    /// What is above the lowest bits of an end; nothing where that has no more.
     #[inline]
     fn above(end: usize) -> usize {
         end.checked_shr(BITS).unwrap_or(0)

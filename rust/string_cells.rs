@@ -113,7 +113,7 @@ fn between<'a, I: IntoIterator>(
     }))
 }
 
-/// The strings that views name, which lie anywhere.
+/// The strings that views name, in the order of the views or anywhere.
 fn of_views<'a>(
     views: &[u128],
     rows: Range<usize>,
@@ -165,13 +165,14 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Marke
 
 /// Whether views seem to name strings that lie one behind the other: the first and the last of those that are not inline.
 fn lie_in_order(views: &[u128]) -> bool {
+    /// More bytes than most strings have.
     const USUAL: u32 = 256;
     let mut elsewhere = views.iter().filter(|view| **view as u32 > INLINE).map(|&view| place(view));
     let (Some((block, first)), last) = (elsewhere.next(), elsewhere.next_back()) else {
         return true;
     };
-    let (same, last) = last.unwrap_or((block, first));
-    block == same && last.wrapping_sub(first) < USUAL.saturating_mul(views.len() as u32)
+    let (last_block, last) = last.unwrap_or((block, first));
+    block == last_block && last.wrapping_sub(first) < USUAL.saturating_mul(views.len() as u32)
 }
 
 /// The block that a view of a string names that is not inline, and where it begins there.
@@ -257,13 +258,20 @@ mod tests {
             .collect();
         for (step, in_order) in [(1, true), (299, false)] {
             let order: Vec<usize> = (0..300).map(|n| n * step % 300).collect();
-            let views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
+            let mut views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
             assert_eq!(lie_in_order(&views), in_order);
+            // A cell that is NULL, which the look ahead meets, too.
+            views[250] = 0x7 << 64 | 0x20;
+            let null: Vec<bool> = (0..300).map(|row| row == 250).collect();
             let inline = Buffer::from_vec(views.clone());
             let blocks = vec![Buffer::from_vec(block.clone())];
             let cells = StringCells::Views { views: views.into(), inline, blocks };
-            let expected = order.iter().map(|&row| strings[row].clone().into_bytes()).collect();
-            assert_eq!(bytes(&cells, &[false; 300]), Some(expected));
+            assert_eq!(bytes(&cells, &[false; 300]), None);
+            let expected = order
+                .iter()
+                .zip(&null)
+                .map(|(&row, &null)| if null { vec![] } else { strings[row].clone().into_bytes() });
+            assert_eq!(bytes(&cells, &null), Some(expected.collect()));
         }
     }
 

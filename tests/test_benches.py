@@ -44,6 +44,17 @@ def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
     assert compared(runs, ["lean"])["best_peer_over_core"] == {"wall": 6, "extra": 0.5}
 
 
+def test_a_contestant_that_counts_something_else_ends_the_comparison(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHES)
+    from compare import check
+
+    counted = {}
+    for case, found in [("few", 5), ("many", 7), ("few", 5)]:
+        check(counted, case, "core", found)
+    with pytest.raises(SystemExit, match="few: lean counts 7, others 5"):
+        check(counted, "few", "lean", 7)
+
+
 @pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])
 def test_scripts_that_take_long_say_what_they_do(script):
     done = subprocess.run([sys.executable, str(BENCHES / script), "--help"], capture_output=True, text=True)
