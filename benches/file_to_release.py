@@ -2,8 +2,8 @@
 
     python benches/file_to_release.py FILE [--user U] [--item I] [--rounds N] [--record FILE]
 
-The contestants are interleaved: `discreet count`, one query of polars and one of DuckDB. Free memory is written to
-before each, so that nobody waits for the host of a virtual machine.
+The contestants are interleaved: `discreet count`, and single queries of polars and of DuckDB in several forms. Free
+memory is written to before each, so that nobody waits for the host of a virtual machine.
 """
 
 import os
@@ -12,22 +12,29 @@ import subprocess
 import sys
 import time
 
+import pyarrow.parquet
 import records
 
-TOUCHED = 2 * 10**9
-"""Bytes of memory, more than any contestant takes of the largest file that was measured."""
-TOUCH = [sys.executable, "-c", f"import footprint; footprint.touch_memory({TOUCHED})"]
+TOUCHED = 96
+"""Bytes of memory a row, more than any contestant takes."""
 
 POLARS = """
 import polars as pl
-r = pl.scan_parquet({file!r}).group_by({item!r}).agg(pl.col({user!r}).n_unique()).collect()
-print(len(r))
+rows = pl.scan_parquet({file!r})
+print(len(%s))
 """
 DUCKDB = """
 import duckdb
-r = duckdb.sql('SELECT "{item}", count(DISTINCT "{user}") AS n FROM read_parquet(\\'{file}\\') GROUP BY 1').fetchnumpy()
-print(len(r["n"]))
+rows = duckdb.read_parquet({file!r})
+print(len(duckdb.sql('%s GROUP BY 1').to_arrow_table()))
 """
+PEERS = {
+    "polars_n_unique": POLARS % "rows.group_by({item!r}).agg(pl.col({user!r}).n_unique()).collect()",
+    "polars_streaming": POLARS % "rows.group_by({item!r}).agg(pl.col({user!r}).n_unique()).collect(engine='streaming')",
+    "polars_unique": POLARS % "rows.select({user!r}, {item!r}).unique().group_by({item!r}).len().collect()",
+    "duckdb_distinct": DUCKDB % 'SELECT "{item}", count(DISTINCT "{user}") AS n FROM rows',
+    "duckdb_subquery": DUCKDB % 'SELECT "{item}", count(*) AS n FROM (SELECT DISTINCT "{user}", "{item}" FROM rows)',
+}
 
 
 def measure(command):
@@ -43,7 +50,7 @@ def measure(command):
         "wall": time.perf_counter() - started,
         "cpu": cpu,
         "peak": usage.ru_maxrss * 1024,
-        "lines": out.count(b"\n"),
+        "out": out,
     }
 
 
@@ -57,20 +64,22 @@ def main():
     names = {"file": options.file, "user": options.user, "item": options.item}
     budget = ["--rho", "1", "--delta", "1e-6"]
     columns = ["--user", options.user, "--item", options.item]
-    contestants = {
-        "discreet": [sys.executable, "-m", "discreet", "count", options.file, *columns, *budget],
-        "polars": [sys.executable, "-c", POLARS.format(**names)],
-        "duckdb": [sys.executable, "-c", DUCKDB.format(**names)],
-    }
+    contestants = {"discreet": [sys.executable, "-m", "discreet", "count", options.file, *columns, *budget]}
+    contestants |= {name: [sys.executable, "-c", peer.format(**names)] for name, peer in PEERS.items()}
+    touched = TOUCHED * pyarrow.parquet.read_metadata(options.file).num_rows
+    touch = [sys.executable, "-c", f"import footprint; footprint.touch_memory({touched})"]
     runs = {name: [] for name in contestants}
     for _ in range(options.rounds):
         for name, command in contestants.items():
             # By another process, whose peak is not that of the contestants.
-            subprocess.run(TOUCH, cwd=os.path.dirname(__file__), check=True)
+            subprocess.run(touch, cwd=os.path.dirname(__file__), check=True)
             runs[name].append(measure(command))
-    medians = {n: {k: statistics.median(r[k] for r in rs) for k in rs[0]} for n, rs in runs.items()}
+    if len({run["out"] for name in PEERS for run in runs[name]}) > 1:
+        raise SystemExit("the contestants disagree")
+    figures = ("wall", "cpu", "peak")
+    medians = {n: {k: statistics.median(r[k] for r in rs) for k in figures} for n, rs in runs.items()}
     for name, values in medians.items():
-        print(f"{name:10} {values['wall']:6.2f} s wall {values['cpu']:6.2f} s CPU {values['peak'] / 1e6:7.0f} MB peak")
+        print(f"{name:16} {values['wall']:6.2f} s wall {values['cpu']:6.2f} s CPU {values['peak'] / 1e6:7.0f} MB peak")
     machine = records.machine("polars", "duckdb")
     records.write(options.record, {"machine": machine, "file": os.path.basename(options.file), "medians": medians})
 

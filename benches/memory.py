@@ -87,20 +87,20 @@ def duckdb(path, memory):
     connection = duckdb.connect(config={"memory_limit": memory, "temp_directory": folder})
     connection.execute("SET preserve_insertion_order = false")
     sql = f"SELECT i, count(*) AS n FROM (SELECT DISTINCT u, i FROM read_parquet('{path}')) GROUP BY i"
-    found = connection.sql(sql).fetchnumpy()
-    return lambda: digest_of_arrays(found["i"], found["n"])
+    found = connection.sql(sql).to_arrow_table()
+    return lambda: digest_of_table(found)
 
 
-def digest_of_arrays(items, counts):
-    import numpy as np
-
-    order = sorted(range(len(items)), key=lambda row: (-int(counts[row]), items[row].encode()))
-    return digest((items[row] for row in order), np.asarray(counts)[order])
+def digest_of_table(found):
+    # Text in the order of its bytes.
+    found = found.sort_by([("n", "descending"), ("i", "ascending")])
+    return digest(found["i"].to_pylist(), found["n"].to_numpy())
 
 
 def child(name, path, memory):
     if name == "duckdb":
-        import duckdb as _  # noqa: F401
+        import duckdb as _
+        import pyarrow as _  # noqa: F401
     else:
         from discreet.engines import local
 

@@ -141,29 +141,21 @@ enum Memory {
     Plain(Vec<u128>),
 }
 
-impl<T> Block<T> {
-    /// Keeps the block for whoever asks for [`Self::any`] next.
-    pub fn keep(self) {
-        if let Memory::Mapped(map) = self.memory {
+impl<T> Drop for Block<T> {
+    /// Keeps the memory for whoever asks for [`Self::any`] next.
+    fn drop(&mut self) {
+        if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
+        {
             ALL.put(map);
         }
     }
 }
 
 impl<T: Pod> Block<T> {
-    /// A block of any values, such as those of one that was kept.
+    /// A block of any values, such as those of one that has served.
     #[must_use]
     pub fn any() -> Self {
-        match ALL.take() {
-            Some(map) => Self { memory: Memory::Mapped(map), values: PhantomData },
-            None => Self::zeroed(),
-        }
-    }
-
-    /// A block of zeros.
-    #[must_use]
-    pub fn zeroed() -> Self {
-        let memory = match LARGE_PAGES.map() {
+        let memory = match ALL.take().map_or_else(|| LARGE_PAGES.map(), Ok) {
             Ok(map) => Memory::Mapped(map),
             Err(_) => Memory::Plain(vec![0; BLOCK / size_of::<u128>()]),
         };

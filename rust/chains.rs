@@ -125,12 +125,6 @@ impl<T: Pod, const LINE: usize> Chains<T, LINE> {
     }
 }
 
-impl<T, const LINE: usize> Drop for Chains<T, LINE> {
-    fn drop(&mut self) {
-        self.blocks.drain(..).for_each(Block::keep);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

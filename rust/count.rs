@@ -29,12 +29,12 @@ use crate::short::{AllShort, Form, Short};
 use crate::sieve::Items;
 use crate::store::Store;
 use crate::users::Users;
-use crate::worker::{Done, Morsel, Worker};
+use crate::worker::{Done, MORSEL, Morsel, Worker};
 
 pub use crate::counts::Counts;
 
-/// How many rows a worker takes at a time.
-const MORSEL: usize = 1 << 15;
+/// The most rows that a worker is sent at a time: to wait for them costs as much as to count some thousand.
+const MOST: usize = 8 * MORSEL;
 
 /// How a table is to be counted.
 pub struct Terms<'a> {
@@ -172,8 +172,11 @@ fn count_batches(
                 return Err(Error::Input("the columns are not equally long"));
             }
             let len = batch.users.len();
-            for start in (0..len).step_by(MORSEL) {
-                let end = len.min(start + MORSEL);
+            let mut start = 0;
+            while start < len {
+                // The fewer are left, the fewer at a time, so that all workers finish together.
+                let rows = ((len - start) / (4 * parts.threads)).clamp(MORSEL, MOST);
+                let end = len.min(start + rows);
                 let morsel =
                     Morsel { batch: Arc::clone(&batch), number: number as u64, start, end };
                 while let Err(silence) = tickets.recv_timeout(crew::PATIENCE) {
@@ -186,6 +189,7 @@ fn count_batches(
                     return Ok(());
                 }
                 tick()?;
+                start = end;
             }
         }
         drop(sender);

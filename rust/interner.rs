@@ -126,7 +126,10 @@ impl Interner {
 
     #[cold]
     fn grow(&mut self) {
-        self.slots = vec![0; (2 * self.slots.len()).max(8)];
+        let size = (2 * self.slots.len()).max(8);
+        self.slots = Vec::new();
+        // Memory that is read before it is written to would be handed out twice.
+        self.slots.resize(size, 0);
         for code in 0..self.hashes.len() {
             self.place(self.hashes[code], code as u32);
         }

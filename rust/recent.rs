@@ -86,8 +86,9 @@ type Line = [[u64; 4]; WAYS];
 /// The labels met lately.
 pub(crate) struct Recent {
     lines: Block<Line>,
-    /// How many lines are in use.
+    /// How many lines are in use, and how many have been: all others are to be cleared.
     size: usize,
+    clean: usize,
     /// How many were found and how many were new, since this was last looked at.
     found: usize,
     new: usize,
@@ -100,15 +101,18 @@ pub(crate) struct Recent {
 
 impl Default for Recent {
     fn default() -> Self {
-        Self {
-            lines: Block::zeroed(),
-            size: FEW,
+        let mut recent = Self {
+            lines: Block::any(),
+            size: 0,
+            clean: 0,
             found: 0,
             new: 0,
             patience: PATIENCE,
             few_come_back: false,
             returning: Returning::default(),
-        }
+        };
+        recent.go_on_with(FEW);
+        recent
     }
 }
 
@@ -139,6 +143,11 @@ impl Recent {
     }
 
     fn go_on_with(&mut self, size: usize) {
+        if size > self.clean {
+            // Fresh memory is best written to before it is read: otherwise the system hands out each page twice.
+            self.lines.values_mut()[self.clean..size].fill([[0; 4]; WAYS]);
+            self.clean = size;
+        }
         (self.size, self.found, self.new) = (size, 0, 0);
     }
 

@@ -97,7 +97,9 @@ impl Seen {
         if size <= self.slots.len() {
             return;
         }
-        let old = std::mem::replace(&mut self.slots, vec![0; size]);
+        let old = std::mem::take(&mut self.slots);
+        // Memory that is read before it is written to would be handed out twice.
+        self.slots.resize(size, 0);
         for row in old.into_iter().filter(|&row| row != 0) {
             let mut place = keys.pair(row.into(), 0) as usize & (size - 1);
             while self.slots[place] != 0 {

@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::ahead::ask;
 use crate::hash::HashKeys;
 
+/// The bytes of memory that most systems hand out at a time.
+const PAGE: usize = 1 << 12;
+
 /// The users that have numbers.
 pub(crate) struct Users {
     /// 64 bits of each user's key, mixed with a secret; zero where free.
@@ -25,6 +28,8 @@ impl Users {
     const PLACES: usize = 1 << Self::BITS;
     /// The most users that have one.
     const MOST: usize = Self::PLACES / 2;
+    /// Where there are so many, there will be more.
+    const FEW: usize = 1 << 8;
 
     /// No users, whose keys have more than 64 bits where they are `hashed`.
     pub fn new(hashed: bool, keys: &HashKeys) -> Self {
@@ -98,6 +103,12 @@ impl Users {
             return None;
         }
         *taken += 1;
+        if *taken == Self::FEW {
+            // More will come, in any place. Memory that is read before it is written to would be handed out twice.
+            let one_a_page = self.low.iter().step_by(PAGE / size_of::<AtomicU64>());
+            one_a_page
+                .for_each(|place| place.store(place.load(Ordering::Relaxed), Ordering::Relaxed));
+        }
         if let Some(high) = self.high.get(place) {
             high.store((user >> 64) as u32, Ordering::Relaxed);
         }

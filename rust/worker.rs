@@ -24,6 +24,9 @@ use crate::user_keys::UserKeys;
 const COMPACT_ROWS: usize = 1 << 24;
 const FEWEST_ROWS: usize = 1 << 20;
 
+/// How many rows a worker takes before it looks at how much it holds.
+pub(crate) const MORSEL: usize = 1 << 15;
+
 /// How many rows pass through the nearest cache at a time.
 const AT_ONCE: usize = 1 << 9;
 
@@ -99,11 +102,13 @@ impl Worker {
         loop {
             let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(morsel) = next else { break };
-            if stop.load(Ordering::Relaxed) {
-                return Err(STOPPED);
-            }
             let _ = tickets.send(());
-            self.take(&morsel, stop)?;
+            for start in (morsel.start..morsel.end).step_by(MORSEL) {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(STOPPED);
+                }
+                self.take(&morsel, start..morsel.end.min(start + MORSEL), stop)?;
+            }
         }
         // Whoever has put something away puts all away: merging needs the memory.
         if self.rows.has_chapters() {
@@ -148,12 +153,13 @@ impl Worker {
         Ok(())
     }
 
-    fn take(&mut self, morsel: &Morsel, stop: &AtomicBool) -> Result<()> {
+    /// Takes some rows of a morsel.
+    fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
         // The labels of a dictionary are in memory anyway, and what is put away of them is soon met again.
         let is_dictionary = items.dictionary().is_some();
-        for start in (morsel.start..morsel.end).step_by(AT_ONCE) {
-            let rows = start..morsel.end.min(start + AT_ONCE);
+        for start in rows.clone().step_by(AT_ONCE) {
+            let rows = start..rows.end.min(start + AT_ONCE);
             self.null.clear();
             self.null.resize(rows.len(), false);
             if self.grouper.keeps_keys(items) && users.is_keyed() {

@@ -29,6 +29,22 @@ def test_every_contestant_agrees(script):
     assert "failed" not in done.stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="free memory is read from /proc")
+def test_a_release_from_a_file_is_made_beside_queries_that_count(tmp_path):
+    for name in ("duckdb", "polars"):
+        pytest.importorskip(name)
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"u": [f"{n}" for n in range(3000)], "some item": ["a", "b's", None] * 1000}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    names = ["--user", "u", "--item", "some item", "--rounds", "1"]
+    command = [sys.executable, str(BENCHES / "file_to_release.py"), str(tmp_path / "rows.parquet"), *names]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0].split("_")[0] for line in done.stdout.splitlines()] == [
+        "discreet", "polars", "polars", "polars", "duckdb", "duckdb",
+    ]  # fmt: skip
+
+
 def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     from compare import compared
