@@ -9,8 +9,9 @@ use prefetch_index::prefetch_index;
 pub(crate) const AHEAD: usize = 32;
 /// The same in bytes that are read one after the other: those of some hundreds of strings.
 const BYTES_AHEAD: usize = 1 << 13;
-/// The bytes that come together.
+/// The bytes that come together, and how often as many are asked for at a time.
 const LINE: usize = 64;
+const LINES: usize = 8;
 
 /// Asks for the place in a table of whoever comes so much later than number `n` of `all`, if anybody does.
 #[inline(always)]
@@ -38,8 +39,31 @@ pub(crate) fn ask_beyond(buffer: &[u8], place: usize) {
 /// Asks for the values of as many rows again, those behind `rows`.
 #[inline]
 pub(crate) fn ask_next<T>(values: &[T], rows: &Range<usize>) {
+    ask_all(values, rows.end..rows.end + rows.len());
+}
+
+/// The values of some pieces, a few at a time, while those as far into the next piece are asked for: nobody else can
+/// foresee where that is.
+#[inline]
+pub(crate) fn in_turn<'a, T: 'a>(
+    pieces: impl Iterator<Item = &'a [T]> + Clone,
+) -> impl Iterator<Item = &'a [T]> {
+    let few = const { LINES * LINE / size_of::<T>() };
+    let next = pieces.clone().skip(1).chain(std::iter::repeat(&[][..]));
+    pieces.zip(next).flat_map(move |(piece, next)| {
+        piece.chunks(few).enumerate().map(move |(number, values)| {
+            let start = (number * few).min(next.len());
+            ask_all(next, start..next.len().min(start + few));
+            values
+        })
+    })
+}
+
+/// Asks for all these values.
+#[inline]
+fn ask_all<T>(values: &[T], rows: Range<usize>) {
     const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };
-    for row in (rows.end..rows.end + rows.len()).step_by(LINE / size_of::<T>()) {
+    for row in rows.step_by(LINE / size_of::<T>()) {
         prefetch_index(values, row);
     }
 }

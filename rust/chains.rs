@@ -109,7 +109,7 @@ impl<T: Pod, const LINE: usize> Chains<T, LINE> {
     }
 
     /// The values of a partition, piece by piece.
-    pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> {
+    pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> + Clone {
         let len = self.partition_len(partition);
         self.of_partition[partition].iter().enumerate().map(move |(number, &piece)| {
             let start = piece % Self::PIECES * Self::PIECE;

@@ -1,6 +1,7 @@
 //! The distinct pairs that users choose among, dealt out by their users, in memory or in a file. What a user cannot
 //! keep of some of their pairs, they cannot keep of all.
 
+use crate::ahead::in_turn;
 use crate::candidates::Candidates;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
@@ -223,7 +224,7 @@ impl Chooser {
         lens.clear();
         numbers.clear();
         let mask = slots.len() - 1;
-        for choice in all().flatten() {
+        for choice in in_turn(all()).flatten() {
             let user = user(choice);
             let mut slot = keys.pair(user.0, user.1) as usize & mask;
             while slots[slot] != 0 && users[slots[slot] as usize - 1] != user {

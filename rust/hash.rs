@@ -103,6 +103,15 @@ impl HashKeys {
         self.integers[1] as u32
     }
 
+    /// A hash of a row of four bytes, for tables that live in one partition.
+    #[inline]
+    #[must_use]
+    pub fn short(&self, row: u32) -> u32 {
+        let mixed = row.wrapping_mul(self.integers[1] as u32);
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(self.integers[3] as u32);
+        mixed ^ mixed >> 16
+    }
+
     /// A hash of a pair of keys, for tables that live in one partition.
     #[inline]
     #[must_use]

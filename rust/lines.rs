@@ -68,7 +68,7 @@ impl<T: Pod, const LINE: usize> Lines<T, LINE> {
     }
 
     /// The values of a partition, piece by piece.
-    pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> {
+    pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> + Clone {
         let line = &self.waiting[partition][..usize::from(self.filled[partition])];
         self.full.pieces(partition).chain([line])
     }

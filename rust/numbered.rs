@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::ahead::in_turn;
 use crate::counts::AllFound;
 use crate::crew;
 use crate::error::Result;
@@ -194,7 +195,7 @@ impl<'a> AllNumbered<'a> {
             }
             counts.resize(known.labels().len(), 0);
             codes.resize(CODES + 1, 0);
-            for rows in share.rows.pieces(partition) {
+            for rows in in_turn(share.rows.pieces(partition)) {
                 merged.clear();
                 merged.extend(rows.iter().map(|&row| row.wrapping_add(codes[unpack(row).1])));
                 seen.extend(merged, keys, |row, is_new| {

@@ -2,6 +2,7 @@
 //! number is mixed with a secret factor; its upper bits choose the partition, and the row is the user above the lower
 //! ones. Nothing is hashed and no key is kept.
 
+use crate::ahead::in_turn;
 use crate::column::{Batch, Column};
 use crate::counts::AllFound;
 use crate::crew;
@@ -218,8 +219,8 @@ impl<'a> AllPacked<'a> {
                 return Ok(());
             }
             seen.reset(len, self.end);
-            let mask = counts.len() - 1;
-            for rows in self.shares.iter().flat_map(|share| share.rows.pieces(partition)) {
+            let (counts, mask) = (&mut counts[..], layout.mask() as usize);
+            for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
                 seen.extend(rows, keys, |row, is_new| {
                     counts[row as usize & mask] += u32::from(is_new);
                 });

@@ -26,6 +26,9 @@ const OFTEN: usize = LOOKS / PARTITIONS;
 /// How many items there may be; of those that belong in one place, the most popular is here.
 const PLACES: usize = 1 << 8;
 
+/// The most rows that are told apart at a time.
+const ROWS: usize = 1 << 9;
+
 /// The popular items of a table.
 pub(crate) struct Popular {
     /// By their hash. A place that is free holds an item that belongs elsewhere.
@@ -130,41 +133,44 @@ impl Tally<Lone> for Users {
 pub(crate) struct Fans {
     popular: Arc<Popular>,
     pub share: Share<Store<Lone>>,
-    /// Of some rows, the places and the users of those that are taken, and the items and the users of all others.
-    taken: (Vec<u8>, Vec<u64>),
-    others: (Vec<u64>, Vec<u64>),
+    rows: Box<Apart>,
+}
+
+/// Of some rows, the places and the users of those that are taken, and the items and the users of all others.
+struct Apart {
+    places: [u8; ROWS],
+    fans: [u64; ROWS],
+    items: [u64; ROWS],
+    users: [u64; ROWS],
 }
 
 impl Fans {
     pub fn new(popular: Arc<Popular>) -> Self {
-        let (share, taken, others) = Default::default();
-        Self { popular, share, taken, others }
+        let none = [0; ROWS];
+        let rows = Apart { places: [0; ROWS], fans: none, items: none, users: none };
+        Self { popular, share: Share::default(), rows: Box::new(rows) }
     }
 
-    /// Takes the rows of popular items; returns the items and the users of all others.
+    /// Takes the rows of popular items, of at most `ROWS`; returns the items and the users of all others.
     pub fn take(&mut self, items: &[u64], users: &[u64], keys: &HashKeys) -> (&[u64], &[u64]) {
         const { assert!(PLACES <= 1 << u8::BITS, "a byte holds a place") };
-        let (places, fans) = &mut self.taken;
-        let (other_items, other_users) = &mut self.others;
-        places.resize(items.len(), 0);
-        for list in [&mut *fans, &mut *other_items, &mut *other_users] {
-            list.resize(items.len(), 0);
-        }
+        assert!(items.len() <= ROWS, "more rows than there is room for");
+        let apart = &mut *self.rows;
         let (mut fan, mut other) = (0, 0);
         for (&item, &user) in items.iter().zip(users) {
             let place = Popular::place(item, keys);
             let is_taken = self.popular.items[place] == item;
             // Whether a row is taken is hard to foresee, so that both ways share one without a jump.
-            (places[fan], fans[fan]) = (place as u8, user);
-            (other_items[other], other_users[other]) = (item, user);
+            (apart.places[fan % ROWS], apart.fans[fan % ROWS]) = (place as u8, user);
+            (apart.items[other % ROWS], apart.users[other % ROWS]) = (item, user);
             fan += usize::from(is_taken);
             other += usize::from(!is_taken);
         }
-        let rows = places[..fan].iter().zip(fans);
-        self.share.rows.extend(rows.map(|(&place, &mut user)| {
+        let rows = apart.places[..fan].iter().zip(&apart.fans);
+        self.share.rows.extend(rows.map(|(&place, &user)| {
             (self.popular.partition(place.into(), user, keys), Lone::new(0, user.into()))
         }));
-        (&other_items[..other], &other_users[..other])
+        (&apart.items[..other], &apart.users[..other])
     }
 
     /// How many rows there are.

@@ -1,6 +1,7 @@
 //! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
 //! its place, wherever it is.
 
+use crate::ahead::in_turn;
 use crate::chains::Chains;
 use crate::hash::PARTITIONS;
 
@@ -71,7 +72,7 @@ impl Records {
     /// The records of a partition, line by line, of which one that is full ends with [`Self::END`].
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
-        let written = self.full.pieces(partition).flat_map(|piece| piece.as_chunks().0);
+        let written = in_turn(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
         let last = (lines > 0).then(|| &self.waiting[partition][..self.next[partition] % LINE]);
         written.take(lines.saturating_sub(1)).map(|line: &[u64; LINE]| &line[..]).chain(last)
     }

@@ -5,6 +5,9 @@ use crate::hash::HashKeys;
 /// The largest table to begin with, which stays in cache: only many distinct rows need a larger one.
 const SLOTS: usize = 1 << 18;
 
+/// How many rows are hashed at a time.
+const AT_ONCE: usize = 1 << 6;
+
 /// Rows that have been seen, none of them zero.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -74,18 +77,23 @@ impl Seen {
         let slots = &mut self.slots[..];
         let mask = slots.len() - 1;
         let mut taken = 0;
-        for &row in rows {
-            let mut place = keys.pair(row.into(), 0) as usize & mask;
-            let mut slot = slots[place];
-            // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
-            while slot.min(slot ^ row) != 0 {
-                place = (place + 1) & mask;
-                slot = slots[place];
+        let mut hashes = [0; AT_ONCE];
+        for rows in rows.chunks(AT_ONCE) {
+            // Apart from the search, so that the processor finds several at once.
+            hashes.iter_mut().zip(rows).for_each(|(hash, &row)| *hash = keys.short(row));
+            for (&row, &hash) in rows.iter().zip(&hashes) {
+                let mut place = hash as usize & mask;
+                let mut slot = slots[place];
+                // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
+                while slot.min(slot ^ row) != 0 {
+                    place = (place + 1) & mask;
+                    slot = slots[place];
+                }
+                slots[place] = row;
+                let is_new = slot == 0;
+                taken += usize::from(is_new);
+                visit(row, is_new);
             }
-            slots[place] = row;
-            let is_new = slot == 0;
-            taken += usize::from(is_new);
-            visit(row, is_new);
         }
         self.taken += taken;
     }
@@ -101,7 +109,7 @@ impl Seen {
         // Memory that is read before it is written to would be handed out twice.
         self.slots.resize(size, 0);
         for row in old.into_iter().filter(|&row| row != 0) {
-            let mut place = keys.pair(row.into(), 0) as usize & (size - 1);
+            let mut place = keys.short(row) as usize & (size - 1);
             while self.slots[place] != 0 {
                 place = (place + 1) & (size - 1);
             }

@@ -1,5 +1,6 @@
 //! The rows of one thread by partition.
 
+use crate::ahead::in_turn;
 use crate::lines::Lines;
 use crate::pairs::Pair;
 
@@ -43,12 +44,12 @@ impl<P: Pair> Store<P> {
         self.0.held()
     }
 
-    /// The rows of a partition, piece by piece.
+    /// The rows of a partition, some at a time.
     pub fn pieces(
         &self,
         partition: usize,
     ) -> impl Iterator<Item = impl ExactSizeIterator<Item = P>> {
-        self.0.pieces(partition).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
+        in_turn(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
     }
 
     /// Forgets the rows of a partition.
