@@ -6,6 +6,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use crate::ahead::ask_next;
 use crate::error::{Error, Result};
 
 /// What is said of an array whose buffers are shorter than its layout, or missing.
@@ -63,7 +64,10 @@ impl Integers {
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
-        with_slice!(self, cells => into.extend(cells[rows].iter().map(|&cell| cell as u64)));
+        with_slice!(self, cells => {
+            ask_next(cells, &rows);
+            into.extend(cells[rows].iter().map(|&cell| cell as u64))
+        });
     }
 
     /// The same; says whether all are from zero up and below `end`.

@@ -27,8 +27,10 @@ const FEWEST_ROWS: usize = 1 << 20;
 /// How many rows a worker takes before it looks at how much it holds.
 pub(crate) const MORSEL: usize = 1 << 15;
 
-/// How many rows pass through the nearest cache at a time.
+/// How many rows pass through the nearest cache at a time, and how many of numbers, which wait for memory the most: a few
+/// are asked for ahead.
 const AT_ONCE: usize = 1 << 9;
+const NUMBERS_AT_ONCE: usize = 1 << 8;
 
 /// Some rows of a batch.
 pub(crate) struct Morsel {
@@ -158,11 +160,13 @@ impl Worker {
         let Batch { users, items } = &*morsel.batch;
         // The labels of a dictionary are in memory anyway, and what is put away of them is soon met again.
         let is_dictionary = items.dictionary().is_some();
-        for start in rows.clone().step_by(AT_ONCE) {
-            let rows = start..rows.end.min(start + AT_ONCE);
+        let are_numbers = self.grouper.keeps_keys(items) && users.is_keyed();
+        let at_once = if are_numbers { NUMBERS_AT_ONCE } else { AT_ONCE };
+        for start in rows.clone().step_by(at_once) {
+            let rows = start..rows.end.min(start + at_once);
             self.null.clear();
             self.null.resize(rows.len(), false);
-            if self.grouper.keeps_keys(items) && users.is_keyed() {
+            if are_numbers {
                 self.take_keys(users, items, rows)?;
             } else {
                 if matches!(self.short, Some(Gathered::Packed(_))) {
