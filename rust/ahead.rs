@@ -67,3 +67,22 @@ fn ask_all<T>(values: &[T], rows: Range<usize>) {
         prefetch_index(values, row);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_whole_and_in_order() {
+        let all: Vec<u64> = (0..2000).collect();
+        let few = LINES * LINE / size_of::<u64>();
+        for lens in [vec![], vec![0], vec![1], vec![few, 0, 3 * few + 1, 7, few - 1], vec![2000]] {
+            let mut rest = &all[..];
+            let pieces: Vec<&[u64]> =
+                lens.iter().map(|&len| rest.split_off(..len).unwrap()).collect();
+            let parts: Vec<&[u64]> = in_turn(pieces.iter().copied()).collect();
+            assert!(parts.iter().all(|part| (1..=few).contains(&part.len())));
+            assert_eq!(parts.concat(), all[..lens.iter().sum()]);
+        }
+    }
+}

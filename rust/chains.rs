@@ -2,6 +2,7 @@
 
 use bytemuck::Pod;
 
+use crate::ahead::ask_next;
 use crate::block::{BLOCK, Block};
 use crate::hash::PARTITIONS;
 
@@ -59,12 +60,13 @@ impl<T: Pod, const LINE: usize> Chains<T, LINE> {
         next
     }
 
-    /// Writes a line to a place that was kept for it.
+    /// Writes a line to a place that was kept for it, and asks for the place behind it, where the next one mostly goes.
     #[inline]
     pub fn write(&mut self, place: usize, line: &[T; LINE]) {
-        let start = place % Self::BLOCK;
-        let room = &mut self.blocks[place / Self::BLOCK].values_mut()[start..start + LINE];
-        room.copy_from_slice(line);
+        let (start, end) = (place % Self::BLOCK, place % Self::BLOCK + LINE);
+        let values = self.blocks[place / Self::BLOCK].values_mut();
+        values[start..end].copy_from_slice(line);
+        ask_next(values, &(start..end));
     }
 
     /// The values from a place to the end of its block.

@@ -66,7 +66,7 @@ impl Integers {
         into.clear();
         with_slice!(self, cells => {
             ask_next(cells, &rows);
-            into.extend(cells[rows].iter().map(|&cell| cell as u64))
+            into.extend(cells[rows].iter().map(|&cell| cell as u64));
         });
     }
 

@@ -32,16 +32,18 @@ impl<T: Pod, const LINE: usize> Lines<T, LINE> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn extend(&mut self, values: impl Iterator<Item = (usize, T)>) {
-        const { assert!(LINE <= 1 << u8::BITS, "a byte counts the values of a line") };
+        const { assert!(LINE < 1 << u8::BITS, "a byte counts the values of a line") };
         let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
         for (partition, value) in values {
-            let (partition, len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
+            let (partition, mut len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
             let line = &mut waiting[partition];
-            line[usize::from(len) % LINE] = value;
-            filled[partition] = ((usize::from(len) + 1) % LINE) as u8;
-            if usize::from(len) + 1 == LINE {
+            // Not as soon as it is full: what has just been written is slow to read.
+            if usize::from(len) == LINE {
                 self.full.append(partition, line);
+                len = 0;
             }
+            line[usize::from(len) % LINE] = value;
+            filled[partition] = len + 1;
         }
     }
 
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn values_come_back_in_order_whether_they_wait_or_not() {
         come_back_in_order(ShortRows::default(), |n| n as u32);
-        come_back_in_order(Lines::<_, 256>::default(), |n| n as u64);
+        come_back_in_order(Lines::<_, 128>::default(), |n| n as u64);
         come_back_in_order(Lines::<_, 32>::default(), |n| [n as u64; 2]);
         come_back_in_order(Lines::<_, 1>::default(), |n| n as u128);
     }

@@ -331,8 +331,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_met_at_first() {
+    fn nothing_is_met_at_first_whatever_the_memory_held() {
+        for _ in 0..4 {
+            Block::<Line>::any().values_mut().fill([[1; 4]; WAYS]);
+        }
         let mut recent = Recent::default();
+        for size in [FEW, 2 * FEW, FEW, MOST] {
+            recent.go_on_with(size);
+            assert!(recent.lines.values()[..size].iter().all(|line| *line == [[0; 4]; WAYS]));
+        }
         for bytes in [&b""[..], b"\0", b"\x01", b"\0\0"] {
             assert!(recent.find(0, Mark::new(bytes)).is_none());
         }
