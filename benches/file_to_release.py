@@ -2,8 +2,9 @@
 
     python benches/file_to_release.py FILE [--user U] [--item I] [--rounds N] [--record FILE]
 
-The contestants are interleaved: `discreet count`, and single queries of polars and of DuckDB in several forms. Free
-memory is written to before each, so that nobody waits for the host of a virtual machine.
+The contestants are interleaved: `discreet count`, and single queries of polars and of DuckDB in several forms; DuckDB
+gives a table of Arrow, since it takes longer to make a Python string of every item. Free memory is written to before
+each, so that nobody waits for the host of a virtual machine.
 """
 
 import os
@@ -12,29 +13,29 @@ import subprocess
 import sys
 import time
 
-import pyarrow.parquet
 import records
 
-TOUCHED = 96
-"""Bytes of memory a row, more than any contestant takes."""
+TOUCH = "import sys, footprint, pyarrow.parquet as parquet; rows = parquet.read_metadata(sys.argv[1]).num_rows; "
+TOUCH += "footprint.touch_memory(500_000_000 + 96 * rows)"
+"""More than any contestant took of the file of the record."""
 
-POLARS = """
-import polars as pl
-rows = pl.scan_parquet({file!r})
-print(len(%s))
-"""
-DUCKDB = """
-import duckdb
-rows = duckdb.read_parquet({file!r})
-print(len(duckdb.sql('%s GROUP BY 1').to_arrow_table()))
-"""
-PEERS = {
-    "polars_n_unique": POLARS % "rows.group_by({item!r}).agg(pl.col({user!r}).n_unique()).collect()",
-    "polars_streaming": POLARS % "rows.group_by({item!r}).agg(pl.col({user!r}).n_unique()).collect(engine='streaming')",
-    "polars_unique": POLARS % "rows.select({user!r}, {item!r}).unique().group_by({item!r}).len().collect()",
-    "duckdb_distinct": DUCKDB % 'SELECT "{item}", count(DISTINCT "{user}") AS n FROM rows',
-    "duckdb_subquery": DUCKDB % 'SELECT "{item}", count(*) AS n FROM (SELECT DISTINCT "{user}", "{item}" FROM rows)',
-}
+POLARS = "import polars as pl; rows = pl.scan_parquet({file!r}); print(len({query}.collect(engine={engine!r})))"
+DUCKDB = "import duckdb; rows = duckdb.read_parquet({file!r}); print(len(duckdb.sql({sql!r}).to_arrow_table()))"
+
+
+def peers(file, user, item):
+    """Programs of one query each."""
+    n_unique = f"rows.group_by({item!r}).agg(pl.col({user!r}).n_unique())"
+    unique = f"rows.select({user!r}, {item!r}).unique().group_by({item!r}).len()"
+    distinct = f'SELECT "{item}", count(DISTINCT "{user}") AS n FROM rows GROUP BY 1'
+    subquery = f'SELECT "{item}", count(*) AS n FROM (SELECT DISTINCT "{user}", "{item}" FROM rows) GROUP BY 1'
+    return {
+        "polars_n_unique": POLARS.format(file=file, query=n_unique, engine="auto"),
+        "polars_streaming": POLARS.format(file=file, query=n_unique, engine="streaming"),
+        "polars_unique": POLARS.format(file=file, query=unique, engine="auto"),
+        "duckdb_distinct": DUCKDB.format(file=file, sql=distinct),
+        "duckdb_subquery": DUCKDB.format(file=file, sql=subquery),
+    }
 
 
 def measure(command):
@@ -61,21 +62,20 @@ def main():
     parser.add_argument("--item", default="item")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    names = {"file": options.file, "user": options.user, "item": options.item}
     budget = ["--rho", "1", "--delta", "1e-6"]
     columns = ["--user", options.user, "--item", options.item]
     contestants = {"discreet": [sys.executable, "-m", "discreet", "count", options.file, *columns, *budget]}
-    contestants |= {name: [sys.executable, "-c", peer.format(**names)] for name, peer in PEERS.items()}
-    touched = TOUCHED * pyarrow.parquet.read_metadata(options.file).num_rows
-    touch = [sys.executable, "-c", f"import footprint; footprint.touch_memory({touched})"]
+    queries = peers(options.file, options.user, options.item)
+    contestants |= {name: [sys.executable, "-c", query] for name, query in queries.items()}
+    touch = [sys.executable, "-c", TOUCH, os.path.abspath(options.file)]
     runs = {name: [] for name in contestants}
     for _ in range(options.rounds):
         for name, command in contestants.items():
             # By another process, whose peak is not that of the contestants.
             subprocess.run(touch, cwd=os.path.dirname(__file__), check=True)
             runs[name].append(measure(command))
-    if len({run["out"] for name in PEERS for run in runs[name]}) > 1:
-        raise SystemExit("the contestants disagree")
+    if len({run["out"] for name in queries for run in runs[name]}) > 1:
+        raise SystemExit("the queries find different numbers of items")
     figures = ("wall", "cpu", "peak")
     medians = {n: {k: statistics.median(r[k] for r in rs) for k in figures} for n, rs in runs.items()}
     for name, values in medians.items():

@@ -92,13 +92,14 @@ def duckdb(path, memory):
 
 
 def digest_of_table(found):
-    # Text in the order of its bytes.
+    # Arrow sorts text by its bytes, as `top` does.
     found = found.sort_by([("n", "descending"), ("i", "ascending")])
     return digest(found["i"].to_pylist(), found["n"].to_numpy())
 
 
 def child(name, path, memory):
     if name == "duckdb":
+        # What it needs to give a table of Arrow.
         import duckdb as _
         import pyarrow as _  # noqa: F401
     else:

@@ -9,9 +9,12 @@ use prefetch_index::prefetch_index;
 pub(crate) const AHEAD: usize = 32;
 /// The same in bytes that are read one after the other: those of some hundreds of strings.
 const BYTES_AHEAD: usize = 1 << 13;
-/// The bytes that come together, and how often as many are asked for at a time.
+/// The bytes that come together, in a line of the cache.
 const LINE: usize = 64;
-const LINES: usize = 8;
+/// How many bytes of a piece are asked for at a time: a processor has few requests for memory under way.
+pub(crate) const PIECEMEAL: usize = 8 * LINE;
+/// The most rows that are asked for at a time.
+const NEXT: usize = 1 << 9;
 
 /// Asks for the place in a table of whoever comes so much later than number `n` of `all`, if anybody does.
 #[inline(always)]
@@ -36,10 +39,10 @@ pub(crate) fn ask_beyond(buffer: &[u8], place: usize) {
     ask_at(buffer, place.wrapping_add(BYTES_AHEAD));
 }
 
-/// Asks for the values of as many rows again, those behind `rows`.
+/// Asks for the values of as many rows again, those behind `rows`, up to some hundreds.
 #[inline]
 pub(crate) fn ask_next<T>(values: &[T], rows: &Range<usize>) {
-    ask_all(values, rows.end..rows.end + rows.len());
+    ask_all(values, rows.end..rows.end + rows.len().min(NEXT));
 }
 
 /// The values of some pieces, a few at a time, while those as far into the next piece are asked for: nobody else can
@@ -48,22 +51,21 @@ pub(crate) fn ask_next<T>(values: &[T], rows: &Range<usize>) {
 pub(crate) fn in_turn<'a, T: 'a>(
     pieces: impl Iterator<Item = &'a [T]> + Clone,
 ) -> impl Iterator<Item = &'a [T]> {
-    let few = const { LINES * LINE / size_of::<T>() };
+    let few = const { PIECEMEAL / size_of::<T>() };
     let next = pieces.clone().skip(1).chain(std::iter::repeat(&[][..]));
     pieces.zip(next).flat_map(move |(piece, next)| {
         piece.chunks(few).enumerate().map(move |(number, values)| {
-            let start = (number * few).min(next.len());
-            ask_all(next, start..next.len().min(start + few));
+            ask_all(next, number * few..(number + 1) * few);
             values
         })
     })
 }
 
-/// Asks for all these values.
+/// Asks for the values of these rows, as far as there are any.
 #[inline]
 fn ask_all<T>(values: &[T], rows: Range<usize>) {
     const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };
-    for row in rows.step_by(LINE / size_of::<T>()) {
+    for row in (rows.start..rows.end.min(values.len())).step_by(LINE / size_of::<T>()) {
         prefetch_index(values, row);
     }
 }
@@ -75,7 +77,7 @@ mod tests {
     #[test]
     fn pieces_come_whole_and_in_order() {
         let all: Vec<u64> = (0..2000).collect();
-        let few = LINES * LINE / size_of::<u64>();
+        let few = PIECEMEAL / size_of::<u64>();
         for lens in [vec![], vec![0], vec![1], vec![few, 0, 3 * few + 1, 7, few - 1], vec![2000]] {
             let mut rest = &all[..];
             let pieces: Vec<&[u64]> =

@@ -65,6 +65,15 @@ pub fn give_back(beyond: usize) {
     ALL.give_back(beyond / BLOCK);
 }
 
+/// So many zeros that have been written. Fresh memory that is read first is the system's page of zeros, and the first
+/// write to each page of it interrupts all other processors.
+#[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves it to the first write")]
+pub(crate) fn zeros(len: usize) -> Vec<u32> {
+    let mut zeros = Vec::new();
+    zeros.resize(len, 0);
+    zeros
+}
+
 /// Whether large pages are at hand. The host of a virtual machine may have taken back those that are free and leave
 /// small ones: to have them again takes several times as long as to clear small pages.
 struct LargePages {

@@ -87,7 +87,7 @@ impl<'a> Bounded<'a> {
         if u32::try_from(items).is_err() {
             return Err(TOO_MANY);
         }
-        let counts: Vec<AtomicI64> = bytemuck::zeroed_vec(items);
+        let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
         let enough = enough.unwrap_or(i64::MAX);
         let add = |item: u64| {
             let count = &counts[item as usize];

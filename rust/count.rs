@@ -174,7 +174,7 @@ fn count_batches(
             let len = batch.users.len();
             let mut start = 0;
             while start < len {
-                // The fewer are left, the fewer at a time, so that all workers finish together.
+                // The fewer of a batch are left, the fewer at a time, so that all workers finish it together.
                 let rows = ((len - start) / (4 * parts.threads)).clamp(MORSEL, MOST);
                 let end = len.min(start + rows);
                 let morsel =

@@ -103,7 +103,7 @@ impl HashKeys {
         self.integers[1] as u32
     }
 
-    /// A hash of a row of four bytes, for tables that live in one partition.
+    /// A hash of a row of four bytes, no two of which have one: both factors are odd, and secret.
     #[inline]
     #[must_use]
     pub fn short(&self, row: u32) -> u32 {

@@ -1,5 +1,6 @@
 //! Distinct labels by number: found by hash, confirmed by their bytes.
 
+use crate::block::zeros;
 use crate::error::{Error, Result};
 use crate::labels::Strings;
 use crate::mark::Marked;
@@ -128,8 +129,7 @@ impl Interner {
     fn grow(&mut self) {
         let size = (2 * self.slots.len()).max(8);
         self.slots = Vec::new();
-        // Memory that is read before it is written to would be handed out twice.
-        self.slots.resize(size, 0);
+        self.slots = zeros(size);
         for code in 0..self.hashes.len() {
             self.place(self.hashes[code], code as u32);
         }

@@ -27,7 +27,7 @@ const OFTEN: usize = LOOKS / PARTITIONS;
 const PLACES: usize = 1 << 8;
 
 /// The most rows that are told apart at a time.
-const ROWS: usize = 1 << 9;
+pub(crate) const ROWS: usize = 1 << 9;
 
 /// The popular items of a table.
 pub(crate) struct Popular {
@@ -133,7 +133,7 @@ impl Tally<Lone> for Users {
 pub(crate) struct Fans {
     popular: Arc<Popular>,
     pub share: Share<Store<Lone>>,
-    rows: Box<Apart>,
+    apart: Box<Apart>,
 }
 
 /// Of some rows, the places and the users of those that are taken, and the items and the users of all others.
@@ -147,20 +147,21 @@ struct Apart {
 impl Fans {
     pub fn new(popular: Arc<Popular>) -> Self {
         let none = [0; ROWS];
-        let rows = Apart { places: [0; ROWS], fans: none, items: none, users: none };
-        Self { popular, share: Share::default(), rows: Box::new(rows) }
+        let apart = Apart { places: [0; ROWS], fans: none, items: none, users: none };
+        Self { popular, share: Share::default(), apart: Box::new(apart) }
     }
 
     /// Takes the rows of popular items, of at most `ROWS`; returns the items and the users of all others.
     pub fn take(&mut self, items: &[u64], users: &[u64], keys: &HashKeys) -> (&[u64], &[u64]) {
         const { assert!(PLACES <= 1 << u8::BITS, "a byte holds a place") };
         assert!(items.len() <= ROWS, "more rows than there is room for");
-        let apart = &mut *self.rows;
+        let apart = &mut *self.apart;
         let (mut fan, mut other) = (0, 0);
         for (&item, &user) in items.iter().zip(users) {
             let place = Popular::place(item, keys);
             let is_taken = self.popular.items[place] == item;
-            // Whether a row is taken is hard to foresee, so that both ways share one without a jump.
+            // Whether a row is taken is hard to foresee, so that both ways share one without a jump. No place is beyond
+            // the last: its remainder is itself and needs no look at bounds.
             (apart.places[fan % ROWS], apart.fans[fan % ROWS]) = (place as u8, user);
             (apart.items[other % ROWS], apart.users[other % ROWS]) = (item, user);
             fan += usize::from(is_taken);

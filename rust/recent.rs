@@ -86,8 +86,9 @@ type Line = [[u64; 4]; WAYS];
 /// The labels met lately.
 pub(crate) struct Recent {
     lines: Block<Line>,
-    /// How many lines are in use, and how many have been: all others are to be cleared.
+    /// How many lines are in use.
     size: usize,
+    /// How many have been cleared: those behind them hold anything, such as labels of another count.
     clean: usize,
     /// How many were found and how many were new, since this was last looked at.
     found: usize,
@@ -144,7 +145,6 @@ impl Recent {
 
     fn go_on_with(&mut self, size: usize) {
         if size > self.clean {
-            // Fresh memory is best written to before it is read: otherwise the system hands out each page twice.
             self.lines.values_mut()[self.clean..size].fill([[0; 4]; WAYS]);
             self.clean = size;
         }

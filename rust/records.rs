@@ -1,7 +1,7 @@
 //! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
 //! its place, wherever it is.
 
-use crate::ahead::in_turn;
+use crate::ahead::{PIECEMEAL, in_turn};
 use crate::chains::Chains;
 use crate::hash::PARTITIONS;
 
@@ -10,6 +10,8 @@ const LINE: usize = 64;
 /// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
 const NO_LINE: usize = usize::MAX;
 const _: () = assert!(NO_LINE % LINE == Records::MOST);
+const _: () =
+    assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
 
 /// Records by partition.
 pub(crate) struct Records {

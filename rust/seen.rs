@@ -1,5 +1,6 @@
 //! Which rows of four bytes have been seen: a bit for each that there can be, or a table of those that there are.
 
+use crate::block::zeros;
 use crate::hash::HashKeys;
 
 /// The largest table to begin with, which stays in cache: only many distinct rows need a larger one.
@@ -106,8 +107,7 @@ impl Seen {
             return;
         }
         let old = std::mem::take(&mut self.slots);
-        // Memory that is read before it is written to would be handed out twice.
-        self.slots.resize(size, 0);
+        self.slots = zeros(size);
         for row in old.into_iter().filter(|&row| row != 0) {
             let mut place = keys.short(row) as usize & (size - 1);
             while self.slots[place] != 0 {

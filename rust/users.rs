@@ -104,10 +104,11 @@ impl Users {
         }
         *taken += 1;
         if *taken == Self::FEW {
-            // More will come, in any place. Memory that is read before it is written to would be handed out twice.
-            let one_a_page = self.low.iter().step_by(PAGE / size_of::<AtomicU64>());
-            one_a_page
-                .for_each(|place| place.store(place.load(Ordering::Relaxed), Ordering::Relaxed));
+            // More will come, in any page, and memory is best written to before it is read (see `block::zeros`). Released as
+            // below: whoever finds what is there may read `high` next.
+            for place in self.low.iter().step_by(PAGE / size_of::<AtomicU64>()) {
+                place.store(place.load(Ordering::Relaxed), Ordering::Release);
+            }
         }
         if let Some(high) = self.high.get(place) {
             high.store((user >> 64) as u32, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::long::LongRows;
 use crate::pairs::Lone;
-use crate::popular::Popular;
+use crate::popular::{self, Popular};
 use crate::share::{Rows, Share};
 use crate::short::{Form, Gathered, Short};
 use crate::store::Store;
@@ -24,13 +24,14 @@ use crate::user_keys::UserKeys;
 const COMPACT_ROWS: usize = 1 << 24;
 const FEWEST_ROWS: usize = 1 << 20;
 
-/// How many rows a worker takes before it looks at how much it holds.
+/// The fewest rows of a morsel but the last: after so many a worker looks for duplicates, and whether all are to stop.
 pub(crate) const MORSEL: usize = 1 << 15;
 
-/// How many rows pass through the nearest cache at a time, and how many of numbers, which wait for memory the most: a few
-/// are asked for ahead.
+/// How many rows pass through the nearest cache at a time.
 const AT_ONCE: usize = 1 << 9;
+/// The same of numbers, of which as many more are asked for ahead.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
+const _: () = assert!(AT_ONCE <= popular::ROWS && NUMBERS_AT_ONCE <= popular::ROWS);
 
 /// Some rows of a batch.
 pub(crate) struct Morsel {
@@ -315,8 +316,8 @@ mod tests {
         let worker = Worker::new(keys, types, (None, popular), (64, held));
         let (sender, morsels) = channel();
         let batch = Arc::new(Batch { users, items });
-        for start in (0..rows).step_by(1 << 15) {
-            let end = rows.min(start + (1 << 15));
+        for start in (0..rows).step_by(MORSEL) {
+            let end = rows.min(start + MORSEL);
             sender.send(Morsel { batch: Arc::clone(&batch), number: 0, start, end }).unwrap();
         }
         drop(sender);
