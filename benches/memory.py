@@ -8,6 +8,7 @@ peak above that of a process that has only imported what it needs. All histogram
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import subprocess
@@ -100,8 +101,8 @@ def digest_of_table(found):
 def child(name, path, memory):
     if name == "duckdb":
         # What it needs to give a table of Arrow.
-        import duckdb as _
-        import pyarrow as _  # noqa: F401
+        for module in ("duckdb", "pyarrow"):
+            importlib.import_module(module)
     else:
         from discreet.engines import local
 
