@@ -3,8 +3,8 @@
     python benches/file_to_release.py FILE [--user U] [--item I] [--rounds N] [--record FILE]
 
 The contestants are interleaved: `discreet count`, and single queries of polars and of DuckDB in several forms; DuckDB
-gives numpy arrays, since to import pyarrow takes as long as to make them. Free memory is written to before each, so that
-nobody waits for the host of a virtual machine.
+gives numpy arrays, since to import pyarrow takes as long as to make them. Free memory is written to before each, so
+that nobody waits for the host of a virtual machine.
 """
 
 import os
