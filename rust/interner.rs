@@ -128,6 +128,7 @@ impl Interner {
     #[cold]
     fn grow(&mut self) {
         let size = (2 * self.slots.len()).max(8);
+        // The old one goes first, so that there are never two.
         self.slots = Vec::new();
         self.slots = zeros(size);
         for code in 0..self.hashes.len() {
