@@ -68,9 +68,9 @@ pub fn give_back(beyond: usize) {
 /// So many zeros that have been written. Fresh memory that is read first is the system's page of zeros, and the first
 /// write to each page of it interrupts all other processors.
 #[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves it to the first write")]
-pub(crate) fn zeros(len: usize) -> Vec<u32> {
+pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     let mut zeros = Vec::new();
-    zeros.resize(len, 0);
+    zeros.resize(len, T::zeroed());
     zeros
 }
 

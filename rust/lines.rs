@@ -4,7 +4,7 @@ use bytemuck::Pod;
 
 use crate::chains::Chains;
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::seen::Seen;
+use crate::seen::{Extent, Seen};
 
 /// Values by partition, of which up to `LINE` wait: about 512 bytes are best.
 pub(crate) struct Lines<T, const LINE: usize> {
@@ -88,12 +88,12 @@ impl ShortRows {
         self.held() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
-    /// Deduplicates every partition if a sample of them says that it pays; all rows are below `end`.
-    pub fn compact(&mut self, end: u64, keys: &HashKeys) {
-        let (mut seen, mut distinct) = (Seen::default(), Vec::new());
+    /// Deduplicates every partition if a sample of them says that it pays.
+    pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
+        let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
         deduplicate(|partition| {
             let len = self.partition_len(partition);
-            seen.reset(len, end);
+            seen.reset(len);
             for rows in self.pieces(partition) {
                 let mut at = distinct.len();
                 distinct.resize(at + rows.len(), 0);

@@ -14,7 +14,7 @@ use crate::interner::Interner;
 use crate::label_log::LabelLog;
 use crate::lines::ShortRows;
 use crate::pairs::{Hashed, Pair};
-use crate::seen::Seen;
+use crate::seen::{Extent, Seen};
 use crate::share::{Rows, with_store};
 use crate::users::Users;
 
@@ -24,8 +24,7 @@ const BITS: u32 = u32::BITS - Users::BITS;
 const CODES: usize = (1 << BITS) - 1;
 /// After so many rows there are too many users where hardly one has come back.
 const LOOK: usize = 1 << 14;
-/// What rows are below.
-const END: u64 = 1 << u32::BITS;
+const EXTENT: Extent = Extent { low: BITS, most: u32::MAX >> BITS };
 
 #[inline]
 fn pack(user: u32, code: u32) -> u32 {
@@ -89,7 +88,7 @@ impl Numberer {
 
     /// Deduplicates every partition if a sample of them says that it pays.
     pub fn compact(&mut self, keys: &HashKeys) {
-        self.rows.compact(END, keys);
+        self.rows.compact(EXTENT, keys);
     }
 
     /// All rows.
@@ -137,7 +136,7 @@ impl<'a> AllNumbered<'a> {
     /// The most bytes of memory that a thread takes for it beside the labels.
     pub fn held(&self) -> usize {
         let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
-        Seen::held(most.unwrap_or(0), END)
+        Seen::held(most.unwrap_or(0), EXTENT)
     }
 
     /// Finds how many distinct users each item has; says whether the labels of every partition are few enough for its
@@ -177,7 +176,7 @@ impl<'a> AllNumbered<'a> {
         keys: &HashKeys,
     ) -> Result<bool> {
         let Scratch { seen, known, codes, rows: merged, counts } = scratch;
-        seen.reset(len, END);
+        seen.reset(len);
         known.reset(self.0.iter().map(|(_, labels)| labels.partition_len(partition)).sum());
         counts.clear();
         for (share, labels) in &self.0 {
@@ -208,7 +207,6 @@ impl<'a> AllNumbered<'a> {
 }
 
 /// What a thread counts with.
-#[derive(Default)]
 struct Scratch {
     seen: Seen,
     known: Interner,
@@ -216,6 +214,13 @@ struct Scratch {
     codes: Vec<u32>,
     rows: Vec<u32>,
     counts: Vec<u32>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        let (codes, rows, counts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { seen: Seen::new(EXTENT), known: Interner::default(), codes, rows, counts }
+    }
 }
 
 #[cfg(test)]

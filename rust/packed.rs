@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::lines::ShortRows;
 use crate::pairs::{Narrow, Pair};
-use crate::seen::Seen;
+use crate::seen::{Extent, Seen};
 use crate::store::Store;
 
 /// The bits of an item's number that choose its partition.
@@ -76,6 +76,11 @@ impl Layout {
 
     fn user(self, row: u32) -> u64 {
         u64::from((row >> self.local) - 1)
+    }
+
+    /// What rows can be that have these bits in all.
+    fn extent(self, bits: u32) -> Extent {
+        Extent { low: self.local, most: bits >> self.local }
     }
 }
 
@@ -143,7 +148,7 @@ impl Packer {
 
     /// Deduplicates every partition if a sample of them says that it pays.
     pub fn compact(&mut self, keys: &HashKeys) {
-        self.rows.compact(u64::from(self.bits) + 1, keys);
+        self.rows.compact(self.layout.extent(self.bits), keys);
     }
 
     /// All rows.
@@ -179,8 +184,7 @@ impl Packed {
 pub(crate) struct AllPacked<'a> {
     shares: Vec<&'a Packed>,
     layout: Layout,
-    /// What rows are below.
-    end: u64,
+    extent: Extent,
 }
 
 impl<'a> AllPacked<'a> {
@@ -188,7 +192,7 @@ impl<'a> AllPacked<'a> {
     pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
         let bits = shares.iter().fold(0, |all, share| all | share.bits);
         let layout = shares.first()?.layout;
-        Some(Self { shares, layout, end: u64::from(bits) + 1 })
+        Some(Self { shares, layout, extent: layout.extent(bits) })
     }
 
     fn partition_len(&self, partition: usize) -> usize {
@@ -199,7 +203,7 @@ impl<'a> AllPacked<'a> {
     pub fn held(&self) -> usize {
         let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
         let counts = size_of::<u32>() << self.layout.local;
-        Seen::held(most.unwrap_or(0), self.end) + counts
+        Seen::held(most.unwrap_or(0), self.extent) + counts
     }
 
     /// Finds how many distinct users each item has.
@@ -211,14 +215,14 @@ impl<'a> AllPacked<'a> {
         all: &AllFound,
     ) -> Result<()> {
         let layout = self.layout;
-        let begin = || (Seen::default(), vec![0_u32; 1 << layout.local], all.begin());
+        let begin = || (Seen::new(self.extent), vec![0_u32; 1 << layout.local], all.begin());
         let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
         let done = crew::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
             let (seen, counts, found) = state;
             if len == 0 {
                 return Ok(());
             }
-            seen.reset(len, self.end);
+            seen.reset(len);
             let (counts, mask) = (&mut counts[..], layout.mask() as usize);
             for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
                 seen.extend(rows, keys, |row, is_new| {

@@ -1,58 +1,85 @@
 //! Which rows of four bytes have been seen: a bit for each that there can be, or a table of those that there are.
 
+use std::hint::select_unpredictable;
+
 use crate::block::zeros;
 use crate::hash::HashKeys;
 
-/// The largest table to begin with, which stays in cache: only many distinct rows need a larger one.
-const SLOTS: usize = 1 << 18;
+/// The slots of the largest table to begin with, which stays in cache: only many distinct rows need a larger one.
+const SLOTS: usize = 1 << 17;
 
 /// How many rows are hashed at a time.
 const AT_ONCE: usize = 1 << 6;
 
+/// What rows can be: so many lower bits, which tell items apart, and above them a number up to the largest.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub low: u32,
+    pub most: u32,
+}
+
+impl Extent {
+    /// The bits of all rows that have the same lower ones, side by side: those of an item of many rows stay in cache.
+    fn stride(self) -> u64 {
+        (u64::from(self.most) + 1).next_multiple_of(64)
+    }
+
+    fn bits(self) -> u64 {
+        self.stride() << self.low
+    }
+
+    /// The place of a row's bit where they take `stride`.
+    #[inline]
+    fn place(self, row: u32, stride: usize) -> usize {
+        (row & ((1 << self.low) - 1)) as usize * stride + (row >> self.low) as usize
+    }
+
+    /// Whether bits take no more memory than a table for so many rows might.
+    fn is_small(self, rows: usize) -> bool {
+        self.bits() <= 128 * rows as u64
+    }
+}
+
 /// Rows that have been seen, none of them zero.
-#[derive(Default)]
 pub(crate) struct Seen {
-    /// By row, where these are few enough; otherwise none.
+    extent: Extent,
+    /// By row, where there are few enough that can be; otherwise none.
     bits: Vec<u64>,
-    /// The rows themselves in open addressing, zero where free, of which so many are taken.
-    slots: Vec<u32>,
+    /// The rows themselves in open addressing: two in a slot, the one that came last in the lower half, which is zero
+    /// where free as the upper one is. So many are taken.
+    slots: Vec<u64>,
     taken: usize,
-    /// The largest that the table has to become.
+    /// The most slots that there have to be.
     most: usize,
 }
 
 impl Seen {
-    /// Forgets all rows; so many will come at most, each below `end`.
-    pub fn reset(&mut self, rows: usize, end: u64) {
+    /// No rows, of those that there can be.
+    pub fn new(extent: Extent) -> Self {
+        Self { extent, bits: Vec::new(), slots: Vec::new(), taken: 0, most: 0 }
+    }
+
+    /// Forgets all rows; so many will come at most.
+    pub fn reset(&mut self, rows: usize) {
         self.bits.clear();
         self.slots.clear();
-        if Self::is_bits(rows, end) {
-            self.bits.resize(end.div_ceil(64) as usize, 0);
+        if self.extent.is_small(rows) {
+            self.bits.resize((self.extent.bits() / 64) as usize, 0);
         } else {
             self.taken = 0;
-            let size = (4 * rows).next_power_of_two().clamp(64, SLOTS);
-            self.most = Self::most(rows).max(size);
+            let size = rows.next_power_of_two().clamp(32, SLOTS);
+            self.most = rows.next_power_of_two().max(size);
             self.slots.resize(size, 0);
         }
     }
 
-    /// Whether bits take no more memory than a table might.
-    fn is_bits(rows: usize, end: u64) -> bool {
-        end <= 64 * rows as u64
-    }
-
-    /// A table for so many distinct rows, half of it free.
-    fn most(rows: usize) -> usize {
-        (2 * rows).next_power_of_two()
-    }
-
     /// The most bytes that so many rows may take.
-    pub fn held(rows: usize, end: u64) -> usize {
-        if Self::is_bits(rows, end) {
-            return 8 * rows;
+    pub fn held(rows: usize, extent: Extent) -> usize {
+        if extent.is_small(rows) {
+            return 16 * rows;
         }
         // While a table grows, there are two.
-        Self::most(rows).max(SLOTS) * size_of::<u32>() * 3 / 2
+        rows.next_power_of_two().max(SLOTS) * size_of::<u64>() * 3 / 2
     }
 
     /// Takes some rows and calls `visit` with each, and with whether it is new.
@@ -64,15 +91,17 @@ impl Seen {
     )]
     pub fn extend(&mut self, rows: &[u32], keys: &HashKeys, mut visit: impl FnMut(u32, bool)) {
         if !self.bits.is_empty() {
+            let (extent, stride) = (self.extent, self.extent.stride() as usize);
             for &row in rows {
-                let word = &mut self.bits[row as usize / 64];
-                let bit = 1 << (row % 64);
+                let place = extent.place(row, stride);
+                let word = &mut self.bits[place / 64];
+                let bit = 1 << (place % 64);
                 visit(row, *word & bit == 0);
                 *word |= bit;
             }
             return;
         }
-        if 2 * (self.taken + rows.len()) > self.slots.len() {
+        if self.taken + rows.len() > self.slots.len() {
             self.grow(rows.len(), keys);
         }
         let slots = &mut self.slots[..];
@@ -85,15 +114,16 @@ impl Seen {
             for (&row, &hash) in rows.iter().zip(&hashes) {
                 let mut place = hash as usize & mask;
                 let mut slot = slots[place];
-                // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
-                while slot.min(slot ^ row) != 0 {
+                let mut is_there = is_in(row, slot);
+                while !is_there & is_full(slot) {
                     place = (place + 1) & mask;
                     slot = slots[place];
+                    is_there = is_in(row, slot);
                 }
-                slots[place] = row;
-                let is_new = slot == 0;
-                taken += usize::from(is_new);
-                visit(row, is_new);
+                // Whether a row is new is hard to foresee, so that both ways share one without a jump.
+                slots[place] = select_unpredictable(is_there, slot, with(row, slot));
+                taken += usize::from(!is_there);
+                visit(row, !is_there);
             }
         }
         self.taken += taken;
@@ -102,20 +132,39 @@ impl Seen {
     /// Makes room for so many more rows.
     #[cold]
     fn grow(&mut self, more: usize, keys: &HashKeys) {
-        let size = (4 * (self.taken + more)).next_power_of_two().min(self.most);
+        let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
         if size <= self.slots.len() {
             return;
         }
-        let old = std::mem::take(&mut self.slots);
-        self.slots = zeros(size);
-        for row in old.into_iter().filter(|&row| row != 0) {
+        let old = std::mem::replace(&mut self.slots, zeros(size));
+        let rows = old.into_iter().flat_map(|slot| [slot as u32, (slot >> 32) as u32]);
+        for row in rows.filter(|&row| row != 0) {
             let mut place = keys.short(row) as usize & (size - 1);
-            while self.slots[place] != 0 {
+            while is_full(self.slots[place]) {
                 place = (place + 1) & (size - 1);
             }
-            self.slots[place] = row;
+            self.slots[place] = with(row, self.slots[place]);
         }
     }
+}
+
+/// Whether a slot has a row.
+#[inline]
+#[allow(clippy::needless_bitwise_bool, reason = "without a jump")]
+fn is_in(row: u32, slot: u64) -> bool {
+    (slot as u32 == row) | ((slot >> 32) as u32 == row)
+}
+
+/// Whether a slot has no room.
+#[inline]
+fn is_full(slot: u64) -> bool {
+    slot >> 32 != 0
+}
+
+/// A slot that is not full and one row more.
+#[inline]
+fn with(row: u32, slot: u64) -> u64 {
+    slot << 32 | u64::from(row)
 }
 
 #[cfg(test)]
@@ -127,7 +176,6 @@ mod tests {
     #[test]
     fn a_row_is_new_once_in_bits_and_in_tables_of_any_size() {
         let keys = HashKeys::from_os().unwrap();
-        let mut seen = Seen::default();
         for (rows, distinct, step) in [
             (1, 1, u32::MAX),
             (10_000, 700, 1),
@@ -135,15 +183,23 @@ mod tests {
             (900_000, 300_000, 14_001),
         ] {
             let all: Vec<u32> = (0..rows).map(|n| (n % distinct + 1) * step).collect();
-            seen.reset(all.len(), u64::from(distinct * step) + 1);
-            let mut new = HashSet::new();
-            for piece in all.chunks(2_032) {
-                seen.extend(piece, &keys, |row, is_new| assert_eq!(is_new, new.insert(row)));
+            for low in [0, 7, 22] {
+                let extent = Extent { low, most: (distinct * step) >> low };
+                let mut seen = Seen::new(extent);
+                for _ in 0..2 {
+                    seen.reset(all.len());
+                    let mut new = HashSet::new();
+                    for piece in all.chunks(2_032) {
+                        seen.extend(piece, &keys, |row, is_new| {
+                            assert_eq!(is_new, new.insert(row));
+                        });
+                    }
+                    assert_eq!(new.len(), distinct as usize);
+                    assert_eq!(seen.bits.is_empty(), step > 1 || low == 22);
+                    let held = size_of_val(&*seen.bits) + size_of_val(&*seen.slots);
+                    assert!(held <= Seen::held(all.len(), extent));
+                }
             }
-            assert_eq!(new.len(), distinct as usize);
-            assert_eq!(seen.bits.is_empty(), step > 1 << 10);
-            let held = size_of_val(&*seen.bits) + size_of_val(&*seen.slots);
-            assert!(held <= Seen::held(all.len(), u64::from(distinct * step) + 1));
         }
     }
 }
