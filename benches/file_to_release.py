@@ -28,8 +28,9 @@ def peers(file, user, item):
     """Programs of one query each."""
     n_unique = f"rows.group_by({item!r}).agg(pl.col({user!r}).n_unique())"
     unique = f"rows.select({user!r}, {item!r}).unique().group_by({item!r}).len()"
-    distinct = f'SELECT "{item}", count(DISTINCT "{user}") AS n FROM rows GROUP BY 1'
-    subquery = f'SELECT "{item}", count(*) AS n FROM (SELECT DISTINCT "{user}", "{item}" FROM rows) GROUP BY 1'
+    u, i = ('"' + name.replace('"', '""') + '"' for name in (user, item))
+    distinct = f"SELECT {i}, count(DISTINCT {u}) AS n FROM rows GROUP BY 1"
+    subquery = f"SELECT {i}, count(*) AS n FROM (SELECT DISTINCT {u}, {i} FROM rows) GROUP BY 1"
     return {
         "polars_n_unique": POLARS.format(file=file, query=n_unique, engine="auto"),
         "polars_streaming": POLARS.format(file=file, query=n_unique, engine="streaming"),

@@ -34,9 +34,9 @@ def test_a_release_from_a_file_is_made_beside_queries_that_count(tmp_path):
     for name in ("duckdb", "polars"):
         pytest.importorskip(name)
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    columns = {"u": [f"{n}" for n in range(3000)], "some item": ["a", "b's", None] * 1000}
+    columns = {"u": [f"{n}" for n in range(3000)], 'an "item"\'s name': ["a", "b's", None] * 1000}
     parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
-    names = ["--user", "u", "--item", "some item", "--rounds", "1"]
+    names = ["--user", "u", "--item", 'an "item"\'s name', "--rounds", "1"]
     command = [sys.executable, str(BENCHES / "file_to_release.py"), str(tmp_path / "rows.parquet"), *names]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
