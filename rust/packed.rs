@@ -223,7 +223,8 @@ impl<'a> AllPacked<'a> {
                 return Ok(());
             }
             seen.reset(len);
-            let (counts, mask) = (&mut counts[..], layout.mask() as usize);
+            let counts = &mut counts[..];
+            let mask = counts.len() - 1;
             for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
                 seen.extend(rows, keys, |row, is_new| {
                     counts[row as usize & mask] += u32::from(is_new);
