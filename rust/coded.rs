@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::column::{Batch, Column};
+use crate::counts::Counts;
 use crate::crew;
 use crate::error::Result;
 use crate::hash::HashKeys;
@@ -16,21 +17,23 @@ use crate::mark::Marked;
 const ROWS: usize = 16;
 /// How many values are read at a time.
 const AT_ONCE: usize = 1 << 10;
+const _: () = assert!(Column::NONE == Interner::NONE, "what has no number is no code");
 
 /// What numbered items are called; items that are their own labels are not numbered.
 pub(crate) struct Names(Option<(Interner, LabelType)>);
 
 impl Names {
-    /// The labels of some items.
-    pub fn of(&self, items: Labels) -> Labels {
-        let (Some((names, item_type)), Labels::Unsigned(numbers)) = (&self.0, &items) else {
-            return items;
+    /// Counts of numbered items under their names.
+    pub fn give(self, counted: Counts) -> Counts {
+        let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
+            return counted;
         };
-        let mut labels = Labels::new(*item_type);
-        for &number in numbers {
-            labels.push_bytes(names.labels().get(number as usize));
-        }
-        labels
+        // All names as they are, since few of a dictionary have no users.
+        let mut counts = vec![0; names.labels().len()];
+        items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
+        let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };
+        named.drop_zeros();
+        named
     }
 }
 
@@ -89,21 +92,18 @@ fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Code
     let mut null = vec![false; values.len()];
     values.mark_nulls(0..values.len(), &mut null);
     let mut codes = Vec::with_capacity(values.len());
-    let mut visit = |string: Marked<'_>| {
-        let is_null = null[codes.len()];
-        let hash = keys.string(string) as u32;
-        let code = if is_null { None } else { names.intern_valid(hash, string, is_text)? };
-        codes.push(code.unwrap_or(Column::NONE));
-        Ok(())
-    };
-    if values.label_type().is_integer() {
-        let mut cells = Vec::new();
-        values.integers(0..values.len(), &mut cells);
-        cells.iter().try_for_each(|cell| visit(Marked::new(&cell.to_le_bytes())))?;
-    } else {
-        for start in (0..values.len()).step_by(AT_ONCE) {
-            let rows = start..values.len().min(start + AT_ONCE);
-            values.strings(rows.clone(), &null[rows])?.into_iter().try_for_each(&mut visit)?;
+    for start in (0..values.len()).step_by(AT_ONCE) {
+        let rows = start..values.len().min(start + AT_ONCE);
+        let null = &null[rows.clone()];
+        if values.label_type().is_integer() {
+            let mut cells = Vec::new();
+            values.integers(rows, &mut cells);
+            let bytes: Vec<_> = cells.iter().map(|cell| cell.to_le_bytes()).collect();
+            let strings: Vec<_> = bytes.iter().map(|cell| Marked::new(cell)).collect();
+            names.intern_all(&strings, null, is_text, keys, &mut codes)?;
+        } else {
+            let strings = values.strings(rows, null)?;
+            names.intern_all(&strings, null, is_text, keys, &mut codes)?;
         }
     }
     Ok((codes, names))

@@ -115,8 +115,7 @@ fn count_table(
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label.
     let all = Terms { limit: None, ..*terms };
-    let mut counts = count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?;
-    counts.labels = names.of(counts.labels);
+    let mut counts = names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?);
     terms.limit.into_iter().for_each(|limit| counts.keep(limit));
     Ok(counts)
 }

@@ -2,12 +2,16 @@
 
 use crate::block::zeros;
 use crate::error::{Error, Result};
+use crate::hash::HashKeys;
 use crate::labels::Strings;
 use crate::mark::Marked;
 
 /// What is said of labels beyond the numbers that there are.
 pub(crate) const TOO_MANY: Error =
     Error::Resource("there are more than 2^32 labels; count integers, or fewer rows at a time");
+
+/// How many labels are looked for at a time.
+const AT_ONCE: usize = 1 << 8;
 
 /// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
 #[derive(Default)]
@@ -21,6 +25,9 @@ pub struct Interner {
 }
 
 impl Interner {
+    /// What stands for a label that has no code.
+    pub const NONE: u32 = u32::MAX;
+
     /// Forgets all labels; about so many will come.
     pub fn reset(&mut self, labels: usize) {
         self.slots.clear();
@@ -42,10 +49,36 @@ impl Interner {
         }
     }
 
+    /// The code of each label, [`Self::NONE`] for one that is NULL, or should be text and is not.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
+    pub fn intern_all(
+        &mut self,
+        labels: &[Marked<'_>],
+        null: &[bool],
+        is_text: bool,
+        keys: &HashKeys,
+        into: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut hashes = [0; AT_ONCE];
+        for (labels, null) in labels.chunks(AT_ONCE).zip(null.chunks(AT_ONCE)) {
+            for (hash, &label) in hashes.iter_mut().zip(labels) {
+                *hash = keys.string(label) as u32;
+            }
+            self.prefetch(&hashes[..labels.len()]);
+            for ((&label, &hash), &is_null) in labels.iter().zip(&hashes).zip(null) {
+                let code = if is_null { None } else { self.intern_valid(hash, label, is_text)? };
+                into.push(code.unwrap_or(Self::NONE));
+            }
+        }
+        Ok(())
+    }
+
     /// Touches what a search for each hash will read, all loads under way together, so that the searches
     /// wait for memory once and not once each.
-    pub fn prefetch(&self, hashes: &[u32]) {
-        if self.slots.is_empty() {
+    fn prefetch(&self, hashes: &[u32]) {
+        if self.labels.is_empty() {
             return;
         }
         let mask = self.slots.len() - 1;
@@ -67,12 +100,7 @@ impl Interner {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn intern_valid(
-        &mut self,
-        hash: u32,
-        label: Marked<'_>,
-        is_text: bool,
-    ) -> Result<Option<u32>> {
+    fn intern_valid(&mut self, hash: u32, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
         if let Some(code) = self.find(hash, label) {
             return Ok(Some(code));
         }
@@ -156,6 +184,12 @@ impl Interner {
     #[must_use]
     pub fn labels(&self) -> &Strings {
         &self.labels
+    }
+
+    /// The same, and nothing else.
+    #[must_use]
+    pub fn into_labels(self) -> Strings {
+        self.labels
     }
 }
 

@@ -51,6 +51,20 @@ impl Labels {
         }
     }
 
+    /// The labels of a type that have these bytes; see [`Self::push_bytes`].
+    #[must_use]
+    pub fn of_bytes(label_type: LabelType, strings: Strings) -> Self {
+        match label_type {
+            LabelType::Text => Self::Text(strings),
+            LabelType::Binary => Self::Binary(strings),
+            _ => {
+                let mut labels = Self::new(label_type);
+                labels.append_strings(&strings);
+                labels
+            }
+        }
+    }
+
     /// What they are.
     #[must_use]
     pub fn label_type(&self) -> LabelType {

@@ -28,12 +28,11 @@ pub(crate) struct Numbers {
     memo: Vec<u32>,
     null: Vec<bool>,
     cells: Vec<u64>,
-    hashes: Vec<u32>,
 }
 
 impl Numbers {
     /// What stands for a cell that is NULL, or that should be text and is not.
-    pub const NONE: u32 = u32::MAX;
+    pub const NONE: u32 = Interner::NONE;
 
     pub fn new() -> Result<Self> {
         Ok(Self {
@@ -44,7 +43,6 @@ impl Numbers {
             memo: Vec::new(),
             null: Vec::new(),
             cells: Vec::new(),
-            hashes: Vec::new(),
         })
     }
 
@@ -111,7 +109,7 @@ impl Numbers {
         is_text: bool,
         into: &mut Vec<u32>,
     ) -> Result<()> {
-        let Self { keys, strings, null, cells, hashes, .. } = self;
+        let Self { keys, strings, null, cells, .. } = self;
         if column.label_type().is_integer() {
             column.integers(rows, cells);
             for place in 0..self.cells.len() {
@@ -121,13 +119,7 @@ impl Numbers {
             return Ok(());
         }
         let cells = column.strings(rows, null)?;
-        hashes.clear();
-        hashes.extend(cells.iter().map(|&cell| keys.string(cell) as u32));
-        strings.prefetch(hashes);
-        for ((cell, &hash), &is_null) in cells.iter().zip(&*hashes).zip(&*null) {
-            let number = if is_null { None } else { strings.intern_valid(hash, *cell, is_text)? };
-            into.push(number.unwrap_or(Self::NONE));
-        }
+        strings.intern_all(&cells, null, is_text, keys, into)?;
         if strings.labels().len() > UNSEEN as usize { Err(TOO_MANY) } else { Ok(()) }
     }
 
@@ -179,11 +171,11 @@ impl Numbers {
     }
 
     pub fn into_labels(self, label_type: LabelType) -> Labels {
+        if self.order.is_empty() {
+            return Labels::of_bytes(label_type, self.strings.into_labels());
+        }
         let mut labels = Labels::new(label_type);
         self.order.iter().for_each(|&key| labels.push_integer(key));
-        if self.order.is_empty() {
-            labels.append_strings(self.strings.labels());
-        }
         labels
     }
 }
