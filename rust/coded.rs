@@ -17,7 +17,6 @@ use crate::mark::Marked;
 const ROWS: usize = 16;
 /// How many values are read at a time.
 const AT_ONCE: usize = 1 << 10;
-const _: () = assert!(Column::NONE == Interner::NONE, "what has no number is no code");
 
 /// What numbered items are called; items that are their own labels are not numbered.
 pub(crate) struct Names(Option<(Interner, LabelType)>);
@@ -28,7 +27,7 @@ impl Names {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
             return counted;
         };
-        // All names as they are, since few of a dictionary have no users.
+        // All names as they are, of which those without users, that nobody may see, are few.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };

@@ -8,6 +8,7 @@ use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 use crate::integers::{BROKEN, Integers};
+use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::mark::Marked;
 use crate::string_cells::StringCells;
@@ -144,7 +145,7 @@ impl Column {
     }
 
     /// The code of a cell that is NULL.
-    pub const NONE: u32 = u32::MAX;
+    pub const NONE: u32 = Interner::NONE;
 
     /// How many codes a column has that is coded.
     #[must_use]

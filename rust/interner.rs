@@ -61,6 +61,7 @@ impl Interner {
         keys: &HashKeys,
         into: &mut Vec<u32>,
     ) -> Result<()> {
+        debug_assert_eq!(labels.len(), null.len(), "each label is NULL or not");
         let mut hashes = [0; AT_ONCE];
         for (labels, null) in labels.chunks(AT_ONCE).zip(null.chunks(AT_ONCE)) {
             for (hash, &label) in hashes.iter_mut().zip(labels) {
@@ -186,7 +187,7 @@ impl Interner {
         &self.labels
     }
 
-    /// The same, and nothing else.
+    /// The labels by code, without the table.
     #[must_use]
     pub fn into_labels(self) -> Strings {
         self.labels

@@ -24,7 +24,7 @@ const BITS: u32 = u32::BITS - Users::BITS;
 const CODES: usize = (1 << BITS) - 1;
 /// After so many rows there are too many users where hardly one has come back.
 const LOOK: usize = 1 << 14;
-const EXTENT: Extent = Extent { low: BITS, most: u32::MAX >> BITS };
+const EXTENT: Extent = Extent { low: BITS, largest: u32::MAX >> BITS };
 
 #[inline]
 fn pack(user: u32, code: u32) -> u32 {

@@ -80,7 +80,7 @@ impl Layout {
 
     /// What rows can be that have these bits in all.
     fn extent(self, bits: u32) -> Extent {
-        Extent { low: self.local, most: bits >> self.local }
+        Extent { low: self.local, largest: bits >> self.local }
     }
 }
 
@@ -224,6 +224,7 @@ impl<'a> AllPacked<'a> {
             }
             seen.reset(len);
             let counts = &mut counts[..];
+            // The layout's mask, so that no count needs a look at bounds.
             let mask = counts.len() - 1;
             for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
                 seen.extend(rows, keys, |row, is_new| {

@@ -15,16 +15,17 @@ const AT_ONCE: usize = 1 << 6;
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub low: u32,
-    pub most: u32,
+    pub largest: u32,
 }
 
 impl Extent {
     /// The bits of all rows that have the same lower ones, side by side: those of an item of many rows stay in cache.
     fn stride(self) -> u64 {
-        (u64::from(self.most) + 1).next_multiple_of(64)
+        (u64::from(self.largest) + 1).next_multiple_of(64)
     }
 
-    fn bits(self) -> u64 {
+    /// How many bits there are in all.
+    fn len(self) -> u64 {
         self.stride() << self.low
     }
 
@@ -34,22 +35,22 @@ impl Extent {
         (row & ((1 << self.low) - 1)) as usize * stride + (row >> self.low) as usize
     }
 
-    /// Whether bits take no more memory than a table for so many rows might.
+    /// Whether bits take at most sixteen bytes for each of so many rows, which no table exceeds.
     fn is_small(self, rows: usize) -> bool {
-        self.bits() <= 128 * rows as u64
+        self.len() <= 128 * rows as u64
     }
 }
 
 /// Rows that have been seen, none of them zero.
 pub(crate) struct Seen {
     extent: Extent,
-    /// By row, where there are few enough that can be; otherwise none.
+    /// One for each row that can be, where there are few enough; otherwise none.
     bits: Vec<u64>,
-    /// The rows themselves in open addressing: two in a slot, the one that came last in the lower half, which is zero
-    /// where free as the upper one is. So many are taken.
+    /// The rows themselves in open addressing, two in a slot: the later one is the lower half. A half that is free is zero.
     slots: Vec<u64>,
+    /// How many rows are in the table.
     taken: usize,
-    /// The most slots that there have to be.
+    /// The most slots that it has to have.
     most: usize,
 }
 
@@ -64,8 +65,12 @@ impl Seen {
         self.bits.clear();
         self.slots.clear();
         if self.extent.is_small(rows) {
-            self.bits.resize((self.extent.bits() / 64) as usize, 0);
+            self.slots = Vec::new();
+            self.bits.resize((self.extent.len() / 64) as usize, 0);
         } else {
+            self.bits = Vec::new();
+            // A larger one is not what the next begins with, and must be gone where that grows.
+            self.slots.shrink_to(SLOTS);
             self.taken = 0;
             let size = rows.next_power_of_two().clamp(32, SLOTS);
             self.most = rows.next_power_of_two().max(size);
@@ -76,7 +81,7 @@ impl Seen {
     /// The most bytes that so many rows may take.
     pub fn held(rows: usize, extent: Extent) -> usize {
         if extent.is_small(rows) {
-            return 16 * rows;
+            return (extent.len() / 8) as usize;
         }
         // While a table grows, there are two.
         rows.next_power_of_two().max(SLOTS) * size_of::<u64>() * 3 / 2
@@ -133,9 +138,7 @@ impl Seen {
     #[cold]
     fn grow(&mut self, more: usize, keys: &HashKeys) {
         let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
-        if size <= self.slots.len() {
-            return;
-        }
+        assert!(size > self.slots.len(), "more rows than were to come at most");
         let old = std::mem::replace(&mut self.slots, zeros(size));
         let rows = old.into_iter().flat_map(|slot| [slot as u32, (slot >> 32) as u32]);
         for row in rows.filter(|&row| row != 0) {
@@ -180,26 +183,40 @@ mod tests {
             (1, 1, u32::MAX),
             (10_000, 700, 1),
             (10_000, 700, 5_000_011),
+            (150_000, 150_000, 28_001),
             (900_000, 300_000, 14_001),
         ] {
             let all: Vec<u32> = (0..rows).map(|n| (n % distinct + 1) * step).collect();
             for low in [0, 7, 22] {
-                let extent = Extent { low, most: (distinct * step) >> low };
-                let mut seen = Seen::new(extent);
-                for _ in 0..2 {
-                    seen.reset(all.len());
-                    let mut new = HashSet::new();
-                    for piece in all.chunks(2_032) {
-                        seen.extend(piece, &keys, |row, is_new| {
-                            assert_eq!(is_new, new.insert(row));
-                        });
-                    }
-                    assert_eq!(new.len(), distinct as usize);
-                    assert_eq!(seen.bits.is_empty(), step > 1 || low == 22);
-                    let held = size_of_val(&*seen.bits) + size_of_val(&*seen.slots);
-                    assert!(held <= Seen::held(all.len(), extent));
-                }
+                let extent = Extent { low, largest: (distinct * step) >> low };
+                each_is_new_once(&mut Seen::new(extent), &all, &keys);
             }
+        }
+    }
+
+    #[test]
+    fn bits_of_rows_with_the_same_lower_ones_are_apart_from_all_others() {
+        let keys = HashKeys::from_os().unwrap();
+        let all: Vec<u32> =
+            (1..3001).flat_map(|user| (0..100).map(move |n| user << 7 | n)).collect();
+        let mut seen = Seen::new(Extent { low: 7, largest: 3000 });
+        // Bits, a table, and bits again.
+        for rows in [&all[..], &all[..1000], &all[..150_000]] {
+            each_is_new_once(&mut seen, rows, &keys);
+        }
+    }
+
+    fn each_is_new_once(seen: &mut Seen, all: &[u32], keys: &HashKeys) {
+        for _ in 0..2 {
+            seen.reset(all.len());
+            let mut new = HashSet::new();
+            for piece in all.chunks(2_032) {
+                seen.extend(piece, keys, |row, is_new| assert_eq!(is_new, new.insert(row)));
+            }
+            assert_eq!(new, all.iter().copied().collect());
+            assert_ne!(seen.bits.is_empty(), seen.extent.is_small(all.len()));
+            let held = 8 * (seen.bits.capacity() + seen.slots.capacity());
+            assert!(held <= Seen::held(all.len(), seen.extent));
         }
     }
 }

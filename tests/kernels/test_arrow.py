@@ -114,6 +114,28 @@ def test_small_dictionaries_are_counted_by_number_as_by_value(pa, cells, memory)
         )
 
 
+@pytest.mark.parametrize("kind", ["string", "binary", "int64"])
+def test_values_of_a_dictionary_that_no_row_counts_are_never_shown_among_many(pa, kind):
+    values = list(range(10**6, 10**6 + 3000))
+    # Two are alike. Of one all users are NULL, of the last there are no rows, and one is no text.
+    values[2] = values[1]
+    indices = np.arange(60_000) % 2999
+    users = [None if index == 700 else int(index) % 7 for index in indices]
+    shown = [None if kind == "string" and index == 2500 else values[index] for index in indices]
+    if kind == "int64":
+        cells = pa.array(values)
+    else:
+        cells = pa.array([b"\xff" if n == 10**6 + 2500 else b"%d" % n for n in values], pa.binary())
+        named = {n: cell if kind == "binary" else str(n) for n, cell in zip(values, cells.to_pylist(), strict=True)}
+        shown = [named.get(n) for n in shown]
+    items = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int16()), cells.view(kind))
+    table = pa.table({"u": users, "i": items})
+    found = count_arrow(table)
+    assert found == count_pairs(users, shown)
+    assert len(found) == 2997 - (kind == "string")
+    assert count_arrow(table, limit=2998) == found
+
+
 @pytest.mark.parametrize("index", [3, -1])
 def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index):
     indices = pa.array([0] * 99 + [index], pa.int8())
