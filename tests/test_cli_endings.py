@@ -44,6 +44,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["missing.parquet", *COUNT, *BUDGET], 1, "missing.parquet"),
         (["https://example.org/x.csv", *COUNT, *BUDGET], 1, "download"),
         (["--sql", "SELEC 1", *COUNT, *BUDGET], 1, "query"),
+        (["--sql", "WITH x AS (COPY (SELECT 1) TO 'x') FROM x", *COUNT, *BUDGET], 1, "must only read"),
     ],
 )
 def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, message):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from discreet.engines import local
+from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 
 __all__ = [
@@ -76,7 +76,7 @@ def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str,
     """Writes the columns in the format that the suffix names, whole or not at all."""
     form, target = form_of(path), Path(path)
     if form == "parquet":
-        _replace(target, lambda draft: local.write_parquet(draft, columns))
+        _replace(target, lambda draft: parquet.write(draft, columns))
     else:
         content = text(columns, header, form)
         _replace(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""))
@@ -191,6 +191,6 @@ def _json(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
 _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
     "json": lambda path: json.loads(path.read_bytes())["rows"],
     "jsonl": lambda path: [json.loads(line) for line in path.read_bytes().splitlines()],
-    "parquet": local.read_parquet,
+    "parquet": parquet.read,
 }
 _WRITERS = {"csv": _csv, "json": _json, "jsonl": _jsonl}

@@ -14,6 +14,7 @@ from counting import counted, csv
 import discreet as dp
 from discreet import InputError, ParameterError, SchemaError, engines
 from discreet.engines import local
+from discreet.engines.sql import query
 
 ROWS = "SELECT * FROM (VALUES (1,'a'), (1,'a'), (2,'a'), (2,'b'), (NULL,'b'), (3,NULL)) t(\"user\", item)"
 COUNTS = {"a": 2, "b": 1}
@@ -118,13 +119,13 @@ def test_types_that_cannot_be_items_are_refused_before_reading(tmp_path, kind):
 
 
 def test_queries_are_counted():
-    assert counted(local.query(ROWS)) == COUNTS
+    assert counted(query(ROWS)) == COUNTS
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1", "SELECT nothing FROM nowhere", "SELECT x", "CREATE TABLE t(i int)", ""])
 def test_a_query_that_is_wrong_is_a_schema_error(sql):
     with pytest.raises(SchemaError):
-        local.query(sql)
+        query(sql)
 
 
 @pytest.mark.parametrize("rest", ["GROUP BY 1", "HAVING true", "GROUP BY alice", "AS t WHERE sum(t) = 1"])
@@ -133,7 +134,7 @@ def test_the_first_line_of_a_file_without_names_is_not_shown_by_a_query_that_is_
     path = tmp_path / "log.csv"
     path.write_text(f'"{cell}",alice,"{cell} two"\nbob,other,more\ncarol,third,more\n')
     with pytest.raises(SchemaError, match="query") as caught:
-        local.query(f"SELECT * FROM '{path}' {rest}")
+        query(f"SELECT * FROM '{path}' {rest}")
     assert "secret" not in str(caught.value)
 
 
@@ -141,13 +142,13 @@ def test_what_is_wrong_with_a_query_is_said_where_the_query_has_it(tmp_path):
     path = csv(tmp_path, "user,item\n1,a\n")
     for sql, named in [(f"SELECT usr FROM '{path}'", "usr"), ("SELEC 1", "SELEC"), ("SELECT 1 FROM Nosuch", "Nosuch")]:
         with pytest.raises(SchemaError, match=named):
-            local.query(sql)
+            query(sql)
 
 
 def test_the_first_line_of_a_file_without_names_is_no_near_miss(tmp_path):
     path = csv(tmp_path, "users,items\nbob,x\ncarol,y\n")
     pandas = pytest.importorskip("pandas")
-    for table in (local.query(f"SELECT * FROM '{path}'"), pandas.read_csv(path)):
+    for table in (query(f"SELECT * FROM '{path}'"), pandas.read_csv(path)):
         with pytest.raises(SchemaError, match="no columns 'user' and 'item'") as caught:
             counted(table)
         assert "users" not in str(caught.value)
@@ -239,7 +240,7 @@ def test_what_is_read_twice_gives_its_rows_twice(wrapped):
 
 def test_a_query_that_fails_on_a_cell_does_not_show_it():
     with pytest.raises(InputError) as caught:
-        counted(local.query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))
+        counted(query("SELECT 1 AS \"user\", CAST(x AS INT) AS item FROM (VALUES ('secret')) t(x)"))
     assert "secret" not in str(caught.value)
 
 
@@ -394,12 +395,12 @@ def test_an_interrupt_that_duckdb_hears_first_stays_one():
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
 @pytest.mark.usefixtures("interrupts")
 def test_duckdb_still_says_what_an_interrupt_is_known_by():
-    query = 'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM range(100000) a, range(3000) b GROUP BY 1'
+    slow = 'SELECT a.range % 9 AS "user", sum(b.range)::BIGINT AS item FROM range(100000) a, range(3000) b GROUP BY 1'
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            counted(local.query(query))
+            counted(query(slow))
     finally:
         timer.cancel()
 
@@ -412,7 +413,7 @@ def test_a_dict_for_each_row_is_told_from_a_dict_of_columns():
 
 def test_a_cast_that_fails_names_its_remedy_and_no_cell():
     with pytest.raises(InputError, match="TRY_CAST makes it NULL") as caught:
-        counted(local.query("SELECT 1 AS \"user\", CAST(cell AS INT) AS item FROM (VALUES ('1'), ('secret')) t(cell)"))
+        counted(query("SELECT 1 AS \"user\", CAST(cell AS INT) AS item FROM (VALUES ('1'), ('secret')) t(cell)"))
     assert "secret" not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 import discreet
-from discreet.engines import local
+from discreet.engines import local, sql
 
 __all__ = ["doctor"]
 
@@ -37,7 +37,7 @@ def _check_count() -> str:
 def _check_duckdb() -> str:
     import duckdb
 
-    _, counts = local.histogram(local.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
+    _, counts = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
     if counts.tolist() != [1]:
         raise RuntimeError("a table of one row was not counted as one")
     return f"version {duckdb.__version__} scans"

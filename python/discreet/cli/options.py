@@ -84,7 +84,12 @@ written = joined(
     ),
 )
 published = joined(
-    click.option("--sql", metavar="QUERY", help="Count the rows of this query instead of FILE."),
+    click.option(
+        "--sql",
+        metavar="QUERY",
+        help="Count the rows of this SELECT instead of FILE. A query is the data owner's code: it says who the users "
+        "are, and it can fail on a value. It only reads.",
+    ),
     click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
     click.option("--master", metavar="URL", help="Where Spark is: local[*], spark://host:7077, yarn, sc://host."),
     click.option("--memory", metavar="SIZE", help="What counting may take, such as 2GB.  [default: half of all]"),

@@ -15,7 +15,8 @@ import click
 import discreet
 from discreet.cli import interrupts, options, report
 from discreet.cli.budget import paying
-from discreet.engines import local, spark_session
+from discreet.engines import spark_session
+from discreet.engines.sql import query
 from discreet.errors import InputError
 
 __all__ = ["count", "select", "top_k"]
@@ -132,7 +133,7 @@ def _source(file: str | None, sql: str | None, engine: str, master: str | None, 
             yield table
     elif file != "-":
         with interrupts.within_a_second():
-            yield file if sql is None else local.query(sql, memory)
+            yield file if sql is None else query(sql, memory)
     else:
         with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
             start = sys.stdin.buffer.read(4)

@@ -6,8 +6,7 @@ DuckDB's own error texts are never passed on, since they quote cells of the data
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
@@ -16,25 +15,13 @@ from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, has_objects, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
+from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = [
-    "Columns",
-    "connect",
-    "histogram",
-    "interruptible",
-    "query",
-    "read",
-    "read_parquet",
-    "scan",
-    "scanning",
-    "write_parquet",
-]
+__all__ = ["histogram", "read", "scan", "scanning"]
 
 _Result = TypeVar("_Result")
 _REMEDIES = {
@@ -129,31 +116,6 @@ def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], 
     return attempt(True)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
-    try:
-        yield
-    except RuntimeError as error:
-        if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from None
-        raise
-
-
-def connect(room: Memory | None = None) -> DuckDBPyConnection:
-    """A private in-memory DuckDB that loads nothing from outside and writes no rows to files."""
-    import duckdb
-
-    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    options["temp_directory"] = ""
-    if room is not None:
-        options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
-    connection = duckdb.connect(config=options)
-    connection.execute("SET preserve_insertion_order = false")
-    connection.execute("SET enable_progress_bar = false")
-    return connection
-
-
 def scan(
     paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None, *, careful: bool = False
 ) -> DuckDBPyRelation:
@@ -226,67 +188,6 @@ def _without_broken_text(
         f"read_parquet($1, utf8_validation = 'ignore') b WHERE {whole}",
         params=[paths],
     )
-
-
-def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
-    """The relation of a SQL query over files, run by DuckDB in a quarter of `memory`.
-
-    Raises SchemaError where the query itself is wrong, with DuckDB's text where that speaks of the query alone;
-    InputError, without it, where a file cannot be read.
-    """
-    import duckdb
-
-    connection = connect(Memory.of(memory))
-    try:
-        kinds = [statement.type for statement in connection.extract_statements(sql)]
-        if kinds != [duckdb.StatementType.SELECT]:
-            raise SchemaError("the query must be one SELECT")
-        with interruptible():
-            return connection.sql(sql)
-    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        told = str(error).splitlines()[0]
-        # The first line of a file may be data that DuckDB takes for names of columns.
-        quotes = [place for place, letter in enumerate(told) if letter in "\"'"]
-        named = told[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
-        if named.lower() not in sql.lower():
-            told = "its names or types do not fit the columns of its tables"
-        raise_alone(SchemaError(f"the query is not valid: {told}"))
-    except duckdb.Error:
-        raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
-
-
-def write_parquet(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
-    """Writes columns to a Parquet file; OSError where the disk does not take it."""
-    import duckdb
-
-    connection = connect()
-    connection.register("released", Columns(list(columns)))
-    try:
-        connection.execute(f"COPY (SELECT * FROM released) TO {_literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
-    except duckdb.IOException:
-        raise OSError from None
-
-
-def read_parquet(path: Path) -> list[dict[str, Any]]:
-    """The rows of a Parquet file; InputError where it cannot be read."""
-    import duckdb
-
-    try:
-        found = connect().execute(f"SELECT * FROM read_parquet({_literal(str(path))})")
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
-    except duckdb.Error:
-        raise_alone(InputError(f"cannot read {path} as Parquet"))
-
-
-class Columns:
-    """Columns as an object that DuckDB can scan."""
-
-    def __init__(self, columns: list[tuple[str, Any, str]]) -> None:
-        self._columns = columns
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return _core.arrow_stream(self._columns)
 
 
 def _literal(text: str) -> str:

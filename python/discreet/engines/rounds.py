@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from discreet.engines.files import quoted
-from discreet.engines.local import connect, interruptible, scan, scanning
+from discreet.engines.local import scan, scanning
+from discreet.engines.sql import connect, interruptible
 from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, SchemaError, raise_alone
 

@@ -11,13 +11,8 @@ import numpy as np
 from discreet.engines import files
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, narrowed, plain_column
-from discreet.engines.local import (
-    Columns,
-    connect,
-    interruptible,
-    scan,
-    scanning,
-)
+from discreet.engines.local import scan, scanning
+from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["Rows", "clipped_sums"]

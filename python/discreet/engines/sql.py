@@ -1,0 +1,162 @@
+"""A private DuckDB connection, and queries of the curator, checked to only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from discreet import _core
+from discreet.engines.memory import Memory
+from discreet.errors import InputError, SchemaError, raise_alone
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+__all__ = ["Columns", "connect", "interruptible", "query"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NODES = _words(
+    "SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE "
+    "BASE_TABLE EMPTY EXPRESSION_LIST JOIN PIVOT SUBQUERY TABLE_FUNCTION "
+    "DISTINCT_MODIFIER LIMIT_MODIFIER LIMIT_PERCENT_MODIFIER ORDER_MODIFIER ASCENDING DESCENDING ORDER_DEFAULT"
+)
+"""The parts of a parsed query, apart from expressions, that only read."""
+_EXPRESSIONS = _words(
+    "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA OPERATOR "
+    "POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW"
+)
+_TABLE_FUNCTIONS = _words(
+    "generate_series glob json_each json_tree parquet_file_metadata parquet_kv_metadata parquet_metadata parquet_scan "
+    "parquet_schema range read_blob read_csv read_csv_auto read_duckdb read_json read_json_auto read_json_objects "
+    "read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_text repeat repeat_row "
+    "sniff_csv unnest"
+)
+"""Table functions that only read files. Others run SQL from text, write logs or take addresses in memory."""
+_HARMLESS = _words("error gen_random_uuid random unlist unnest uuid uuidv4 uuidv7")
+"""Functions that DuckDB's catalogue marks as having side effects or does not list, and that write nothing."""
+_RUNS_TEXT = frozenset({"json_serialize_plan"})
+"""Functions without a mark in the catalogue that bind SQL from text, which may have side effects."""
+
+_PARTS = """
+    SELECT id, parent, key, atom ->> '$' FROM json_tree(json_serialize_sql($1))
+    WHERE key IN ('type', 'class', 'info_type', 'function', 'function_name', 'error')
+"""
+_WITHOUT_SIDE_EFFECTS = """
+    SELECT lower(function_name) FROM duckdb_functions()
+    WHERE function_type IN ('scalar', 'aggregate', 'window', 'macro') AND internal AND lower(function_name) IN $1
+    GROUP BY 1 HAVING NOT bool_or(coalesce(has_side_effects, false))
+"""
+
+
+class Columns:
+    """Columns as an object that DuckDB can scan."""
+
+    def __init__(self, columns: list[tuple[str, Any, str]]) -> None:
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return _core.arrow_stream(self._columns)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
+
+
+def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyConnection:
+    """Return a private in-memory DuckDB connection that loads no extensions and spills no rows to files.
+
+    Args:
+        room: Limits its memory and threads.
+        ordered: Whether scans and writes keep the order of rows, which takes more memory.
+    """
+    import duckdb
+
+    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    options |= {"python_enable_replacements": "false", "temp_directory": ""}
+    if room is not None:
+        options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}
+    connection = duckdb.connect(config=options)
+    connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
+    """Return the relation of a SQL query over files, which DuckDB runs lazily in a quarter of `memory`.
+
+    A query is the curator's code: it says who the users are, and it may fail on a value. It only reads: DuckDB parses
+    it, and every part of the parsed query must be on a list of parts that write nothing, before DuckDB binds it.
+
+    Raises:
+        SchemaError: The query is wrong, or does something else than read. DuckDB's text is given where it
+            speaks of the query alone.
+        InputError: A file cannot be read. DuckDB's text is withheld, since it may quote cells.
+    """
+    import duckdb
+
+    connection = connect(Memory.of(memory))
+    try:
+        _require_reading(connection, sql)
+        with interruptible():
+            return connection.sql(sql)
+    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+        told = str(error).splitlines()[0]
+        # The first line of a file may be data that DuckDB takes for names of columns.
+        quotes = [place for place, letter in enumerate(told) if letter in "\"'"]
+        named = told[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
+        if named.lower() not in sql.lower():
+            told = "its names or types do not fit the columns of its tables"
+        raise_alone(SchemaError(f"the query is not valid: {told}"))
+    except duckdb.Error:
+        raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
+
+
+def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
+    """Raise SchemaError unless the query is one SELECT of which every part, however deep, only reads.
+
+    In DuckDB 2 a common table expression may be COPY, INSERT, UPDATE or DELETE, and some functions run SQL from text or
+    write files. So the parsed statement is walked, and what is not known to only read is refused.
+    """
+    import duckdb
+
+    statements = connection.extract_statements(sql)
+    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+        raise SchemaError("the query must be one SELECT")
+    parts: dict[int, dict[str, str]] = {}
+    called: dict[int, int] = {}
+    for number, parent, key, value in connection.execute(_PARTS, [sql]).fetchall():
+        if key == "function" and value is None:
+            called[number] = parent
+        elif value is not None:
+            parts.setdefault(parent, {})[key] = value
+    if not any(part.get("error") == "false" for part in parts.values()):
+        raise SchemaError("the query must be one SELECT that DuckDB can write as JSON")
+    functions = set()
+    for number, part in parts.items():
+        kind = part.get("class", part.get("type"))
+        if "info_type" in part or (kind is not None and kind not in (_EXPRESSIONS if "class" in part else _NODES)):
+            shown = str(kind or part["info_type"]).partition("_")[0]
+            raise SchemaError(f"the query must only read: {shown} is not allowed in it")
+        if (name := part.get("function_name", "").lower()) == "":
+            continue
+        if parts.get(called.get(number, -1), {}).get("type") != "TABLE_FUNCTION":
+            functions.add(name)
+        elif name not in _TABLE_FUNCTIONS:
+            raise SchemaError(f"the query must only read: the table function {name} is not allowed in it")
+    asked = [*(functions - _HARMLESS)]
+    allowed = {name for (name,) in connection.execute(_WITHOUT_SIDE_EFFECTS, [asked]).fetchall()} if asked else set()
+    for name in asked:
+        if name not in allowed - _RUNS_TEXT:
+            raise SchemaError(f"the query must only read: {name} is no function that is known to write nothing")

@@ -1,0 +1,170 @@
+"""Queries of the curator: each only reads, whatever it is made of."""
+
+import duckdb
+import pytest
+from counting import counted
+
+from discreet import SchemaError
+from discreet.engines.sql import query
+
+ROWS = "FROM (VALUES (1, 'a'), (1, 'a'), (2, 'a'), (2, 'b')) t(\"user\", item)"
+COUNTS = {"a": 2, "b": 1}
+
+WRITES = [
+    "COPY (SELECT 1 AS a) TO 'x'",
+    "COPY log FROM 'rows.csv'",
+    "INSERT INTO log VALUES (1) RETURNING *",
+    "UPDATE log SET a = 2 RETURNING *",
+    "DELETE FROM log RETURNING *",
+    "MERGE INTO log USING (SELECT 1 AS a) s ON log.a = s.a WHEN MATCHED THEN DELETE",
+]
+SELECTS = [
+    "WITH x AS (WRITE) SELECT * FROM x",
+    "WITH x AS MATERIALIZED (WRITE) SELECT 1 AS a",
+    "WITH y AS (WITH x AS (WRITE) FROM x) FROM y",
+    "SELECT * FROM (WITH x AS (WRITE) FROM x) s",
+    "SELECT (WITH x AS (WRITE) SELECT a FROM x) AS a",
+    "SELECT a FROM range(3) t(a), LATERAL (WITH x AS (WRITE) SELECT * FROM x)",
+    "SELECT 1 AS a WHERE EXISTS (WITH x AS (WRITE) FROM x)",
+    "SELECT 1 AS a ORDER BY (WITH x AS (WRITE) SELECT a FROM x)",
+    "SELECT 1 AS a LIMIT (WITH x AS (WRITE) SELECT a FROM x)",
+    "SELECT 1 AS a UNION ALL (WITH x AS (WRITE) FROM x)",
+    "WITH RECURSIVE r AS (SELECT 1 AS a UNION ALL (WITH x AS (WRITE) SELECT a FROM r, x)) FROM r",
+    "VALUES ((WITH x AS (WRITE) SELECT a FROM x))",
+    "FROM (WITH x AS (WRITE) FROM x) PIVOT (count(*) FOR a IN (1, 2))",
+    "PIVOT (WITH x AS (WRITE) FROM x) ON a USING count(*)",
+    "DESCRIBE (WITH x AS (WRITE) FROM x)",
+    "SUMMARIZE (WITH x AS (WRITE) FROM x)",
+    "SELECT [a + (WITH x AS (WRITE) SELECT a FROM x) FOR a IN [1]] AS a",
+    "SELECT count(*) FILTER (WHERE EXISTS (WITH x AS (WRITE) FROM x)) OVER () AS a",
+    "FROM read_csv((WITH x AS (WRITE) SELECT 'rows.csv' FROM x))",
+    "SELECT 1 AS a; WITH x AS (WRITE) FROM x",
+    "EXPLAIN ANALYZE WITH x AS (WRITE) FROM x",
+]
+CALLS = [
+    "FROM query('SELECT 1 AS a')",
+    "FROM query_table('rows.csv')",
+    "FROM json_execute_serialized_sql(json_serialize_sql('WITH x AS (COPY (SELECT 1) TO ''x'') FROM x'))",
+    "SELECT json_serialize_plan('FROM enable_logging(storage = ''file'', storage_path = ''x'')') AS a",
+    "FROM enable_logging(storage = 'file', storage_path = 'x')",
+    "FROM enable_profiling(save_location = 'x.json')",
+    "FROM checkpoint()",
+    "FROM force_checkpoint()",
+    "FROM truncate_duckdb_logs()",
+    "FROM arrow_scan(1, 2, 3)",
+    "FROM pandas_scan(1)",
+    "SELECT write_log('x') AS a",
+    "SELECT system.main.write_log('x') AS a",
+    "SELECT 'x'.write_log() AS a",
+    "SELECT \"Write_Log\"('x') AS a",
+    "SELECT list_transform(['x'], lambda y: write_log(y)) AS a",
+    "SELECT sum(nextval('s')) OVER () AS a",
+    "SELECT setval('s', 1) AS a",
+    "SELECT setseed(0.5) AS a",
+    "SELECT nothing_like_it(1) AS a",
+]
+OTHERS = [
+    "ATTACH 'x.duckdb'",
+    "SET memory_limit = '1GB'",
+    "INSTALL httpfs",
+    "LOAD json",
+    "CALL checkpoint()",
+    "PRAGMA version",
+    "CREATE TABLE t AS SELECT 1",
+    "EXPORT DATABASE 'x'",
+    "IMPORT DATABASE 'x'",
+    "CREATE MACRO m() AS TABLE SELECT 1",
+    "PREPARE p AS SELECT 1",
+    "SHOW TABLES",
+    "FROM (SHOW TABLES)",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of one CSV file and one database of one table, as the working directory."""
+    (tmp_path / "rows.csv").write_text("user,item\n1,a\n1,a\n2,a\n2,b\n")
+    with duckdb.connect(str(tmp_path / "log.duckdb")) as made:
+        made.execute("CREATE TABLE log AS SELECT 1 AS a")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def state(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [select.replace("WRITE", write) for write in WRITES for select in SELECTS] + CALLS + OTHERS,
+)
+def test_a_query_that_may_write_is_refused_unbound(folder, sql):
+    before = state(folder)
+    with pytest.raises(SchemaError, match="the query"):
+        query(sql).fetchall()
+    assert state(folder) == before
+
+
+def test_a_refused_query_is_never_handed_to_duckdb(folder, monkeypatch):
+    from discreet.engines import sql
+
+    class Watched:
+        def __init__(self, connection):
+            self._connection = connection
+
+        def __getattr__(self, name):
+            assert name in ("extract_statements", "execute")
+            return getattr(self._connection, name)
+
+    connect = sql.connect
+    monkeypatch.setattr(sql, "connect", lambda *room: Watched(connect(*room)))
+    with pytest.raises(SchemaError, match="COPY is not allowed"):
+        query("WITH x AS (COPY (SELECT 1) TO 'x') FROM x")
+
+
+def test_names_of_python_are_no_tables():
+    rows = {"user": [1], "item": ["a"]}
+    assert rows
+    with pytest.raises(SchemaError):
+        query("FROM rows")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        ROWS,
+        f"SELECT * {ROWS}",
+        "SELECT * FROM 'rows.csv'",
+        "FROM read_csv('rows.csv', all_varchar = true)",
+        "FROM read_csv($$rows.csv$$, columns = {'user': 'INT', 'item': 'VARCHAR'}, delim = ',')",
+        "WITH a AS (FROM 'rows.csv'), b AS MATERIALIZED (FROM a WHERE item IN ('a', 'b')) SELECT \"user\", item FROM b",
+        "SELECT DISTINCT a.\"user\", b.item FROM 'rows.csv' a JOIN 'rows.csv' b USING (\"user\", item)",
+        "SELECT \"user\", item FROM 'rows.csv' WHERE item LIKE 'a%' UNION ALL SELECT 2, lower(trim(' B '))",
+        'SELECT "user", item FROM (SELECT *, row_number() OVER (PARTITION BY item ORDER BY "user") AS n '
+        "FROM 'rows.csv') QUALIFY rank() OVER (ORDER BY n) > 0",
+        "SELECT u::BIGINT AS \"user\", CASE i WHEN 0 THEN 'a' ELSE 'b' END AS item "
+        "FROM (VALUES (1, 0), (2, 0), (2, 1)) t(u, i) ORDER BY random() LIMIT 100 OFFSET 0",
+        "SELECT unnest([1, 2, 2]) AS \"user\", unnest(list_transform(['A', 'A', 'B'], lambda x: lower(x))) AS item",
+        "SELECT \"user\", item FROM 'rows.csv', LATERAL (SELECT max(\"user\") AS top FROM 'rows.csv') WHERE top > 0",
+        "SELECT \"user\", max(item) AS item FROM 'rows.csv' GROUP BY ALL HAVING count(*) > 0 UNION SELECT 2, 'a'",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 2) SELECT n AS \"user\", 'a' AS item "
+        "FROM r UNION ALL SELECT TRY_CAST('2' AS INT), regexp_extract('xb', 'x(.)', 1)",
+        'SELECT "user", item FROM (SELECT 1 AS a, 2 AS b) UNPIVOT ("user" FOR item IN (a, b)) '
+        "UNION ALL SELECT 2, 'a'",
+    ],
+)
+def test_a_query_that_reads_is_counted(folder, sql):
+    assert counted(query(sql)) == COUNTS
+
+
+def test_a_long_query_is_no_deep_one():
+    rows = " UNION ALL ".join(f'SELECT {n} AS "user", {" || ".join([repr("a")] * 300)} AS item' for n in range(3))
+    assert counted(query(rows)) == {"a" * 300: 3}
+
+
+def test_a_query_reads_a_database_and_leaves_it_as_it_is(folder):
+    before = state(folder)
+    assert counted(query("SELECT a AS \"user\", 'x' AS item FROM read_duckdb('log.duckdb', table_name = 'log')")) == {
+        "x": 1
+    }
+    assert state(folder) == before
