@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -35,7 +36,20 @@ Column = tuple[str, Any, str]
 FORMATS = ("csv", "json", "jsonl", "parquet")
 """What rows can be written as."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_UNSEEN = (
+    r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Spaces, controls and the characters that Unicode tells programs to ignore when they cannot show them."""
+_SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
+"""The signs that formulas begin with, and the characters that compatibility normalisation turns into these."""
+_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_UNSEEN}]*[{_SIGNS}]")
+"""What a text cell begins with that gets one apostrophe in front in CSV.
+
+Cells that begin with an apostrophe get one, too, so that every such cell is an escaped one and labels stay different.
+The characters are listed here, since the digest of a release must not depend on the Unicode version of Python.
+"""
 _END = "\r\n"
 
 
@@ -54,7 +68,7 @@ def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
 
 def escapes(columns: list[Column]) -> bool:
     """Whether CSV writes a cell of the columns otherwise than it is."""
-    return any(_is_formula(cell) for row in _rows(columns) for cell in row)
+    return any(_cell(cell) is not cell for row in _rows(columns) for cell in row)
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
@@ -149,16 +163,21 @@ def _replace(target: Path, write: Callable[[Path], object]) -> None:
 def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:
     lists = [values if isinstance(values, list) else values.tolist() for _, values, _ in columns]
     for row in zip(*lists, strict=True):
-        yield tuple(v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else v for v in row)
+        yield tuple(_decoded(cell) if isinstance(cell, bytes) else cell for cell in row)
+
+
+def _decoded(label: bytes) -> str:
+    r"""Return bytes as text of their own: a byte that is not UTF-8 as `\xff`, and a backslash as two."""
+    return label.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
-    """RFC 4180; a text cell that a spreadsheet would run as a formula starts with an apostrophe."""
+    """Write RFC 4180, with cells of text escaped by `_cell`."""
     # Before Python 3.13 a writer quotes the ends of lines that are its own, and a carriage return would forge a row.
     writer = csv.writer(_Lines(out), lineterminator=_END)
     writer.writerow([name for name, _, _ in columns])
     for row in _rows(columns):
-        writer.writerow(["'" + v if _is_formula(v) else v for v in row])
+        writer.writerow([_cell(cell) for cell in row])
 
 
 class _Lines:
@@ -171,8 +190,9 @@ class _Lines:
         return self._out.write(line.removesuffix(_END) + "\n")
 
 
-def _is_formula(cell: object) -> bool:
-    return isinstance(cell, str) and cell.startswith(_FORMULA)
+def _cell(cell: Any) -> Any:
+    """Return a cell with an apostrophe in front where a spreadsheet may run or change it, otherwise the cell itself."""
+    return f"'{cell}" if isinstance(cell, str) and _ESCAPED.match(cell) else cell
 
 
 def _jsonl(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:

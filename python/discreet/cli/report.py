@@ -118,8 +118,8 @@ def publish(release: Release, output: str | None, form: str | None, *, quiet: bo
         click.echo(line, err=True)
     if chosen == "csv" and export.escapes(release.columns):
         click.echo(
-            "Note: in CSV an apostrophe stands before items that a spreadsheet would run as formulas; "
-            "Parquet and JSONL hold them as they are.",
+            "Note: in CSV one apostrophe was added before items that begin with one, or that a spreadsheet could run "
+            "as formulas; Parquet and JSONL hold them as they are.",
             err=True,
         )
 
