@@ -154,32 +154,3 @@ def test_an_interrupt_ends_a_command_that_nobody_reads(tmp_path):
     wait_until_it_counts(process)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
-
-
-def test_the_data_is_never_replaced_by_what_is_made_of_it(log, tmp_path):
-    path = tmp_path / "log.parquet"
-    path.write_bytes(log.read_bytes())
-    if os.name != "nt":
-        (tmp_path / "link.parquet").symlink_to(path)
-    for data in (path, tmp_path / "*.parquet", tmp_path / "**" / "log.*"):
-        for output in sorted(tmp_path.iterdir()):
-            code, out, err = discreet("count", data, *COUNT, *BUDGET, "-o", output)
-            assert (code, out) == (2, "")
-            assert "-o would replace what is read" in err
-    assert path.read_bytes() == log.read_bytes()
-    query = f"select * from '{path}'"
-    code, out, err = discreet("count", "--sql", query, *COUNT, *BUDGET, "-o", path)
-    assert (code, "-o would replace what is read" in err) == (2, True)
-    with path.open("rb") as data:
-        command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET, "-o", path]
-        done = subprocess.run([*map(str, command)], stdin=data, capture_output=True, text=True, check=False)
-    assert (done.returncode, "-o would replace what is read" in done.stderr) == (2, True)
-    ledger = tmp_path / "ledger.csv"
-    assert discreet("budget", "init", ledger, "--dataset", "d", "--rho", "1", "--delta", "1e-6")[0] == 0
-    before = ledger.read_bytes()
-    assert discreet("budget", "export", ledger, "-o", ledger)[0] == 2
-    assert discreet("count", path, *COUNT, *BUDGET, "--ledger", ledger, "--dataset", "d", "-o", ledger)[0] == 2
-    assert ledger.read_bytes() == before
-    assert path.read_bytes() == log.read_bytes()
-    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0
-    assert discreet("count", path, *COUNT, *BUDGET, "-o", tmp_path / "new.parquet")[0] == 0

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -24,8 +25,10 @@ __all__ = [
     "escapes",
     "file_digest",
     "form_of",
+    "has_room_for_certificate",
     "plain_text",
     "remove_certificate",
+    "require_room_for_certificate",
     "text",
     "write",
     "write_certificate",
@@ -135,16 +138,43 @@ def call(made_by: str) -> ast.Call:
 
 
 def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Writes the certificate of a file of rows, whole or not at all."""
+    """Write the certificate of a file of rows, whole or not at all; InputError where another file has its name."""
+    require_room_for_certificate(path)
     _replace(certificate_path(path), lambda draft: draft.write_text(json.dumps(content, indent=1) + "\n", "utf-8"))
 
 
 def remove_certificate(path: str | os.PathLike[str]) -> None:
-    """Removes the certificate of rows that this file held before; InputError where that cannot be done."""
+    """Remove the certificate of rows that this file held before; InputError where that cannot be done."""
+    require_room_for_certificate(path)
     try:
         certificate_path(path).unlink(missing_ok=True)
     except OSError:
         raise InputError(f"cannot remove {certificate_path(path)}, the certificate of earlier rows") from None
+
+
+def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
+    """Return whether a certificate is, or nothing is, where the certificate of this file of rows belongs."""
+    place = certificate_path(path)
+    if not os.path.lexists(place):
+        return True
+    try:
+        if not stat.S_ISREG(place.lstat().st_mode):
+            return False
+        with place.open("rb") as file:
+            # A database, which may be large, begins with another letter.
+            content = json.load(file) if file.peek(1)[:1] == b"{" else None
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and {"made_by", "digest", "columns"} <= {*content}
+
+
+def require_room_for_certificate(path: str | os.PathLike[str]) -> None:
+    """Raise InputError where a file that is no certificate has the name of one: it may be a ledger, or data."""
+    if not has_room_for_certificate(path):
+        raise InputError(
+            f"cannot write {os.fspath(path)}: {certificate_path(path)} is no certificate and would be replaced; give "
+            "another name"
+        )
 
 
 def _replace(target: Path, write: Callable[[Path], object]) -> None:

@@ -149,9 +149,10 @@ class Release:
         made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them. Without
         it such a file of earlier rows is removed, since it would not be about these.
         Raises ParameterError for another suffix, or where a certificate is asked for a release without
-        privacy, and InputError where the file cannot be written.
+        privacy, and InputError where the file cannot be written or the second name is that of another file.
         """
         content = self.certificate if require_flag("certificate", certificate) else None
+        export.require_room_for_certificate(path)
         export.write(path, self.columns, self.header)
         if content is None:
             export.remove_certificate(path)

@@ -10,7 +10,7 @@ import click
 from discreet import certificate, export
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
-from discreet.cli import report
+from discreet.cli import outputs, report
 from discreet.privacy import resolve_rho
 
 __all__ = ["budget", "paying", "verify"]
@@ -97,7 +97,7 @@ def history(ledger: str, dataset: str | None) -> None:
 )  # fmt: skip
 def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
     """The whole history, with parameters and digests, as CSV, JSON or Parquet."""
-    report.require_apart(output, ledger)
+    outputs.require_apart(output, ledger)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]
     columns = [(name, [getattr(row, name) for row in rows], _TYPES.get(name, "string")) for name in fields]

@@ -77,7 +77,10 @@ selected = joined(
 )
 written = joined(
     click.option(
-        "-o", "--output", metavar="FILE", help="Write here, in place of what is there; the suffix picks the format."
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write here, in place of what is there unless the command reads that; the suffix picks the format.",
     ),
     click.option(
         "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
@@ -88,7 +91,7 @@ published = joined(
         "--sql",
         metavar="QUERY",
         help="Count the rows of this SELECT instead of FILE. A query is the data owner's code: it says who the users "
-        "are, and it can fail on a value. It only reads.",
+        "are, and it can fail on a value. It only reads, and -o must name a new file.",
     ),
     click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
     click.option("--master", metavar="URL", help="Where Spark is: local[*], spark://host:7077, yarn, sc://host."),

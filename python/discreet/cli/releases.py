@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import discreet
-from discreet.cli import interrupts, options, report
+from discreet.cli import interrupts, options, outputs, report
 from discreet.cli.budget import paying
 from discreet.engines import spark_session
 from discreet.engines.sql import query
@@ -105,8 +105,10 @@ def _publish(
         raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
     if engine == "local" and master is not None:
         raise click.UsageError("--master goes with --engine spark")
-    report.require_form(output, form)
-    report.require_apart(output, file, ledger, sql=sql)
+    outputs.require_form(output, form)
+    if sql is not None or engine == "spark":
+        outputs.require_new(output)
+    outputs.require_apart(output, file, ledger)
     if certificate and output is None:
         raise click.UsageError("a certificate lies beside a file: give -o FILE")
     budget = paying(ledger, dataset)

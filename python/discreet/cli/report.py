@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import glob
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,11 +20,9 @@ from discreet.export import plain_text
 if TYPE_CHECKING:
     from discreet.release import Release
 
-__all__ = ["grid", "guarantee_lines", "progress", "publish", "require_apart", "require_form", "table"]
+__all__ = ["grid", "guarantee_lines", "progress", "publish", "table"]
 
 _TABLE_ROWS = 40
-_LITERALS = re.compile(r"'([^']+)'|\"([^\"]+)\"")
-"""What a query has in quotes, of either kind."""
 
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
@@ -72,35 +66,6 @@ def grid(names: list[str], rows: list[list[str]]) -> str:
 
 def _is_number(cell: str) -> bool:
     return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
-
-
-def require_form(output: str | None, form: str | None) -> None:
-    """Refuses, before any work, a format that cannot go where it is to go."""
-    if output is None and sys.stdout is None:
-        raise click.UsageError("standard output is closed: give -o FILE")
-    if output is None and form == "parquet":
-        raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
-    if output is not None and form not in (None, export.form_of(output)):
-        raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
-
-
-def require_apart(output: str | None, *read: str | None, sql: str | None = None) -> None:
-    """Refuses, before any work, an output that would replace what a command reads: data, "-" for standard input, the
-    files that a query names, a ledger or a stream."""
-    if output is None or not Path(output).exists():
-        return
-    given = [name for name in read if name] + [name for pair in _LITERALS.findall(sql or "") for name in pair if name]
-    paths = [path for name in given for path in (name, *glob.iglob(name, recursive=True))]  # noqa: PTH207 - may be absolute
-    is_read = any(os.path.exists(path) and Path(output).samefile(path) for path in paths)  # noqa: PTH110 - any text, no error
-    if is_read or ("-" in given and _is_standard_input(output)):
-        raise click.UsageError("-o would replace what is read: give it another name")
-
-
-def _is_standard_input(path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(sys.stdin.fileno()), Path(path).stat())
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from discreet.cli import options, report
+from discreet.cli import options, outputs, report
 from discreet.cli.budget import paying
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
@@ -135,8 +135,8 @@ def step(
         raise click.UsageError("--round and --time exclude each other")
     if data == "-":
         raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
-    report.require_form(output, form)
-    report.require_apart(output, data, file, f"{file}-rounds")
+    outputs.require_form(output, form)
+    outputs.require_apart(output, data, file, f"{file}-rounds")
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None or until is None:
@@ -165,8 +165,8 @@ def step(
 @_rows
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
-    report.require_form(output, form)
-    report.require_apart(output, file, f"{file}-rounds")
+    outputs.require_form(output, form)
+    outputs.require_apart(output, file, f"{file}-rounds")
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)

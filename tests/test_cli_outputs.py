@@ -1,0 +1,157 @@
+"""The command line: an output never replaces a file that the command reads, charges or keeps."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import discreet as dp
+from command import BUDGET, COUNT, discreet
+from discreet import GaussianThreshold, Histogram, InputError
+
+READ = "would replace what is read"
+NO_CERTIFICATE = "which is no certificate"
+posix = pytest.mark.skipif(os.name == "nt", reason="links and descriptors are POSIX's")
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A CSV file of 2000 users in a folder of its own, which is the working directory."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "log.csv"
+    path.write_text("user,item\n" + "".join(f"{n},home\n" for n in range(2000)))
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """Makes a ledger of one dataset at a name."""
+
+    def make(name):
+        dp.Ledger.open(tmp_path / name).dataset("d", rho=1.0, delta=1e-6)
+        return tmp_path / name
+
+    return make
+
+
+def state(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(folder, *arguments, message=READ, **options):
+    before = state(folder)
+    code, out, err = discreet(*arguments, **options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert state(folder) == before
+
+
+@posix
+def test_data_is_not_replaced_under_any_of_its_names(data):
+    os.link(data, "hard.csv")
+    os.symlink(data, "soft.csv")
+    os.symlink("soft.csv", "softer.csv")
+    for output in ("log.csv", "hard.csv", "soft.csv", "softer.csv", "./log.csv"):
+        for given in ("**/log.*", "soft.csv"):
+            refused(data.parent, "count", given, *COUNT, *BUDGET, "-o", output)
+
+
+@posix
+def test_redirected_input_is_not_replaced(data):
+    with data.open("rb") as rows:
+        command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET, "-o", "log.csv"]
+        done = subprocess.run(command, stdin=rows, capture_output=True, text=True, check=False)
+    assert (done.returncode, READ in done.stderr) == (2, True)
+
+
+@posix
+@pytest.mark.parametrize("source", ["log.csv", "-"])
+def test_rows_are_not_appended_to_the_data(data, source):
+    before = data.read_bytes()
+    with data.open("rb") as rows, data.open("ab") as out:
+        command = [sys.executable, "-m", "discreet", "count", source, *COUNT, *BUDGET]
+        done = subprocess.run(command, stdin=rows, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, "standard output goes to a file that is read" in done.stderr) == (2, True)
+    assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "'log.csv'",
+        "read_csv($$log.csv$$)",
+        "read_csv('log' || '.csv')",
+        r"read_csv(E'\x6cog.csv')",
+        "read_csv('*.c?v')",
+        "read_csv([concat('lo', chr(103), '.csv')])",
+    ],
+)
+def test_a_query_replaces_no_file_whatever_it_reads(data, name):
+    sql = f"SELECT * FROM {name}"
+    assert discreet("count", "--sql", sql, *COUNT, *BUDGET, "-q")[0] == 0
+    refused(data.parent, "count", "--sql", sql, *COUNT, *BUDGET, "-o", "log.csv", message="-o replaces no file")
+
+
+@posix
+def test_a_query_replaces_no_link_and_no_certificate(data):
+    os.symlink("nowhere.csv", "new.csv")
+    os.link(data, "other.csv.certificate.json")
+    for output in ("new.csv", "other.csv"):
+        for more in ([], ["--certificate"]):
+            code, _, err = discreet("count", "--sql", "FROM 'log.csv'", *COUNT, *BUDGET, "-o", output, *more)
+            assert (code, "-o replaces no file" in err) == (2, True)
+    assert os.readlink("new.csv") == "nowhere.csv"
+
+
+def test_a_query_writes_a_new_file_once(data):
+    command = ["count", "--sql", "FROM 'log.csv'", *COUNT, *BUDGET, "-o", "new.csv", "--certificate"]
+    assert discreet(*command)[0] == 0
+    refused(data.parent, *command, message="-o replaces no file")
+
+
+def test_spark_replaces_no_file_either(data):
+    command = ["count", "{log,x}.csv", "--engine", "spark", *COUNT, *BUDGET]
+    refused(data.parent, *command, "-o", "log.csv", message="-o replaces no file")
+
+
+@pytest.mark.parametrize("more", [[], ["--certificate"]])
+def test_a_certificate_never_replaces_a_ledger(data, ledger, more):
+    kept = ledger("rows.csv.certificate.json")
+    paid = ["--ledger", kept, "--dataset", "d"]
+    for given in (paid, []):
+        message = READ if given else NO_CERTIFICATE
+        refused(data.parent, "count", data, *COUNT, *BUDGET, *given, "-o", "rows.csv", *more, message=message)
+    other = ledger("other.csv")
+    refused(data.parent, "count", data, *COUNT, *BUDGET, "--ledger", other, "--dataset", "d", "-o", "other.csv", *more)
+    refused(data.parent, "budget", "export", other, "-o", "other.csv")
+    assert dp.Ledger.open(kept).dataset("d").spent.rho == 0
+
+
+def test_a_certificate_never_replaces_a_stream(data):
+    begun = ["stream", "init", "rows.csv.certificate.json", "--rho", "1", "--delta", "1e-6", "--l0", "1"]
+    assert discreet(*begun, "--horizon", "9")[0] == 0
+    step = ["stream", "step", "rows.csv.certificate.json", data, *COUNT]
+    refused(data.parent, *step, "-o", "rows.csv")
+    refused(data.parent, "stream", "show", "rows.csv.certificate.json", "-o", "rows.csv")
+    refused(data.parent, *step, "-o", "log.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"{", b"SQLite format 3\0", b'{"rows": []}', b"\xff", None])
+@pytest.mark.parametrize("certificate", [True, False])
+def test_a_release_replaces_certificates_alone(tmp_path, content, certificate):
+    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(
+        Histogram.from_counts(["x"], [5000], l0=1, linf=1, complete=True)
+    )
+    place = tmp_path / "rows.csv.certificate.json"
+    place.mkdir() if content is None else place.write_bytes(content)
+    with pytest.raises(InputError, match="no certificate"):
+        release.write(tmp_path / "rows.csv", certificate=certificate)
+    assert [path.name for path in tmp_path.iterdir()] == [place.name]
+    assert content is None or place.read_bytes() == content
+
+
+def test_new_rows_replace_old_ones_and_their_certificate(data):
+    for more in (["--certificate"], ["--certificate"], []):
+        assert discreet("count", data, *COUNT, *BUDGET, "-o", "rows.csv", *more)[0] == 0
+    assert {path.name for path in data.parent.iterdir()} == {"log.csv", "rows.csv"}
