@@ -30,6 +30,7 @@ FLOORS = [
     {"privacy"},
     {"conversion"},
     {"errors"},
+    {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}

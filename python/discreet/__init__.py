@@ -1,5 +1,6 @@
 """Counts, top-k lists and sets of items with differential privacy, when nobody knows the items in advance."""
 
+from discreet import startup  # noqa: F401 - first: it ends the command at a Ctrl-C during the imports below
 from discreet._core import __version__
 from discreet.api import answer_queries, count, select, top_k
 from discreet.budgets.budget import Budget

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -12,11 +13,12 @@ import discreet
 from discreet.cli.budget import budget, verify
 from discreet.cli.demo import demo
 from discreet.cli.doctor import doctor
-from discreet.cli.interrupts import INTERRUPTED, INTERRUPTED_CODE, sigterm_as_interrupt
+from discreet.cli.interrupts import sigterm_as_interrupt
 from discreet.cli.releases import count, select, top_k
 from discreet.cli.stream import stream
 from discreet.cli.without_data import audit, plan
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError
+from discreet.startup import INTERRUPTED, INTERRUPTED_CODE, release
 
 __all__ = ["main"]
 
@@ -29,8 +31,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    _write_utf8()
     try:
+        release()
+        _fill_closed_descriptors()
+        _write_utf8()
+        _require_utf8(arguments)
         with sigterm_as_interrupt():
             return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
     except click.ClickException as error:
@@ -52,6 +57,25 @@ def _run(arguments: list[str]) -> int:
         reason = error.strerror or "the system refused to read or write"
         click.echo(f"discreet: {reason}; check standard output, the folder for temporary files and the disk", err=True)
         return 1
+
+
+def _fill_closed_descriptors() -> None:
+    """Open nothing as the standard streams that are closed, so that no ledger is opened as one of them."""
+    with suppress(OSError):
+        while (opened := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass
+        os.close(opened)
+
+
+def _require_utf8(arguments: list[str]) -> None:
+    """Refuse bytes that are not UTF-8: neither SQLite nor DuckDB takes them, and their errors would be tracebacks."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(
+                f"argument {number} has bytes that are not UTF-8; give text in UTF-8, and rename such a file"
+            ) from None
 
 
 def _write_utf8() -> None:

@@ -14,10 +14,9 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-__all__ = ["INTERRUPTED", "INTERRUPTED_CODE", "sigterm_as_interrupt", "within_a_second"]
+from discreet.startup import INTERRUPTED, INTERRUPTED_CODE
 
-INTERRUPTED = "discreet: interrupted; nothing was published"
-INTERRUPTED_CODE = 130
+__all__ = ["sigterm_as_interrupt", "within_a_second"]
 
 
 @contextmanager

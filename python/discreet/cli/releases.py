@@ -105,6 +105,8 @@ def _publish(
         raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
     if engine == "local" and master is not None:
         raise click.UsageError("--master goes with --engine spark")
+    if file == "-" and sys.stdin is None:
+        raise click.UsageError("standard input is closed: give a FILE, or send rows to it")
     outputs.require_form(output, form)
     if sql is not None or engine == "spark":
         outputs.require_new(output)

@@ -234,6 +234,8 @@ def _confirm(question: str, yes: bool) -> None:
     """Asks on standard error; --yes is the answer where nobody can be asked."""
     if yes:
         return
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed, and nothing was changed: give --yes to go on")
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort:

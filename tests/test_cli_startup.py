@@ -1,0 +1,177 @@
+"""The command line: its first second, and what it is given by the system."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from command import BUDGET, COUNT
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and descriptors are POSIX's")
+SCRIPT = Path(sysconfig.get_path("scripts")) / "discreet"
+COMMANDS = {"module": [sys.executable, "-m", "discreet"], "script": [str(SCRIPT)]}
+HOOK = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            signal.raise_signal(getattr(signal, os.environ["INTERRUPT_BY"]))
+
+sys.meta_path.insert(0, Interrupting())
+"""
+"""Interrupts the process when it is about to import a module: an event, not a time."""
+
+
+@pytest.fixture
+def interrupted_at(tmp_path):
+    """Runs the command with an interrupt at the import of a module: code, output and errors."""
+    (tmp_path / "sitecustomize.py").write_text(HOOK)
+
+    def run(command, module, by="SIGINT", *arguments):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPT_AT": module, "INTERRUPT_BY": by}
+        done = subprocess.run([*command, *(arguments or ["doctor"])], capture_output=True, env=environment, timeout=60)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    return run
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "discreet._core",
+        "numpy",
+        "numpy.linalg",
+        "discreet.api",
+        "discreet.budgets.chain",
+        "discreet.user_items",
+        "discreet.cli",
+        "discreet.cli.command",
+        "click",
+        "rich.console",
+        "discreet.cli.without_data",
+    ],
+)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_while_importing_ends_with_130(interrupted_at, command, module, by):
+    if command == "script" and not SCRIPT.exists():
+        pytest.skip("the script is not installed")
+    code, out, err = interrupted_at(COMMANDS[command], module, by)
+    assert (code, out, err) == (130, b"", "discreet: interrupted; nothing was published\n")
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_is_an_exception_again_once_it_runs(interrupted_at):
+    code, _, err = interrupted_at(COMMANDS["module"], "duckdb")
+    assert code == 130
+    assert err.endswith("discreet: interrupted; nothing was published\n")
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("how", ["-c", "file"])
+def test_the_library_takes_no_interrupt_of_a_program(tmp_path, how):
+    program = "import signal, discreet; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    (tmp_path / "program.py").write_text(program)
+    arguments = ["-c", program, "-m", "discreet"] if how == "-c" else [str(tmp_path / "program.py"), "-m", "discreet"]
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored():
+    ignored = f'trap "" INT; exec {sys.executable} -c "{"; ".join(IGNORED)}"'
+    done = subprocess.run(["bash", "-c", ignored], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True\n"
+
+
+IGNORED = [
+    "import sys, signal",
+    "sys.argv[0] = 'discreet'",
+    "import discreet",
+    "print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)",
+]
+
+
+def shell(line):
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def quoted(*words):
+    return " ".join(f"'{word}'" for word in words)
+
+
+DISCREET = quoted(sys.executable, "-m", "discreet")
+
+
+@pytest.mark.parametrize("verb", ["count", "top-k -k 1", "select --l0 1"])
+def test_a_closed_standard_input_is_a_sentence(verb):
+    code, out, err = shell(f"{DISCREET} {verb} - {quoted(*COUNT, *BUDGET)} <&-")
+    assert (code, out) == (2, b"")
+    assert "standard input is closed" in err
+
+
+def test_nobody_confirms_where_standard_input_is_closed(tmp_path):
+    stream = tmp_path / "kept.stream"
+    begun = "--rho 1 --delta 1e-6 --l0 1 --horizon 9"
+    assert shell(f"{DISCREET} stream init {quoted(stream)} {begun} <&- >&-")[0] == 0
+    code, _, err = shell(f"{DISCREET} stream close {quoted(stream)} <&-")
+    assert (code, "give --yes" in err) == (2, True)
+    assert shell(f"{DISCREET} stream show {quoted(stream)} -q")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("count missing.csv --user u --item i --rho 1 --delta 1e-6 2>&-", 1),
+        ("count missing.csv --user u --item i --rho 0 --delta 1e-6 2>&-", 2),
+        ("count --nothing <&- >&- 2>&-", 2),
+        ("budget show missing.ledger <&- >&- 2>&-", 1),
+    ],
+)
+def test_closed_streams_change_no_exit_code(line, code):
+    assert shell(f"{DISCREET} {line}")[0] == code
+
+
+def test_no_file_is_opened_as_a_closed_standard_stream(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(AT_EXIT)
+    for closed in ("<&-", ">&-", "<&- >&- 2>&-"):
+        assert shell(f"PYTHONPATH={quoted(tmp_path)} {DISCREET} --version {closed}")[0] == 0, closed
+
+
+AT_EXIT = """
+import atexit, os
+
+def check():
+    if os.open(os.devnull, os.O_RDONLY) < 3:
+        os._exit(9)
+
+atexit.register(check)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [b"count", b"\xff.csv", b"--user", b"u", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
+        [b"count", b"x.csv", b"--user", b"\xff", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
+        [b"count", b"--sql", b"SELECT '\xff'", b"--user", b"u", b"--item", b"i", b"--rho", b"1", b"--delta", b"1e-6"],
+        [b"budget", b"init", b"x.ledger", b"--dataset", b"\xff", b"--rho", b"1", b"--delta", b"1e-6"],
+        [b"stream", b"init", b"\xff", b"--rho", b"1", b"--delta", b"1e-6", b"--l0", b"1"],
+        [b"\xff"],
+    ],
+)
+def test_arguments_that_are_not_utf_8_are_refused(tmp_path, arguments):
+    command = [os.fsencode(sys.executable), b"-m", b"discreet", *arguments]
+    environment = {**os.environ, "PYTHONUTF8": "1"}
+    done = subprocess.run(command, capture_output=True, timeout=60, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert b"bytes that are not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
