@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import discreet
 from discreet import Guarantee, Histogram, InputError, ParameterError, PrivateCountRelease, Release
 from discreet.testing import seeded_rng
 
@@ -189,3 +190,45 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     with pytest.raises(InputError):
         release().write(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.csv"]
+
+
+LOG = {"user": [n for n in range(4000) for _ in range(3)], "item": ["a", "b", "c"] * 4000}
+COLUMNS = {"user": "user", "item": "item"}
+
+
+@pytest.mark.parametrize("l0", [1, 2])
+def test_a_release_says_that_its_counts_are_clipped(tmp_path, l0):
+    made = discreet.count(LOG, **COLUMNS, epsilon=4.0, delta=1e-6, l0=l0)
+    noun = "item" if l0 == 1 else "items"
+    note = f"counts of users clipped to {l0} {noun} each; sigma is the noise alone"
+    assert made.clipped
+    assert made.notes.count(note) == 1
+    assert note in repr(made)
+    made.write(tmp_path / "out.csv", certificate=True)
+    assert json.loads((tmp_path / "out.csv.certificate.json").read_text())["clipped"] is True
+    assert discreet.verify(tmp_path / "out.csv").digest == made.digest
+
+
+@pytest.mark.parametrize("l0", [1, 2])
+def test_mechanisms_of_clipped_tables_say_so(l0):
+    mechanism = discreet.GaussianThreshold(sigma=5.0, delta=1e-6, l0=l0)
+    for histogram in (
+        Histogram.from_table(LOG, **COLUMNS, l0=l0),
+        Histogram.from_pairs(LOG["user"], LOG["item"], l0=l0),
+    ):
+        assert "clipped" in mechanism.release(histogram).notes[-1]
+    assert discreet.Plume(rho=1.0, delta=1e-6, m=2, m_prime=l0).release(LOG, **COLUMNS).clipped
+
+
+def test_a_release_without_clipping_or_counts_has_no_such_note():
+    claimed = Histogram.from_counts(["a"], [5000], l0=1, linf=1, complete=True)
+    for made in (
+        discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6),
+        discreet.select(LOG, **COLUMNS, epsilon=1.0, delta=1e-6, l0=1),
+        discreet.select(LOG, **COLUMNS, epsilon=1.0, delta=1e-6, l0=2, method="threshold"),
+        discreet.GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(claimed),
+        release(),
+    ):
+        assert not made.clipped
+        assert not any("clipped" in note for note in made.notes)
+        assert made.header["clipped"] is False

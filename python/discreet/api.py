@@ -226,7 +226,10 @@ def _publish(
     def draw(rng: Opening | None = None) -> Release:
         release: Release = mechanism.release(histogram, rng)
         if without_counts:
-            release = replace(release, items=sorted(release.items), counts=None, sigmas=None)
+            # A note on clipped counts comes last, and speaks of counts that are left out.
+            notes = release.notes[:-1] if release.clipped else release.notes
+            items = sorted(release.items)
+            release = replace(release, items=items, counts=None, sigmas=None, clipped=False, notes=notes)
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget._publish(mechanism, draw)

@@ -29,13 +29,14 @@ class Histogram:
     depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
     """
 
-    __slots__ = ("_counts", "_enough", "_labels", "_limit", "_sensitivity")
+    __slots__ = ("_clipped_to", "_counts", "_enough", "_labels", "_limit", "_sensitivity")
 
     _labels: _core.Labels
     _counts: NDArray[np.int64]
     _limit: int | None
     _enough: int | None
     _sensitivity: Sensitivity
+    _clipped_to: int | None
 
     def __init__(self) -> None:
         raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
@@ -84,7 +85,7 @@ class Histogram:
         labels, counts = engines.histogram(
             data, user, item, l0=sensitivity.l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
         )
-        return cls._of(labels, counts, sensitivity, limit, enough)
+        return cls._of(labels, counts, sensitivity, limit, enough, clipped_to=sensitivity.l0)
 
     @classmethod
     def from_pairs(
@@ -105,7 +106,7 @@ class Histogram:
         labels, counts = _core.count_pairs(
             plain_column(users), plain_column(items), l0=sensitivity.l0, memory=Memory.of(memory).total
         )
-        return cls._of(labels, counts, sensitivity, None)
+        return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0)
 
     @classmethod
     def from_counts(
@@ -149,10 +150,12 @@ class Histogram:
         sensitivity: Sensitivity,
         limit: int | None,
         enough: int | None = None,
+        clipped_to: int | None = None,
     ) -> Histogram:
         """Sorts by count, then by label, one order for all, so that ties never depend on the input.
 
-        A `limit` keeps so many rows and is remembered even where there are fewer.
+        A `limit` keeps so many rows and is remembered even where there are fewer. `clipped_to` is the most items of a
+        user that were counted, None where all were.
         """
         rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)
@@ -161,6 +164,7 @@ class Histogram:
         self._limit = limit
         self._enough = enough
         self._sensitivity = sensitivity
+        self._clipped_to = clipped_to
         return self
 
     @property

@@ -56,6 +56,8 @@ class Release:
     """False where the randomness was seeded, so that the rows protect nobody."""
     notes: tuple[str, ...] = ()
     """What a reader should know, from public parameters alone."""
+    clipped: bool = False
+    """Whether at most some number of each user's items were counted, so that counts are below the numbers of users."""
     round: int | None = None
     """The round of a stream, None for what is no stream's."""
     item_type: str = field(default="string", repr=False)
@@ -185,6 +187,7 @@ class Release:
             "neighbours": self.guarantee.neighbours,
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
             "private": self.private,
+            "clipped": self.clipped,
             **({} if self.round is None else {"round": self.round}),
         }
 

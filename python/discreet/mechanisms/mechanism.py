@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism", "Opening", "Value", "opened", "published"]
+__all__ = ["Mechanism", "Opening", "Value", "clipped", "opened", "published"]
 
 Opening = Callable[[], _core.Rng]
 """Opens the stream of a release, and has it paid for."""
@@ -94,7 +94,7 @@ class Mechanism(Value, ABC):
                 "make it without enough, or with the mechanism's own"
             )
         self._require(histogram)
-        return self._run(histogram, opened(rng))
+        return clipped(self._run(histogram, opened(rng)), histogram._clipped_to)
 
 
 class Promising(Protocol):
@@ -135,6 +135,17 @@ def published(
         private=not rng.is_seeded,
         **fields,
     )
+
+
+def clipped(release: Release, l0: int | None) -> Release:
+    """Return a release of counts of which at most `l0` of a user counted, with a note that says so.
+
+    Such a count is below the number of users by what was left out, which no sigma tells.
+    """
+    if l0 is None or release.counts is None:
+        return release
+    note = f"counts of users clipped to {l0:,} {'item' if l0 == 1 else 'items'} each; sigma is the noise alone"
+    return replace(release, clipped=True, notes=(*release.notes, note))
 
 
 def opened(rng: _core.Rng | Opening | None) -> _core.Rng:

@@ -12,7 +12,7 @@ from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.mechanism import Opening, opened, published
+from discreet.mechanisms.mechanism import Opening, clipped, opened, published
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy import RHO_LIMIT, Guarantee, require_flag, require_number, require_whole, resolve_rho
 from discreet.release import Release
@@ -109,4 +109,6 @@ class Plume:
             least = rogers2024.plume_threshold(self.sigma, self.relative_error)
         kept = np.flatnonzero(noisy > least)
         labels = _core.Labels.from_sequence(found.items)
-        return published(self, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=found.item_type)
+        kind = found.item_type
+        release = published(self, labels, kept, rng, noisy=noisy[kept], sigmas=self.sigma, item_type=kind)
+        return clipped(release, self.m_prime)

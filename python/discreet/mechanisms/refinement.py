@@ -99,6 +99,7 @@ class Refinement(Mechanism):
             private=self.of.private and not rng.is_seeded,
             notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),
             item_type=self.of.item_type,
+            clipped=self.of.clipped,
         )
 
     def _next_sigma(self, mean: float, sigma: float) -> float | None:
