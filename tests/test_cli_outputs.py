@@ -76,6 +76,18 @@ def test_rows_are_not_appended_to_the_data(data, source):
     assert data.read_bytes() == before
 
 
+@posix
+def test_nothing_is_appended_to_a_ledger_that_is_shown(data, ledger):
+    kept = ledger("kept.ledger")
+    before = kept.read_bytes()
+    for command in (["budget", "show"], ["budget", "history"], ["budget", "export"], ["verify", data, "--ledger"]):
+        with kept.open("ab") as out:
+            line = [sys.executable, "-m", "discreet", *command, kept]
+            done = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, "a file that is read" in done.stderr) == (2, True)
+    assert kept.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "name",
     [

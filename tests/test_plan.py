@@ -216,3 +216,25 @@ def test_a_notebook_shows_a_plan_as_it_is_printed():
     for verb, parameters in (("count", {"l0": 2}), ("answer_queries", {"k": 3})):
         plan = dp.plan(verb, epsilon=1.0, delta=1e-6, **parameters)
         assert html.unescape(plan._repr_html_()) == f"<pre>{plan}</pre>"
+
+
+def test_a_plan_of_counts_says_what_rho_buys():
+    mechanism = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
+    planned = dp.plan(mechanism)
+    text = str(planned)
+    assert f"an item alone needs {planned.half} users" in text
+    assert "rho 1 pays for about" in text
+    rng = seeded_rng(7)
+    for users, items in planned.affordable[:6]:
+        assert f"{items:,} item{'' if items == 1 else 's'} of {users:,} users each" in text
+        many = dp.Histogram.from_counts(list(range(2 * items)), [users] * 2 * items, l0=None, linf=1, complete=True)
+        named = sorted(len(mechanism.release(many, rng)) for _ in range(9))[4]
+        assert items / 1.5 <= named <= items * 1.5
+    assert json.loads(planned.to_json())["affordable"][0]["items"] == planned.affordable[0][1]
+    assert "alone" not in str(dp.plan("count", rho=1.0, delta=1e-6, l0=3))
+
+
+def test_more_rho_buys_more_items_of_the_same_users():
+    bought = [dp.PrivateCountRelease(rho=rho, delta=1e-6).affordable(400) for rho in (0.1, 0.5, 1.0, 5.0)]
+    assert bought == sorted(bought)
+    assert bought[0] < bought[-1]

@@ -11,6 +11,7 @@ from discreet.choice import VERBS, choose, users_for
 from discreet.errors import ParameterError
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.privacy import Guarantee
@@ -20,6 +21,8 @@ __all__ = ["Plan", "plan", "stated"]
 
 Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
+_DOUBLINGS = 8
+"""How often the number of users is doubled for which a plan says how many items are paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class Plan:
     """The same for 95 %."""
     chances: tuple[tuple[int, float], ...]
     """Numbers of users, and the chance that an item of so many is released."""
+    affordable: tuple[tuple[int, int], ...] = ()
+    """Where items are selected one after another: numbers of users, and about how many items of so many users each the
+    promise pays for. The chances are then those of an item alone."""
     reasons: tuple[str, ...] = ()
     """Why this mechanism, where there was a choice."""
     memory: int | None = None
@@ -54,8 +60,15 @@ class Plan:
         if self.memory is not None:
             lines.append(f"at the widest; {self.memory:,} bytes for an item, beside its label")
         what = f"{self.guarantee.unit}s"
-        lines.append(f"an item needs {self.half:,} {what} for a chance of 50 %, {self.nearly:,} for 95 %")
+        alone = " alone" if self.affordable else ""
+        lines.append(f"an item{alone} needs {self.half:,} {what} for a chance of 50 %, {self.nearly:,} for 95 %")
         lines += [f"{number:>12,} {what}  {chance:10.4g}" for number, chance in self.chances]
+        if self.affordable:
+            lines.append(
+                "Beside others an item needs more: the most common items are named first, and each uses up rho. "
+                f"rho {self.guarantee.rho:g} pays for about"
+            )
+            lines += [f"{items:>12,} {_items(items)} of {number:,} {what} each" for number, items in self.affordable]
         return "\n".join([*lines, *self.reasons])
 
     def _repr_html_(self) -> str:
@@ -77,6 +90,7 @@ class Plan:
                 "users_for_50_percent": self.half,
                 "users_for_95_percent": self.nearly,
                 "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
+                "affordable": [{"users": users, "items": items} for users, items in self.affordable],
                 "reasons": list(self.reasons),
             },
             indent=1,
@@ -130,8 +144,20 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         half=half,
         nearly=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
+        affordable=_affordable(mechanism, nearly),
         reasons=reasons,
     )
+
+
+def _affordable(mechanism: Planned, users: int) -> tuple[tuple[int, int], ...]:
+    if not isinstance(mechanism, PrivateCountRelease):
+        return ()
+    found = ((users << doubled, mechanism.affordable(users << doubled)) for doubled in range(_DOUBLINGS))
+    return tuple((number, items) for number, items in found if items)
+
+
+def _items(number: int) -> str:
+    return "item" if number == 1 else "items"
 
 
 def stated(mechanism: Planned, epsilon: float | None, delta: float | None) -> Guarantee:

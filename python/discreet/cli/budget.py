@@ -63,6 +63,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
     """The total of each dataset, what was spent of it and what is left."""
+    outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
     for name in opened.datasets if dataset is None else [dataset]:
@@ -79,6 +80,7 @@ def show(ledger: str, dataset: str | None) -> None:
 @_chosen
 def history(ledger: str, dataset: str | None) -> None:
     """What was charged, when, by which mechanism, and whether it was published."""
+    outputs.require_apart(None, ledger)
     names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]
     rows = []
     for row in _rows(ledger, dataset):
@@ -121,5 +123,6 @@ def verify(file: str, ledger: str | None) -> None:
     The digest of the rows must be the certificate's, and the guarantee that of the mechanism and its
     parameters, computed anew. A certificate is no signature.
     """
+    outputs.require_apart(None, file, f"{file}.certificate.json", ledger)
     found: Any = certificate.verify(file, ledger=ledger)
     click.echo(found)

@@ -125,6 +125,20 @@ class PrivateCountRelease(Mechanism):
         )
         return -math.expm1(missed)
 
+    def affordable(self, users: int) -> int:
+        """Return about how many items of so many users each rho and delta pay for, where no item has more.
+
+        A call finds such items from the first level on at which one is more likely selected than not; every cheaper
+        level costs one call that finds nothing. More than k_bar items of one count have no lead and are not named.
+        """
+        left, calls = rogers2024.budget_units(self.rho), rogers2024.most_calls(self.delta, self.delta_star)
+        for missed, level in enumerate(self.levels):
+            if level.gamma * users >= level.offset and left >= level.dearest:
+                items = (left - level.dearest) // (level.call_price + level.count_price) + 1
+                return max(0, min(items, calls - missed, self.k_bar))
+            left -= level.call_price
+        return 0
+
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
             histogram._counts,
