@@ -108,8 +108,8 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
 
     connection = connect(Memory.of(memory))
     try:
-        _require_reading(connection, sql)
         with interruptible():
+            _require_reading(connection, sql)
             return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         told = str(error).splitlines()[0]
