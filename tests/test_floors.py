@@ -29,7 +29,7 @@ FLOORS = [
     {"theorems", "reference", "_core"},
     {"privacy"},
     {"conversion"},
-    {"errors"},
+    {"errors", "forks"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}

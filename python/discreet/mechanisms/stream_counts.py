@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.stream_file import Item, keyed, label_bytes
 from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism
+from discreet.mechanisms.stream_seal import Item, keyed, label_bytes
 from discreet.release import Release
 
 if TYPE_CHECKING:
