@@ -53,7 +53,7 @@ class RunningCounts:
         sums = self.mechanism.sums() if sums is None else sums
         noisy = self.counts + sums.advance(self.noise, number)
         self._sums = sums
-        rows = np.flatnonzero(noisy > self.mechanism.threshold(number))
+        rows = np.flatnonzero(self.mechanism.rule(number).passed(noisy))
         labels = self.items.select(rows) if len(rows) else _core.Labels.from_sequence([])
         return self._published(number, labels, noisy[rows])
 

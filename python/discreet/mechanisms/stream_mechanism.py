@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.thresholds import require_bounds, require_delta
 from discreet.privacy import Guarantee, require_whole
 
@@ -64,8 +65,12 @@ class StreamMechanism(ABC):
         """The standard deviation of the counts of a round, or a hair more."""
 
     @abstractmethod
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the rule by which an estimate is released in a round."""
+
     def threshold(self, number: int) -> int:
-        """What an estimate must exceed in a round: an integer."""
+        """Return what an estimate must exceed in a round: an integer."""
+        return self.rule(number).value
 
     @abstractmethod
     def nodes(self, number: int) -> list[tuple[int, float]]:
