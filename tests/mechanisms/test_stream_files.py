@@ -5,10 +5,12 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -227,6 +229,27 @@ def test_an_interrupt_leaves_a_file_that_goes_on(tmp_path, monkeypatch, point):
         assert again.round == 5
         shown = dict(again.show())
     assert abs(shown["common"] - sum(40 + n % 3 for n in range(1, 6))) < 60
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE item SET count = count + 1 WHERE label = CAST('common' AS BLOB)",
+        "UPDATE item SET label = CAST('uncommon' AS BLOB) WHERE label = CAST('common' AS BLOB)",
+        "UPDATE item SET kind = 'b'",
+        "DELETE FROM item WHERE label = CAST('other' AS BLOB)",
+        "INSERT INTO item VALUES (CAST('more' AS BLOB), 't', 500)",
+        "UPDATE stream SET round = 2",
+        "UPDATE stream SET mechanism = replace(mechanism, '500', '501')",
+        "UPDATE stream SET total = zeroblob(32)",
+    ],
+)
+def test_a_state_that_its_keyed_sum_does_not_cover_is_corrupt(tmp_path, change):
+    stream_at(tmp_path / "s", 3).detach()
+    with closing(sqlite3.connect(tmp_path / "s")) as file, file:
+        assert file.execute(change).rowcount > 0
+    with pytest.raises(StateError, match="is corrupt"):
+        Stream.open(tmp_path / "s")
 
 
 def test_a_line_of_the_journal_that_was_cut_short_is_left_out(tmp_path):

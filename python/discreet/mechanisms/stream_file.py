@@ -89,7 +89,7 @@ class StreamFile:
         run("BEGIN EXCLUSIVE")
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if mechanism is None:
-                raise StateError(f"{self._path} holds no stream; give a mechanism to start one")
+                raise StateError(f"{self._path} holds no stream; start one in it, or use another name")
             self._create(mechanism, items)
         self._load(mechanism, items)
         run("COMMIT")
@@ -261,16 +261,23 @@ class StreamFile:
 
 
 def require_new(path: str | os.PathLike[str], mechanism: StreamMechanism | None = None) -> None:
-    """Raise StateError where a new stream cannot be made in a file: it, or one beside it, is there already."""
+    """Raise where a new stream cannot be made in a file, before anything is paid for it.
+
+    Raises:
+        ParameterError: Where the file is there already, other than empty, or no file can keep the mechanism.
+        StateError: Where a file beside it is left over, or its folder is missing or not writable.
+    """
     file = real(path)
     _require_kind(mechanism)
-    if os.path.lexists(file):
-        raise StateError(f"{file} is there already; open it without a mechanism, or use another name")
+    if file.exists():
+        if not file.is_file() or file.stat().st_size:
+            raise ParameterError(f"{path} is there already; go on with `discreet stream step`, or use another name")
+        return  # a making that was cut short
     for purpose, what in (("rounds", "journal"), ("key", "key"), ("journal", "rollback journal")):
         left = beside(file)[purpose]
         if os.path.lexists(left):
             raise StateError(f"{left} is the {what} of a file that is gone; bring it back, or use another name")
-    if not file.parent.is_dir():
+    if not os.access(file.parent, os.W_OK | os.X_OK):
         raise unusable(file)
 
 
