@@ -241,6 +241,10 @@ mod tests {
         let mut key = [0_u8; 32];
         twin.fill_bytes(&mut key);
         assert_eq!(source.split().next_u64(), SecureRng::with_key(&key, true).next_u64());
-        assert_eq!(source.next_u64(), twin.next_u64(), "the source draws none of these bytes again");
+        assert_eq!(
+            source.next_u64(),
+            twin.next_u64(),
+            "the source draws none of these bytes again"
+        );
     }
 }

@@ -13,6 +13,7 @@ from stream_mutants import RIGHT, STREAM_MUTANTS
 
 from discreet import (
     BinaryMechanism,
+    Guarantee,
     HonakerMechanism,
     HybridMechanism,
     SquareRootMechanism,
@@ -250,3 +251,52 @@ def test_a_threshold_is_the_least_that_its_tail_allows():
             assert rule.value == mechanism.threshold(number)
             assert rule.chance(mechanism.linf + 1) > share(mechanism, number) * 0.5
             assert rule.chance(rule.value + 1) == 1.0
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BinaryMechanism(sigma=0.9, delta=0.1, l0=1, horizon=2),
+        BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2),
+        HybridMechanism(rho=3.0, delta=0.1, l0=1),
+        SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
+    ],
+    ids=repr,
+)
+def test_a_stream_beside_another_release_costs_the_sum(mechanism):
+    """An analyst sees a round, releases a noisy count of the same events, and chooses the next events by both."""
+    values = np.arange(-9, 13)
+    widths = (0.8, 1.3)
+    both = Guarantee(
+        mechanism.guarantee.rho + 1 / (2 * widths[0] ** 2), mechanism.guarantee.delta, mechanism.guarantee.unit
+    )
+
+    def interleaved(counts, mean, choose):
+        """The law of what is seen: round one, the count beside it, round two."""
+        seen = {}
+        for added in (0, 2):
+            for (first, second), chance in law(mechanism, [counts[0], counts[1] + added]).items():
+                # A first round that shows nothing is followed by the release of less noise.
+                noise = NoiseLaw(gaussian(widths[first > 0])).of(values - mean)
+                for value, likely in zip(values.tolist(), noise.tolist(), strict=True):
+                    if choose(first, value) == added:
+                        seen[first, value, second] = chance * likely
+        return seen
+
+    used = 0.0
+    for choose in (
+        lambda _, value: 2 * (value > 0),
+        lambda _, value: 2 * (value <= 0),
+        lambda first, _: 2 * (first < 0),
+    ):
+        for without, event in (([0, 0], [1, 1]), ([0, 0], [0, 1]), ([1, 1], [2, 2]), ([1, 2], [2, 3])):
+            laws = [interleaved(without, without[1], choose), interleaved(event, without[1] + 1, choose)]
+            outcomes = list({**laws[0], **laws[1]})
+            p, q = (np.array([each.get(outcome, 0.0) for outcome in outcomes]) for each in laws)
+            cut = max(1 - p.sum(), 1 - q.sum())
+            assert cut < 0.01
+            for epsilon, allowed in promises(both):
+                found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+                assert found <= allowed + cut + 1e-12, (without, event, epsilon)
+                used = max(used, found / allowed)
+    assert used > 0.1

@@ -104,6 +104,18 @@ def test_two_items_of_a_stream_draw_different_noise():
     assert len(set(counts.values())) > 20
 
 
+def test_events_that_close_a_round_themselves_are_not_added_to_it():
+    stream = made(BinaryMechanism).start()
+
+    def nested():
+        yield ["a"]
+        stream.step([["a"]] * 300)
+
+    with pytest.raises(StateError, match="is closed"):
+        stream.step(nested())
+    assert (stream.round, stream._running.counts.tolist()) == (1, [300])
+
+
 def test_empty_skipped_and_unpublished_rounds():
     stream = made(BinaryMechanism).start()
     assert len(stream.step([])) == 0
