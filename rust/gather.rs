@@ -4,6 +4,7 @@
 //! `l0` items of each user are wanted, what a user cannot keep of the pairs seen so far, they cannot keep of all.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use crate::block::give_back;
 use crate::bucket::{Bucket, Entry};
@@ -11,7 +12,7 @@ use crate::column::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::lists::Lists;
+use crate::lists::{Lists, Own};
 use crate::numbers::Numbers;
 
 /// How many rows are read at a time.
@@ -118,7 +119,7 @@ impl Gathering {
     /// How many bytes of memory are held, and will be beside them when the lists are made.
     fn held(&self) -> usize {
         let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
-        let to_come = 4 * pairs + 64 * self.users.len() + 16 * self.items.len();
+        let to_come = 4 * pairs + 80 * self.users.len() + 24 * self.items.len();
         self.buckets.iter().map(Bucket::held).sum::<usize>()
             + self.users.held()
             + self.items.held()
@@ -171,7 +172,9 @@ impl Gathering {
         let mut starts = Vec::with_capacity(firsts.len() + 1);
         starts.push(0);
         let mut own: Vec<Entry> = Vec::new();
-        for (turn, user) in self.users_in_order(&mut tick)?.into_iter().enumerate() {
+        let mut users = Vec::with_capacity(firsts.len());
+        for (turn, (rank, user)) in self.users_in_order(&mut tick)?.into_iter().enumerate() {
+            users.push(rank as u64);
             let (first, len) = firsts[user as usize];
             own.clear();
             own.extend(&entries(user as usize % BUCKETS)[first..first + len]);
@@ -184,10 +187,13 @@ impl Gathering {
                 tick()?;
             }
         }
-        Ok(Lists { starts, items, size: ranks.len() })
+        let (size, labels) = (ranks.len(), ranks.into_iter().map(|rank| rank as u64).collect());
+        let own = Arc::new(Own { users, items: labels });
+        Ok(Lists { starts, items, size, own })
     }
 
-    fn users_in_order(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Vec<u32>> {
+    /// The users' ranks and numbers, sorted.
+    fn users_in_order(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Vec<(u128, u32)>> {
         let mut order: Vec<(u128, u32)> = self.users.ranks().into_iter().zip(0..).collect();
         // Ever longer runs are merged, so that nothing takes long at a time.
         let mut run = USERS;
@@ -197,7 +203,7 @@ impl Gathering {
                 tick()?;
             }
             if run >= order.len() {
-                return Ok(order.into_iter().map(|(_, user)| user).collect());
+                return Ok(order);
             }
             run *= 2;
         }

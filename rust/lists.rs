@@ -2,7 +2,10 @@
 //!
 //! Users come in one order of all labels, integers by value and strings by a keyed hash, and a user's items in the order of
 //! how many of their rows say so, then in that of labels: nobody else's rows have a say in either, nor has the order in
-//! which rows arrive.
+//! which rows arrive. A choice is keyed by the user's and the items' own hashes and never by their numbers, which other
+//! users' rows move: one user more re-draws nobody else's choice.
+
+use std::sync::Arc;
 
 use ahash::RandomState;
 
@@ -17,6 +20,17 @@ pub struct Lists {
     pub items: Vec<u32>,
     /// How many items there are.
     pub size: usize,
+    /// Every user and every item by itself.
+    pub own: Arc<Own>,
+}
+
+/// Hashes of labels that depend on nothing but the label and the run's keys; integers stand for themselves.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Own {
+    /// One for each user, in the order of the lists.
+    pub users: Vec<u64>,
+    /// One for each item, by number.
+    pub items: Vec<u64>,
 }
 
 impl Lists {
@@ -47,7 +61,7 @@ impl Lists {
             starts.push(end);
         }
         let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
-        Self { starts, items, size: self.size }
+        Self { starts, items, size: self.size, own: Arc::clone(&self.own) }
     }
 
     /// How many items are kept of each of these users, and which.
@@ -75,9 +89,10 @@ impl Lists {
                 items.extend_from_slice(of_user);
             } else {
                 if together {
-                    kept.first(of_user, l0, |item| keyed.hash_one(item));
+                    kept.first(of_user, l0, |item| keyed.hash_one(self.own.items[item as usize]));
                 } else {
-                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((user, turn)));
+                    let own = self.own.users[user as usize];
+                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((own, turn)));
                 }
                 kept.of(of_user, &mut items);
             }
@@ -146,10 +161,15 @@ mod tests {
 
     use super::*;
 
+    /// Labels that are their own numbers.
+    fn own(users: u64, items: u64) -> Arc<Own> {
+        Arc::new(Own { users: (0..users).collect(), items: (0..items).collect() })
+    }
+
     #[test]
     fn at_most_so_many_are_kept_uniformly_and_none_that_were_found() {
         let starts = (0..=6000).map(|user| 4 * user).collect();
-        let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4 };
+        let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4, own: own(6000, 4) };
         let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
         assert_eq!(bounded.items.len(), 12_000);
         for item in [0, 1, 3] {
@@ -164,7 +184,7 @@ mod tests {
     fn users_who_choose_together_choose_by_one_order_of_items() {
         let starts = (0..=300).map(|user| 90 * user).collect();
         let items = (0..300).flat_map(|user| (0..90).map(move |i| (user + i) % 100)).collect();
-        let lists = Lists { starts, items, size: 100 };
+        let lists = Lists { starts, items, size: 100, own: own(300, 100) };
         let mut seen = vec![0_u32; 100];
         for key in 0..400 {
             let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);

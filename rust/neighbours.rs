@@ -11,6 +11,7 @@ use crate::count::{Terms, count_distinct};
 use crate::gather;
 use crate::hash::FIXED;
 use crate::labels::LabelType;
+use crate::lists::Lists;
 use crate::rng::SecureRng;
 use crate::tables::{Row, batches, cell, draw, label_type, number, shuffle};
 
@@ -106,12 +107,12 @@ fn one_user_changes_as_many_counts_as_the_bound_lets_a_million_times() {
     one_user_changes_at_most_l0_counts(50_000, 20);
 }
 
-#[test]
-fn one_user_changes_nobody_elses_list() {
+/// Whether each user's list stays the same when another user is removed: as gathered, and as `choose` bounds it.
+fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> Lists) {
     let mut rng = SecureRng::seeded(6);
     for turn in 0..10_usize {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
-        let l0 = Some(1 + turn % 5);
+        let l0 = l0.map(|l0| l0 + turn % 5);
         let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
             let terms = gather::Terms { l0, memory };
             let (labels, lists) = gather::gather(
@@ -121,6 +122,7 @@ fn one_user_changes_nobody_elses_list() {
                 || Ok(()),
             )
             .unwrap();
+            let lists = choose(lists, 1 + turn % 5);
             let users: BTreeSet<i64> = rows.iter().filter_map(|row| row.0).collect();
             let list =
                 |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
@@ -133,7 +135,19 @@ fn one_user_changes_nobody_elses_list() {
         let round = Round::new(&mut rng, 1000);
         let mut all = lists(&round.rows, None);
         all.retain(|(user, _)| !round.removed.contains(user));
-        assert_eq!(all, lists(&round.others(&mut rng), Some(1 << 21)));
+        assert!(all == lists(&round.others(&mut rng), l0.map(|_| 1 << 21)), "round {turn}");
     }
     FIXED.set(None);
+}
+
+#[test]
+fn one_user_changes_nobody_elses_list() {
+    one_user_changes_no_list(Some(1), |lists, _| lists);
+}
+
+#[test]
+fn one_user_changes_nobody_elses_choice() {
+    for together in [false, true] {
+        one_user_changes_no_list(None, |lists, l0| lists.bounded(l0, &[], [7; 4], together));
+    }
 }

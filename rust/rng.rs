@@ -234,4 +234,17 @@ mod tests {
         let words: Vec<u64> = [&mut source, &mut a, &mut b].map(Rng::next_u64).to_vec();
         assert!(words[0] != words[1] && words[1] != words[2] && words[0] != words[2]);
     }
+
+    #[test]
+    fn a_split_stream_is_keyed_by_the_next_32_bytes() {
+        let (mut source, mut twin) = (SecureRng::seeded(3), SecureRng::seeded(3));
+        let mut key = [0_u8; 32];
+        twin.fill_bytes(&mut key);
+        assert_eq!(source.split().next_u64(), SecureRng::with_key(&key, true).next_u64());
+        assert_eq!(
+            source.next_u64(),
+            twin.next_u64(),
+            "the source draws none of these bytes again"
+        );
+    }
 }

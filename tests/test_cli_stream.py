@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -303,3 +305,15 @@ def test_a_clock_in_memory_holds_from_the_first_round_on():
     stream.keep(Clock(since="2026-01-02", every="24h"))
     with pytest.raises(StateError, match="leave out --since"):
         stream.keep(Clock(since="2026-01-02", every="1w"))
+
+
+@pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
+def test_no_output_replaces_a_file_of_the_stream(discreet, step, ending):
+    assert step(time=None)[0] == 0
+    before = Path(f"s{ending}").read_bytes()
+    os.link(f"s{ending}", "out.csv")
+    for command in (("stream", "show", "s"), ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")):
+        code, _, err = discreet(*command, "-o", "out.csv")
+        assert code == 2
+        assert "would replace" in err
+    assert Path(f"s{ending}").read_bytes() == before

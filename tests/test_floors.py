@@ -29,7 +29,7 @@ FLOORS = [
     {"theorems", "reference", "_core"},
     {"privacy"},
     {"conversion"},
-    {"errors"},
+    {"errors", "forks"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -1,5 +1,6 @@
 """Exact laws of continual mechanisms on short streams, held against their promises."""
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -8,9 +9,11 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from continual import made
+from stream_mutants import RIGHT, STREAM_MUTANTS
 
 from discreet import (
     BinaryMechanism,
+    Guarantee,
     HonakerMechanism,
     HybridMechanism,
     SquareRootMechanism,
@@ -119,7 +122,7 @@ def law(mechanism, counts):
             seen.append(np.full(len(chance), -999))
         else:
             value = count + noise[number]
-            seen.append(np.where(value > mechanism.threshold(number), value, -999))
+            seen.append(np.where(mechanism.rule(number).passed(value), value, -999))
     outcomes, where = np.unique(np.stack(seen), axis=1, return_inverse=True)
     return dict(zip(map(tuple, outcomes.T.tolist()), np.bincount(where.ravel(), chance), strict=True))
 
@@ -172,8 +175,9 @@ def running(mechanism, rows):
 @pytest.mark.parametrize(("kind", "sigma"), [(BinaryMechanism, 0.6), (SquareRootMechanism, 0.5)])
 def test_a_threshold_that_is_lower_breaks_the_promise(kind, sigma):
     class Lower(kind):
-        def threshold(self, number):
-            return super().threshold(number) - 2
+        def rule(self, number):
+            rule = super().rule(number)
+            return dataclasses.replace(rule, value=rule.value - 2)
 
     mechanism = Lower(sigma=sigma, delta=0.02, l0=1, horizon=3)
     p, q = law(mechanism, [0, 0, 0]), law(mechanism, [1, 1, 1])
@@ -199,3 +203,100 @@ def test_an_estimate_is_a_function_of_noisy_counts():
     still, moved = mechanism.sums(), mechanism.sums()
     for number in range(1, 30):
         assert np.all(moved.advance(Moved(7), number) - still.advance(Moved(0), number) == 7 * number)
+
+
+def novel_chances(mechanism):
+    """The exact chance that a new item is released, its bound and the share of delta, for a few rounds."""
+    rounds = min(3, mechanism.last_round or 3)
+    noise, chance = estimates(mechanism, rounds, 1)
+    for number in range(1, rounds + 1):
+        rule = mechanism.rule(number)
+        exact = chance[rule.passed(mechanism.linf + noise[number])].sum()
+        yield exact, rule.chance(mechanism.linf), share(mechanism, number)
+
+
+def share(mechanism, number):
+    if isinstance(mechanism, HybridMechanism):
+        # An epoch of 2^m rounds has 6/(pi (m + 1))^2 of delta, shared out evenly.
+        epoch = number.bit_length() - 1
+        return mechanism.delta * 6 / (math.pi * (epoch + 1)) ** 2 / 2**epoch
+    return mechanism.delta / mechanism.horizon
+
+
+def keeps_to_its_share(mechanism):
+    return all(
+        exact <= bound * (1 + 1e-9) and bound <= part * (1 + 1e-9) for exact, bound, part in novel_chances(mechanism)
+    )
+
+
+@pytest.mark.parametrize("mechanism", [*RIGHT.values(), *SMALL], ids=repr)
+def test_a_new_item_is_seen_with_its_share_of_delta(mechanism):
+    assert keeps_to_its_share(mechanism)
+
+
+@pytest.mark.parametrize("name", STREAM_MUTANTS)
+def test_a_wrong_rule_is_caught(name):
+    assert not keeps_to_its_share(STREAM_MUTANTS[name]())
+
+
+def test_equal_estimates_would_show_new_items_too_often():
+    mechanism = STREAM_MUTANTS["the binary mechanism's threshold is passed by equal estimates too"]()
+    assert max(exact for exact, _, _ in novel_chances(mechanism)) > 2 * mechanism.delta
+
+
+def test_a_threshold_is_the_least_that_its_tail_allows():
+    for mechanism in (*RIGHT.values(), *SMALL, *map(made, (BinaryMechanism, HonakerMechanism, HybridMechanism))):
+        for number in range(1, min(9, mechanism.last_round or 9)):
+            rule = mechanism.rule(number)
+            assert rule.value == mechanism.threshold(number)
+            assert rule.chance(mechanism.linf + 1) > share(mechanism, number) * 0.5
+            assert rule.chance(rule.value + 1) == 1.0
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BinaryMechanism(sigma=0.9, delta=0.1, l0=1, horizon=2),
+        BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2),
+        HybridMechanism(rho=3.0, delta=0.1, l0=1),
+        SquareRootMechanism(sigma=0.7, delta=0.3, l0=1, horizon=2),
+    ],
+    ids=repr,
+)
+def test_a_stream_beside_another_release_costs_the_sum(mechanism):
+    """An analyst sees a round, releases a noisy count of the same events, and chooses the next events by both."""
+    values = np.arange(-9, 13)
+    widths = (0.8, 1.3)
+    both = Guarantee(
+        mechanism.guarantee.rho + 1 / (2 * widths[0] ** 2), mechanism.guarantee.delta, mechanism.guarantee.unit
+    )
+
+    def interleaved(counts, mean, choose):
+        """The law of what is seen: round one, the count beside it, round two."""
+        seen = {}
+        for added in (0, 2):
+            for (first, second), chance in law(mechanism, [counts[0], counts[1] + added]).items():
+                # A first round that shows nothing is followed by the release of less noise.
+                noise = NoiseLaw(gaussian(widths[first > 0])).of(values - mean)
+                for value, likely in zip(values.tolist(), noise.tolist(), strict=True):
+                    if choose(first, value) == added:
+                        seen[first, value, second] = chance * likely
+        return seen
+
+    used = 0.0
+    for choose in (
+        lambda _, value: 2 * (value > 0),
+        lambda _, value: 2 * (value <= 0),
+        lambda first, _: 2 * (first < 0),
+    ):
+        for without, event in (([0, 0], [1, 1]), ([0, 0], [0, 1]), ([1, 1], [2, 2]), ([1, 2], [2, 3])):
+            laws = [interleaved(without, without[1], choose), interleaved(event, without[1] + 1, choose)]
+            outcomes = list({**laws[0], **laws[1]})
+            p, q = (np.array([each.get(outcome, 0.0) for outcome in outcomes]) for each in laws)
+            cut = max(1 - p.sum(), 1 - q.sum())
+            assert cut < 0.01
+            for epsilon, allowed in promises(both):
+                found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+                assert found <= allowed + cut + 1e-12, (without, event, epsilon)
+                used = max(used, found / allowed)
+    assert used > 0.1

@@ -9,6 +9,7 @@ from continual import KINDS, made
 
 from discreet import (
     BinaryMechanism,
+    HonakerMechanism,
     HybridMechanism,
     SquareRootMechanism,
     _core,
@@ -164,18 +165,38 @@ def test_integer_noise_is_less_than_continuous_noise_and_two(scale):
         assert law.tail(n) <= 0.5 * math.erfc((n - 2) / scale / math.sqrt(2)) * (1 + 1e-9) + 1e-30
 
 
-def test_tails_of_weighted_sums_keep_to_their_chance():
+def test_tails_of_weighted_sums_bound_the_exact_ones():
     """Held against the exact law of a sum of three."""
     scale, weights = 1.5, [Fraction(1), Fraction(1, 2), Fraction(3, 8)]
     values = np.arange(-14, 15)
     chances = NoiseLaw(gaussian(scale)).of(values)
     totals = 8 * values[:, None, None] + 4 * values[None, :, None] + 3 * values[None, None, :]
     mass = chances[:, None, None] * chances[None, :, None] * chances[None, None, :]
-    for p in (0.3, 1e-2, 1e-5, 1e-9):
-        total, square = float(sum(weights)), float(sum(w * w for w in weights))
-        reach = fichtenberger2023.weighted_tail_reach(scale, total, square, p)
-        assert mass[totals >= 8 * reach].sum() <= p
-        assert reach < 2.3 * scale * math.sqrt(square) * math.sqrt(-math.log(p))
+    total, square = float(sum(weights)), float(sum(w * w for w in weights))
+    for reach in (0.5, 2.0, 4.125, 8.0, 12.5):
+        bound = fichtenberger2023.weighted_tail(scale, total, square, reach)
+        assert mass[totals >= 8 * reach].sum() <= bound
+        assert bound <= math.exp(-((reach / scale) ** 2) / (2 * square)) * (1 + 1e-9)
+
+
+def test_honaker_thresholds_are_those_of_the_sub_gaussian_tail():
+    """The least T with e^(-(T + 1/2 - linf)^2 / (2 V)) <= p, from weights made anew in exact arithmetic."""
+    for sigma, delta, l0, linf, horizon in [(0.6, 0.1, 1, 1, 3), (9.0, 1e-6, 1, 1, 1000), (40.0, 1e-9, 7, 5, 365)]:
+        unit = "event" if linf == 1 else "user"
+        mechanism = HonakerMechanism(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
+        p = -math.expm1(math.log1p(-delta / horizon) / l0)
+        for number in range(1, horizon + 1, max(1, horizon // 50)):
+            variance = 0.0
+            for level in (level for level in range(20) if number >> level & 1):
+                least, made = Fraction(1), Fraction(1)
+                for _ in range(level):
+                    # The best weight of the own count is (1/v) / (1/v + 1/2v'), the one taken its nearest 1024th.
+                    own = Fraction(round(1024 * (2 * least / (1 + 2 * least))), 1024)
+                    least = 2 * least / (1 + 2 * least)
+                    made = own**2 + 2 * (1 - own) ** 2 * made
+                variance += float(made) * sigma**2
+            reach = math.sqrt(-2 * variance * math.log(p))
+            assert mechanism.threshold(number) == linf + math.ceil(reach - 0.5), number
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -83,6 +83,39 @@ def test_no_noise_is_missing_after_an_interrupt(kind, rounds):
     assert at > 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_streams_draw_different_noise(kind):
+    mechanism = made(kind, rho=0.05)
+    names = [f"item-{n}" for n in range(40)]
+    shown = []
+    for _ in range(2):
+        stream = mechanism.start()
+        # Of 40 counts with noises of a deviation above 3 fewer than half agree by chance.
+        assert mechanism.deviation(1) > 3
+        shown.append(dict(stream.step([[name] for name in names] * 600)))
+    first, second = shown
+    assert first.keys() == second.keys() == set(names)
+    assert sum(first[name] == second[name] for name in names) < 20
+
+
+def test_two_items_of_a_stream_draw_different_noise():
+    stream = made(BinaryMechanism, rho=0.001).start()
+    counts = dict(stream.step([[f"item-{n}"] for n in range(40)] * 1000))
+    assert len(set(counts.values())) > 20
+
+
+def test_events_that_close_a_round_themselves_are_not_added_to_it():
+    stream = made(BinaryMechanism).start()
+
+    def nested():
+        yield ["a"]
+        stream.step([["a"]] * 300)
+
+    with pytest.raises(StateError, match="is closed"):
+        stream.step(nested())
+    assert (stream.round, stream._running.counts.tolist()) == (1, [300])
+
+
 def test_empty_skipped_and_unpublished_rounds():
     stream = made(BinaryMechanism).start()
     assert len(stream.step([])) == 0

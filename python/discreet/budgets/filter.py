@@ -108,6 +108,10 @@ class PrivacyFilter(Uncopied, ABC):
         """Charges a Guarantee, or that of a mechanism, for what runs elsewhere: a stream, another library.
 
         `made_by` names it in the history. Charge before it runs. Raises BudgetExceeded where it does not fit.
+
+        One charge pays for all rounds of a stream, also beside other releases. Given an event of probability 1 - delta,
+        its rounds are post-processing of one release; see `StreamMechanism`, and "Streams beside other releases" in
+        docs/budgets.md. For other interactive mechanisms charges add up by Lyu (2022) and Haney et al. (2023).
         """
         if made_by is not None and not isinstance(made_by, str):
             raise ParameterError("made_by must be text")

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import NoReturn
 
 from discreet.errors import ParameterError
+from discreet.forks import process
 
 __all__ = ["Single", "Uncopied"]
-
-_forks = 0
-
-
-def _count_forks() -> None:
-    global _forks
-    _forks += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_forks)
 
 
 class Uncopied:
@@ -51,11 +40,11 @@ class Single(Uncopied):
     _process: tuple[int, int]
 
     def _own(self) -> None:
-        self._set(_process=(os.getpid(), _forks))
+        self._set(_process=process())
 
     def _require_owner(self) -> None:
         """Refuses a process that was forked from the owner."""
-        if self._process != (os.getpid(), _forks):
+        if self._process != process():
             raise ParameterError(
                 f"this {type(self).__name__} belongs to the process that made it, and this one was forked from it: "
                 "a copy could spend again what was spent. Use a Ledger between processes"

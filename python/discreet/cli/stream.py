@@ -19,6 +19,8 @@ from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_events import ITEM_TYPES
+from discreet.mechanisms.stream_file import require_new
+from discreet.mechanisms.stream_paths import beside
 from discreet.plan import stated
 
 __all__ = ["stream"]
@@ -64,18 +66,12 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: 
     parameters["linf"] = 1 if parameters["linf"] is None else parameters["linf"]
     mechanism = Stream.recommended(**parameters)
     budget = paying(ledger, dataset)
-    if Path(file).exists():
-        raise ParameterError(f"{file} is there already; go on with `discreet stream step`")
-    with Stream.open(file, mechanism, items=items) as made:
-        try:
-            if budget is not None:
-                budget.charge(mechanism)
-        except BaseException:
-            # Nothing was drawn, so that the stream may go as if it had never been.
-            made.detach()
-            for path in (file, f"{file}-rounds"):
-                Path(path).unlink(missing_ok=True)
-            raise
+    require_new(file, mechanism)
+    if budget is not None:
+        # On the disk before the stream exists: a process that ends in between loses budget, and leaves no stream that
+        # nobody paid for. `PrivacyFilter.charge` says why one charge pays for all rounds.
+        budget.charge(mechanism)
+    with Stream.open(file, mechanism, items=items):
         if not quiet:
             promised = stated(mechanism, parameters["epsilon"], parameters["delta"]).promise
             click.echo(f"{mechanism!r}\npromises {promised}", err=True)
@@ -136,7 +132,7 @@ def step(
     if data == "-":
         raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
     outputs.require_form(output, form)
-    outputs.require_apart(output, data, file, f"{file}-rounds")
+    outputs.require_apart(output, data, file, *map(str, beside(Path(file)).values()))
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None or until is None:
@@ -166,7 +162,7 @@ def step(
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
     outputs.require_form(output, form)
-    outputs.require_apart(output, file, f"{file}-rounds")
+    outputs.require_apart(output, file, *map(str, beside(Path(file)).values()))
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)

@@ -9,8 +9,9 @@ from typing import Literal
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import prefix
-from discreet.mechanisms.tails import gaussian_sum_bound, least
+from discreet.mechanisms.tails import gaussian_sum_bound
 from discreet.privacy import require_flag
 
 __all__ = ["BinaryMechanism"]
@@ -59,14 +60,13 @@ class BinaryMechanism(HorizonMechanism):
         """sigma times the square root of the binary ones of the round."""
         return self.sigma * math.sqrt(self._place(number).bit_count())
 
-    def threshold(self, number: int) -> int:
-        """The least integer that a new count of linf exceeds with the round's share of delta at most."""
-        return self._threshold(self._place(number).bit_count())
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the rule that a new count of linf passes with the round's share of delta at most."""
+        return self._rule(self._place(number).bit_count())
 
     @lru_cache(maxsize=64)  # noqa: B019 - a few integers for each of a few mechanisms
-    def _threshold(self, nodes: int) -> int:
-        tail, chance = gaussian_sum_bound(self.sigma, nodes), self.novel_chance
-        return self.linf - 1 + least(lambda m: tail(m) <= chance)
+    def _rule(self, nodes: int) -> ReleaseRule:
+        return ReleaseRule.least(gaussian_sum_bound(self.sigma, nodes), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """A node for each binary one of the round, named by the round that completes it: in no two periods the same."""

@@ -12,7 +12,9 @@ import numpy as np
 
 from discreet import _core
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, prefix, sum_type
+from discreet.mechanisms.tails import sub_gaussian
 from discreet.privacy import require_whole
 from discreet.theorems import honaker2015
 
@@ -56,10 +58,13 @@ class HonakerMechanism(HorizonMechanism):
         levels = (level for level in range(number.bit_length()) if number >> level & 1)
         return self.sigma * math.sqrt(sum(map(_variance, levels)))
 
-    def threshold(self, number: int) -> int:
-        """The same by the sub-Gaussian tail of a weighted sum of discrete Gaussians, e^(-t^2 / (2 variance))."""
-        reach = self._spread(number) * math.sqrt(-2 * math.log(self.novel_chance))
-        return self.linf + math.ceil(reach * (1 + 1e-12) - 0.5)
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the same rule, by the sub-Gaussian tail of a weighted sum of discrete Gaussians.
+
+        The noise is the sum rounded to the nearest whole number, or lower: it reaches m where the sum reaches m - 1/2.
+        """
+        spread = self._spread(number)
+        return ReleaseRule.least(lambda m: sub_gaussian(m - 0.5, spread), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """The nodes of the prefix."""

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix
+from discreet.mechanisms.tails import sub_gaussian
 from discreet.mechanisms.top_k import unconditioned_rho
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
 from discreet.theorems import chan_shi_song2011, rogers2023
@@ -73,11 +75,13 @@ class HybridMechanism(StreamMechanism):
         epoch, place = chan_shi_song2011.epoch_of(number)
         return math.sqrt(chan_shi_song2011.hybrid_variance([self._sigma(m) for m in range(epoch + 1)], place))
 
-    def threshold(self, number: int) -> int:
-        """What a new count of linf exceeds with the round's share of delta at most, by the sub-Gaussian tail."""
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the rule that a new count of linf passes with the round's share of delta at most, by the sub-Gaussian
+        tail."""
         epoch, _ = chan_shi_song2011.epoch_of(number)
         chance = rogers2023.novel_chance(chan_shi_song2011.round_chance(self.delta, epoch), self.l0)
-        return self.linf - 1 + math.ceil(self.deviation(number) * math.sqrt(-2 * math.log(chance)) * (1 + 1e-12))
+        deviation = self.deviation(number)
+        return ReleaseRule.least(lambda m: sub_gaussian(m, deviation), self.linf, chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """The noises of the epochs before, and the nodes of the prefix in this one."""

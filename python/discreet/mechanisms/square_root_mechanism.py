@@ -12,6 +12,7 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import ITEM_BYTES, NodeSums, gaussian
 from discreet.theorems import fichtenberger2023
 
@@ -93,12 +94,18 @@ class SquareRootMechanism(HorizonMechanism):
         _, squares = _norms(self.horizon)
         return math.sqrt(self.sigma**2 * squares[number - 1] + 1 / 12)
 
-    def threshold(self, number: int) -> int:
-        """What a new count of linf exceeds with the round's share of delta at most."""
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the rule that a new count of linf passes with the round's share of delta at most.
+
+        The noise is the weighted sum plus 1/2 and 1/(3 Q), rounded down.
+        """
         unit = _unit(self.horizon)
-        totals, squares = (norm[number - 1] * (1 + 1e-11) for norm in _norms(self.horizon))
-        reach = fichtenberger2023.weighted_tail_reach(self._scale, totals, squares, self.novel_chance) / unit
-        return self.linf - 1 + math.ceil((reach + 0.5 + 0.34 / unit) * (1 + 1e-12))
+        total, square = (norm[number - 1] * (1 + 1e-11) for norm in _norms(self.horizon))
+
+        def tail(m: int) -> float:
+            return fichtenberger2023.weighted_tail(self._scale, total, square, (m - 0.5 - 0.34 / unit) * unit)
+
+        return ReleaseRule.least(tail, self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
         """All rounds so far, and the scale of the noises of their sums."""

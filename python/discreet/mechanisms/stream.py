@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.engines.engine import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
+from discreet.forks import process
 from discreet.histogram import Histogram
 from discreet.mechanisms import stream_choice
 from discreet.mechanisms.stream_clock import Clock
@@ -26,8 +27,9 @@ from discreet.mechanisms.stream_events import (
     require_item_type,
     type_of,
 )
-from discreet.mechanisms.stream_file import Item, Round, StreamFile
+from discreet.mechanisms.stream_file import StreamFile
 from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.mechanisms.stream_seal import Item, Round
 from discreet.privacy import Guarantee, require_flag, require_whole
 from discreet.release import Release
 
@@ -56,7 +58,7 @@ class Stream:
         self.mechanism = mechanism
         self._declared = items
         self._key: bytes | None = key
-        self._process = os.getpid()
+        self._process = process()
         self._lock = threading.RLock()
         self._round = 0
         self._clock: Clock | None = None
@@ -160,19 +162,24 @@ class Stream:
         require_flag("release", release)
         with self._exclusively() as key:
             number = self._next(round)
-            restart = self.mechanism.starts_over(self._round + 1, number)
             kind, added = self._added(events, user, item, key, number, progress)
+            # The events are the caller's own code, which may have closed rounds of this stream.
+            self._next(number)
+            restart = self.mechanism.starts_over(self._round + 1, number)
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
             step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
             if self._file is not None:
                 self._file.require(step)
+            # File and memory may differ until both have the round. The stream is closed meanwhile, so that one that is
+            # interrupted stays closed even where the handler below is interrupted, too.
+            self._key = None
             try:
                 self._advance(step, key)
                 self._type = self._type or kind
+                self._key = key
             except BaseException:
-                # File and memory may differ now: what is in the file is right, and is read anew.
                 self.detach()
                 raise
             return self.show() if release else self._running.empty(self._round)
@@ -217,25 +224,27 @@ class Stream:
             return self._latest
 
     def close(self) -> None:
-        """Ends the stream and destroys its key: no noise of it can be drawn or removed again."""
+        """Ends the stream and destroys its key and counts: no noise of it can be drawn or removed again.
+
+        Where this is interrupted or fails, the next `open` of the file finishes it. Raises StateError where a file
+        cannot be written.
+        """
         with self._exclusively():
-            if self._file is not None:
-                self._file.destroy()
-                self._file = None
-            self.detach()
+            self._key = None
+            try:
+                if self._file is not None:
+                    self._file.destroy()
+            finally:
+                self.detach()
 
     def detach(self) -> None:
         """Lets go of the file without ending the stream; `open` goes on with it."""
-        if self._process != os.getpid():
+        if self._process != process():
             # The lock may have been taken when the process was forked; the file is the other's.
             self._file = self._key = None
             return
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-            self._file = None
-            self._key = None
-            self._forget()
+            self._let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -262,13 +271,18 @@ class Stream:
     @contextmanager
     def _exclusively(self) -> Iterator[bytes]:
         """One thread at a time, in the stream's own process: a fork may have copied a lock that is taken."""
-        self._require_open()
-        with self._lock:
-            yield self._require_open()
-
-    def _require_open(self) -> bytes:
-        if self._key is None:
-            raise StateError("this stream is closed; start a new one, or open its file again")
-        if self._process != os.getpid():
+        if self._process != process():
             raise StateError("this stream belongs to another process; open its file there")
-        return self._key
+        with self._lock:
+            if self._key is None:
+                self._let_go()
+                raise StateError("this stream is closed; start a new one, or open its file again")
+            yield self._key
+
+    def _let_go(self) -> None:
+        """Close the stream in memory, and its file. An interrupt in between leaves it closed."""
+        self._key = None
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self._forget()

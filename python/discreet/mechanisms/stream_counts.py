@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.stream_file import Item, keyed, label_bytes
 from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism
+from discreet.mechanisms.stream_seal import Item, keyed, label_bytes
 from discreet.release import Release
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RunningCounts:
         sums = self.mechanism.sums() if sums is None else sums
         noisy = self.counts + sums.advance(self.noise, number)
         self._sums = sums
-        rows = np.flatnonzero(noisy > self.mechanism.threshold(number))
+        rows = np.flatnonzero(self.mechanism.rule(number).passed(noisy))
         labels = self.items.select(rows) if len(rows) else _core.Labels.from_sequence([])
         return self._published(number, labels, noisy[rows])
 

@@ -1,50 +1,28 @@
-"""A stream on disk: a SQLite file that is whole after every round, and a journal that remembers what it released."""
+"""A stream on disk: a SQLite file that is whole after every round, its key, and a journal of what it released."""
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.engines.engine import fresh_key
 from discreet.errors import ParameterError, StateError
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
+from discreet.mechanisms import stream_seal as seal
 from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_journal import Journal, failure_point
+from discreet.mechanisms.stream_key import KeyFile, new_key
 from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.mechanisms.stream_paths import beside, erase, open_plain, real, unusable
+from discreet.mechanisms.stream_seal import Item, Round
+from discreet.mechanisms.stream_state import DAMAGE, KINDS, read_items, read_state, state_text, with_clock
 
-__all__ = ["Item", "Round", "StreamFile", "keyed", "label_bytes"]
+__all__ = ["StreamFile", "require_new"]
 
-Item = str | int | bytes
-
-VERSION = 1
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
-}
-_FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
-_MODULUS = 2**256
+VERSION = 2
 _MAGIC = b"SQLite format 3\0"
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A round's number, what it adds to each item, whether counts begin anew before it, and a clock that is new."""
-
-    number: int
-    added: dict[Item, int]
-    restart: bool
-    clock: Clock | None = None
-
-
 _FIRST = Round(0, {}, restart=False)
 """What a stream begins with: its digest, by the stream's key, tells whose a journal is."""
 
@@ -52,15 +30,17 @@ _FIRST = Round(0, {}, restart=False)
 class StreamFile:
     """The state of one stream, open for one writer.
 
-    The file holds the mechanism, the key, the round, the counts, and a keyed sum over them that a changed byte would
-    break. Beside it, in `<file>-rounds`, stands a line for every round with a keyed digest of what it added, of which
-    the first tells whose journal it is. They are written before the round and again after it: where the file was put
-    back to an earlier round, the journal knows what was released from the later ones. That both were put back, or
-    copied and gone on with, is not noticed.
+    The file holds the mechanism, the round, the counts, and a keyed sum over them that a changed byte would break.
+    The key is in `<file>-key`; all three files are of use together alone. In `<file>-rounds` stands a line for every
+    round with a keyed digest of what it added, of which the first tells whose journal it is. Lines are written
+    before the round and again after it: where the file was put back to an earlier round, the journal knows what was
+    released from the later ones. That both were put back, or copied and gone on with, is not noticed.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, journal: Journal) -> None:
         self._path, self._connection, self._journal = path, connection, journal
+        self._beside = beside(path)
+        self._key_file: KeyFile | None = None
         self.key = b""
         self.round = 0
         self._sum = 0
@@ -72,234 +52,259 @@ class StreamFile:
     def open(
         cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None, items: str | None = None
     ) -> StreamFile:
-        """Opens or creates the file, for items of a type; StateError where that cannot be."""
-        file, beside = Path(path), Path(os.fspath(path) + "-rounds")
-        if mechanism is not None and type(mechanism).__name__ not in _KINDS:
-            raise ParameterError(f"a stream in a file needs one of {', '.join(_KINDS)}, not {type(mechanism).__name__}")
-        new = not file.exists()
-        if new and mechanism is None:
-            raise StateError(f"there is no stream in {file}; give a mechanism to start one")
-        if new and beside.exists():
-            raise StateError(f"{beside} is the journal of a file that is gone; bring it back, or use another name")
-        if not new and not beside.exists() and file.is_file() and file.stat().st_size:
-            if not _is_database(file):
-                raise StateError(f"{file} is no stream; give the file of one, or a new name to start one")
-            raise StateError(f"{file} has no journal {beside}, or is no stream; bring back its copy")
-        try:
-            if new:
+        """Open or create the file, for items of a type; StateError where that cannot be."""
+        file = real(path)
+        _require_kind(mechanism)
+        if not file.exists():
+            if mechanism is None:
+                raise StateError(f"there is no stream in {file}; give a mechanism to start one")
+            require_new(file)
+            with _errors(file):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            elif not file.is_file():
-                raise OSError("no regular file")
-        except OSError as error:
-            raise _unusable(file, error) from None
-        journal = Journal(beside)
+        else:
+            _require_stream(file)
+        failure_point("named")
+        journal = Journal(beside(file)["rounds"])
         connection = None
         try:
-            connection = sqlite3.connect(file, isolation_level=None, timeout=0.2, check_same_thread=False)
-            self = cls(file, connection, journal)
-            self._begin(mechanism, items)
-        except BaseException as error:
+            with _errors(file, *DAMAGE):
+                connection = sqlite3.connect(file, isolation_level=None, timeout=0.2, check_same_thread=False)
+                self = cls(file, connection, journal)
+                self._begin(mechanism, items)
+        except BaseException:
             if connection is not None:
                 connection.close()
             journal.close()
-            if isinstance(error, sqlite3.Error | OSError):
-                raise _unusable(file, error) from None
-            if isinstance(error, ValueError | TypeError | LookupError | ArithmeticError):
-                # Damaged text, or parameters that no mechanism has.
-                raise StateError(f"{file} is corrupt; bring back a copy of it, with its journal") from None
             raise
         return self
 
     def _begin(self, mechanism: StreamMechanism | None, items: str | None) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
+        # The rollback journal holds old counts: it stays, so that `destroy` finds and overwrites it.
+        run("PRAGMA journal_mode = PERSIST")
+        run("PRAGMA temp_store = MEMORY")
         run("PRAGMA synchronous = FULL")
         run("PRAGMA secure_delete = ON")
         run("BEGIN EXCLUSIVE")
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if mechanism is None:
-                raise StateError(f"{self._path} holds no stream")
+                raise StateError(f"{self._path} holds no stream; start one in it, or use another name")
             self._create(mechanism, items)
         self._load(mechanism, items)
         run("COMMIT")
 
     def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
-        if any(self._journal.done) or any(self._journal.begun):
-            raise StateError(f"{self._path} is empty, and its journal is not; bring back a copy, or use another name")
+        """Make the stream in an empty file, or go on where that was cut short: the key and the journal come first."""
+        self.key = self._unused_key() or new_key()
+        if not self._journal.lines.done:
+            self._journal.append("done", 0, seal.digest(self.key, _FIRST))
+            failure_point("journal made")
+        if self._key_file is None:
+            self._key_file = KeyFile.create(self._beside["key"], self.key)
+            failure_point("key made")
         run = self._connection.execute
         run(
             "CREATE TABLE stream (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, "
-            "mechanism TEXT NOT NULL, key BLOB, round INTEGER NOT NULL, total BLOB NOT NULL)"
+            "mechanism TEXT NOT NULL, key_name BLOB NOT NULL, round INTEGER NOT NULL, total BLOB NOT NULL)"
         )
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
-        given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
-        text = json.dumps(given if items is None else {"items": items, **given})
-        self.key = bytes.fromhex(fresh_key())
-        total = _head(self.key, text, 0) % _MODULUS
-        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, self.key, total.to_bytes(32, "little")))
-        self._journal.append("done", 0, self._digest(_FIRST))
+        text = state_text(mechanism, items)
+        total = seal.total([seal.head(self.key, text, 0)])
+        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, seal.name(self.key), total))
+        failure_point("making")
+
+    def _unused_key(self) -> bytes | None:
+        """Return the key of a stream whose making was cut short, None where there is none; StateError where the files
+        beside are those of a stream that was made."""
+        lines, path = self._journal.lines, self._beside["key"]
+        key = None
+        if os.path.lexists(path):
+            self._key_file = KeyFile.open(path)
+            key = self._key_file.key
+        known = None if key is None else seal.digest(key, _FIRST)
+        if lines.closed or {*lines.done, *lines.begun} - {0} or (known is not None and lines.done.get(0) != known):
+            raise StateError(f"{self._path} is empty, and its journal is not; bring back a copy, or use another name")
+        if key is None:
+            if self._key_file is not None:
+                self._key_file.destroy()
+                self._key_file = None
+            self._journal.clear()
+        return key
 
     def _load(self, asked: StreamMechanism | None, items: str | None) -> None:
-        corrupt = StateError(f"{self._path} is corrupt; bring back a copy of it, with its journal")
-        if self._connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-            raise corrupt
-        row = self._connection.execute("SELECT version, mechanism, key, round, total FROM stream").fetchone()
-        if row is None:
-            raise corrupt
-        version, text, key, self.round, total = row
+        run, lines = self._connection.execute, self._journal.lines
+        if run("PRAGMA integrity_check").fetchone()[0] != "ok":
+            raise ValueError("damaged pages")
+        version = run("SELECT version FROM stream").fetchone()[0]
         if version != VERSION:
-            raise StateError(f"{self._path} is of version {version}, not {VERSION}; upgrade discreet")
-        if key is None:
+            remedy = "upgrade discreet" if version > VERSION else "it was made by an older discreet: start a new stream"
+            raise StateError(f"{self._path} is of version {version}, not {VERSION}; {remedy}")
+        if lines.closed:
+            run("COMMIT")
+            self._finish_closing()
             raise StateError(f"the stream in {self._path} is closed; start a new one in another file")
-        self.key, self._sum = bytes(key), int.from_bytes(total, "little")
-        try:
-            expected = _head(self.key, text, self.round)
-            expected += sum(_sealed(self.key, item, count) for item, count in self.items())
-        except (ValueError, KeyError, TypeError, OverflowError):
-            raise corrupt from None
-        if expected % _MODULUS != self._sum:
-            raise corrupt
-        given = json.loads(text)
-        self.item_type = given.pop("items", None)
-        clock = given.pop("clock", None)
-        self.clock = None if clock is None else Clock(**clock)
-        self.mechanism = _KINDS[given.pop("kind")](**given)
+        text, name, self.round, total = run("SELECT mechanism, key_name, round, total FROM stream").fetchone()
+        self._require_key(bytes(name))
+        state = read_state(self.key, text, self.round, total, run("SELECT label, kind, count FROM item"))
+        self._sum = int.from_bytes(total, "little")
+        self.mechanism, self.item_type, self.clock = state.mechanism, state.item_type, state.clock
         if asked is not None and asked != self.mechanism:
             raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:
             raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
-        if self._journal.done.get(0) != self._digest(_FIRST):
+        if lines.done.get(0) != seal.digest(self.key, _FIRST):
             raise StateError(f"the journal beside {self._path} is not its own; bring back the copy that is")
-        if self.round not in self._journal.done:
-            if self.round not in self._journal.begun:
+        if self.round not in lines.done:
+            if self.round not in lines.begun:
                 raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
             # The file was written and the process ended before it could say so.
-            self._journal.append("done", self.round, self._journal.begun[self.round])
+            self._journal.append("done", self.round, lines.begun[self.round])
+
+    def _require_key(self, name: bytes) -> None:
+        """Read the key, which must be this stream's own."""
+        path = self._beside["key"]
+        if self._key_file is None:
+            self._key_file = KeyFile.open(path)
+        if self._key_file.key is None or seal.name(self._key_file.key) != name:
+            raise StateError(f"the key in {path} is not that of this stream; bring back the copy that is")
+        self.key = self._key_file.key
 
     def items(self) -> Iterator[tuple[Item, int]]:
-        """Items and counts, in the order of the labels."""
-        for label, kind, count in self._connection.execute("SELECT label, kind, count FROM item"):
-            yield _FROM_BYTES[kind](bytes(label)), count
+        """Yield items and counts, in the order of the labels."""
+        return read_items(self._connection.execute("SELECT label, kind, count FROM item"))
 
     def require(self, step: Round) -> None:
-        """Raises StateError where a round that this file has forgotten was released with other data."""
-        forgotten = min((number for number in self._journal.done if number > self.round), default=None)
+        """Raise StateError where a round that this file has forgotten was released with other data."""
+        done = self._journal.lines.done
+        forgotten = min((number for number in done if number > self.round), default=None)
         if forgotten is None:
             return
-        if forgotten != step.number or self._journal.done[forgotten] != self._digest(step):
+        if forgotten != step.number or done[forgotten] != seal.digest(self.key, step):
             raise StateError(
                 f"{self._path} was put back to round {self.round}, and round {forgotten} has been released from "
                 "other data; give that round the same data again, or start a new stream"
             )
 
     def write(self, step: Round) -> None:
-        """Makes a round durable. Whatever goes wrong, the file is to be opened again."""
-        digest = self._digest(step)
-        try:
+        """Make a round durable. Whatever goes wrong, the file is to be opened again."""
+        digest = seal.digest(self.key, step)
+        with _errors(self._path):
             self._journal.append("begin", step.number, digest)
             failure_point("begun")
             self._commit(step)
             failure_point("written")
             self._journal.append("done", step.number, digest)
             failure_point("done")
-        except (sqlite3.Error, OSError) as error:
-            raise _unusable(self._path, error) from None
         self.round = step.number
-
-    def _digest(self, step: Round) -> str:
-        parts = sorted(_encoded(item, added) for item, added in step.added.items())
-        text = step.number.to_bytes(8, "little") + b"".join(parts)
-        return hashlib.blake2b(text, key=self.key, digest_size=16, person=b"round").hexdigest()
 
     def _commit(self, step: Round) -> None:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
-        given = text
-        if step.clock is not None:
-            given = json.dumps({**json.loads(text), "clock": dataclasses.asdict(step.clock)})
-        total = self._sum - _head(self.key, text, self.round) + _head(self.key, given, step.number)
+        given = text if step.clock is None else with_clock(text, step.clock)
+        parts = [self._sum - seal.head(self.key, text, self.round), seal.head(self.key, given, step.number)]
         if step.restart:
-            total -= sum(_sealed(self.key, item, count) for item, count in self.items())
+            parts += [-seal.sealed(self.key, item, count) for item, count in self.items()]
             run("DELETE FROM item")
         for item, added in step.added.items():
-            kind, label = _parts(item)
+            kind, label = seal.label_parts(item)
             found = run("SELECT count FROM item WHERE label = ?", (label,)).fetchone()
             if found is not None:
-                total -= _sealed(self.key, item, found[0])
+                parts.append(-seal.sealed(self.key, item, found[0]))
             count = added + (found[0] if found else 0)
-            total += _sealed(self.key, item, count)
+            parts.append(seal.sealed(self.key, item, count))
             run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", (label, kind, count))
-        total %= _MODULUS
-        values = given, step.number, total.to_bytes(32, "little")
-        run("UPDATE stream SET mechanism = ?, round = ?, total = ?", values)
+        total = seal.total(parts)
+        run("UPDATE stream SET mechanism = ?, round = ?, total = ?", (given, step.number, total))
         failure_point("writing")
         run("COMMIT")
-        self._sum = total
+        self._sum = int.from_bytes(total, "little")
 
     def destroy(self) -> None:
-        """Overwrites the key and the counts, for good."""
-        try:
-            # No copy of the old pages may be left in a file beside.
-            self._connection.execute("PRAGMA journal_mode = MEMORY")
-            self._connection.execute("UPDATE stream SET key = NULL, total = zeroblob(32)")
-            self._connection.execute("DELETE FROM item")
-        except sqlite3.Error as error:
-            raise _unusable(self._path, error) from None
+        """Close the stream for good: overwrite the key, then the counts.
+
+        The journal says first that the stream is closed. Where the process ends in between, the next `open` goes on.
+        """
+        digest = seal.digest(self.key, Round(self.round, {}, restart=False))
+        with _errors(self._path):
+            self._journal.append("closed", self.round, digest)
+            failure_point("closing")
+            self._finish_closing()
+
+    def _finish_closing(self) -> None:
+        """Overwrite the key, the counts and SQLite's rollback journal, which holds older counts."""
+        if self._key_file is None and os.path.lexists(self._beside["key"]):
+            self._key_file = KeyFile(self._beside["key"], open_plain(self._beside["key"]))
+        if self._key_file is not None:
+            self._key_file.destroy()
+        failure_point("key destroyed")
+        run = self._connection.execute
+        run("PRAGMA journal_mode = MEMORY")
+        run("DELETE FROM item")
+        failure_point("counts destroyed")
+        with suppress(FileNotFoundError):
+            handle = open_plain(self._beside["journal"])
+            try:
+                erase(handle)
+            finally:
+                os.close(handle)
         self.close()
+        self._beside["journal"].unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Let go of the files."""
         self._connection.close()
+        if self._key_file is not None:
+            self._key_file.close()
         self._journal.close()
 
 
-def keyed(key: bytes, purpose: bytes, text: bytes) -> bytes:
-    """A keyed hash of 32 bytes, its purpose setting it apart from others of the same key."""
-    return hashlib.blake2b(text, key=key, digest_size=32, person=purpose).digest()
+def require_new(path: str | os.PathLike[str], mechanism: StreamMechanism | None = None) -> None:
+    """Raise where a new stream cannot be made in a file, before anything is paid for it.
+
+    Raises:
+        ParameterError: Where the file is there already, other than empty, or no file can keep the mechanism.
+        StateError: Where a file beside it is left over, or its folder is missing or not writable.
+    """
+    file = real(path)
+    _require_kind(mechanism)
+    if file.exists():
+        if not file.is_file() or file.stat().st_size:
+            raise ParameterError(f"{path} is there already; go on with `discreet stream step`, or use another name")
+        return  # a making that was cut short
+    for purpose, what in (("rounds", "journal"), ("key", "key"), ("journal", "rollback journal")):
+        left = beside(file)[purpose]
+        if os.path.lexists(left):
+            raise StateError(f"{left} is the {what} of a file that is gone; bring it back, or use another name")
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise unusable(file)
 
 
-def label_bytes(item: Item) -> bytes:
-    """A label as bytes, told apart by type."""
-    kind, label = _parts(item)
-    return kind.encode() + label
+def _require_kind(mechanism: object) -> None:
+    if mechanism is not None and type(mechanism).__name__ not in KINDS:
+        raise ParameterError(f"a stream in a file needs one of {', '.join(KINDS)}, not {type(mechanism).__name__}")
 
 
-def _parts(item: Item) -> tuple[str, bytes]:
-    if isinstance(item, int):
-        return "i", str(item).encode()
-    return ("t", item.encode("utf-8")) if isinstance(item, str) else ("b", item)
+def _require_stream(file: Path) -> None:
+    """Raise StateError where a file cannot be a stream, before anything is made beside it."""
+    with _errors(file):
+        if not file.is_file():
+            raise OSError("no regular file")
+        with file.open("rb") as opened:
+            start = opened.read(len(_MAGIC))
+    if start and not os.path.lexists(beside(file)["rounds"]):
+        if start != _MAGIC:
+            raise StateError(f"{file} is no stream; give the file of one, or a new name to start one")
+        raise StateError(f"{file} has no journal {beside(file)['rounds']}, or is no stream; bring back its copy")
 
 
-def _encoded(item: Item, count: int) -> bytes:
-    label = label_bytes(item)
-    return len(label).to_bytes(8, "little") + label + count.to_bytes(8, "little", signed=True)
-
-
-def _sealed(key: bytes, item: Item, count: int) -> int:
-    return int.from_bytes(keyed(key, b"item", _encoded(item, count)), "little")
-
-
-def _head(key: bytes, mechanism: str, number: int) -> int:
-    return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}".encode()), "little")
-
-
-def _is_database(path: Path) -> bool:
+@contextmanager
+def _errors(path: Path, *damage: type[Exception]) -> Iterator[None]:
+    """Turn errors of SQLite and of the system, and those of `damage`, into StateError without a cell in its text."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError as error:
-        raise _unusable(path, error) from None
-
-
-def _unusable(path: Path, error: Exception) -> StateError:
-    """What is wrong with a file, without its cells."""
-    # What the system says of a path holds its letters.
-    text = str(error) if isinstance(error, sqlite3.Error) else ""
-    if "locked" in text:
-        return StateError(f"{path} is open elsewhere; a stream has one writer")
-    if not path.parent.is_dir():
-        return StateError(f"{path} cannot be made: make its folder first")
-    if "not a database" in text or "malformed" in text:
-        return StateError(f"{path} is corrupt or no stream")
-    return StateError(f"{path} cannot be used; check that it is a file, may be written, and that the disk is not full")
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(path, str(error) if isinstance(error, sqlite3.Error) else "") from None
+    except damage:
+        raise StateError(f"{path} is corrupt; bring back a copy of it, with its journal") from None

@@ -5,80 +5,109 @@ from __future__ import annotations
 import os
 import re
 import weakref
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.errors import StateError
+from discreet.mechanisms.stream_paths import make_durable, open_plain, write_all
 
-__all__ = ["Journal", "failure_point"]
+__all__ = ["Journal", "Lines", "failure_point", "read_lines"]
 
-_AS_IT_IS = getattr(os, "O_BINARY", 0)
-"""On Windows, that bytes are written as they are."""
-_LINE = re.compile(rb"(begin|done) ([0-9]{1,15}) ([0-9a-f]{32})")
+_LINE = re.compile(rb"(begin|done|closed) ([0-9]{1,15}) ([0-9a-f]{32})")
+
+
+@dataclass
+class Lines:
+    """The digests of rounds by number, from the lines of a journal."""
+
+    begun: dict[int, str] = field(default_factory=dict)
+    done: dict[int, str] = field(default_factory=dict)
+    closed: dict[int, str] = field(default_factory=dict)
+    """Not empty once the stream was closed for good."""
+    size: int = 0
+    """How many bytes the whole lines have."""
+
+    def add(self, word: str, number: int, digest: str) -> None:
+        """Take in a line."""
+        {"begin": self.begun, "done": self.done, "closed": self.closed}[word][number] = digest
 
 
 class Journal:
-    """Lines "begin" and "done" with the number of a round and a digest of what it added.
+    """Lines "begin" and "done" with the number of a round and a digest of what it added, and "closed" at the end.
 
     The file is locked while it is open, by a lock that other readers of it in this process do not break. A line that
     a crash cut short is left out: nothing was released after it.
     """
 
     def __init__(self, path: Path) -> None:
+        """Open the journal, or make it. Raises StateError where it is a link, locked elsewhere or damaged."""
         self._path = path
-        new = not path.exists()
         try:
-            self._handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR | _AS_IT_IS, 0o600)
+            self._handle = open_plain(path, os.O_CREAT | os.O_APPEND)
         except OSError:
-            raise StateError(f"the journal {path} cannot be opened; check that it may be written") from None
-        try:
-            _lock(self._handle, path)
-            if new:
-                _make_durable(path.parent)
-            self.begun: dict[int, str] = {}
-            self.done: dict[int, str] = {}
-            self._size = self._read()
-        except BaseException:
-            os.close(self._handle)
-            raise
+            raise StateError(f"the journal {path} cannot be opened; it must be a file, no link, and writable") from None
         # Who forgets to close it, or is interrupted before, does not hold the lock for ever.
         self._closing = weakref.finalize(self, os.close, self._handle)
+        try:
+            _lock(self._handle, path)
+            self.lines = self._read()
+        except BaseException:
+            self._closing()
+            raise
+        if not self.lines.size:
+            make_durable(path.parent)
 
-    def _read(self) -> int:
-        """Takes in all whole lines and cuts off what follows them."""
+    def _read(self) -> Lines:
+        """Read all whole lines and cut off what follows them."""
         content = b""
         while part := os.read(self._handle, 1 << 20):
             content += part
-        whole = content.rfind(b"\n") + 1
-        for line in content[:whole].splitlines():
-            found = _LINE.fullmatch(line)
-            if found is None:
-                raise StateError(f"the journal {self._path} is damaged; bring back a copy of it, with its stream")
-            word, number, digest = found[1], int(found[2]), found[3].decode()
-            (self.done if word == b"done" else self.begun)[number] = digest
-        if whole < len(content):
-            os.ftruncate(self._handle, whole)
-        return whole
+        try:
+            lines = read_lines(content)
+        except ValueError:
+            raise StateError(f"the journal {self._path} is damaged; bring back a copy of it, with its stream") from None
+        if lines.size < len(content):
+            os.ftruncate(self._handle, lines.size)
+        return lines
 
     def append(self, word: str, number: int, digest: str) -> None:
-        """Adds a line, durably. Raises StateError where somebody else has written to the file, OSError where it cannot
+        """Add a line, durably. Raises StateError where somebody else has written to the file, OSError where it cannot
         be written."""
-        if os.fstat(self._handle).st_size != self._size:
+        if os.fstat(self._handle).st_size != self.lines.size:
             raise StateError(f"the journal {self._path} was changed by another process; open the stream again")
         line = f"{word} {number} {digest}\n".encode()
-        left = line
-        while left:
-            left = left[os.write(self._handle, left) :]
+        write_all(self._handle, line)
+        self.lines.size += len(line)
+        self.lines.add(word, number, digest)
+
+    def clear(self) -> None:
+        """Remove all lines, durably: those of a stream that was never made."""
+        os.ftruncate(self._handle, 0)
         os.fsync(self._handle)
-        self._size += len(line)
-        (self.done if word == "done" else self.begun)[number] = digest
+        self.lines = Lines()
 
     def close(self) -> None:
-        """Lets go of the file and its lock."""
+        """Let go of the file and its lock."""
         self._closing()
 
 
+def read_lines(content: bytes) -> Lines:
+    """Return the lines of a journal, without a last one that was cut short.
+
+    Raises:
+        ValueError: Where a whole line is not one of a journal.
+    """
+    lines = Lines(size=content.rfind(b"\n") + 1)
+    for line in content[: lines.size].split(b"\n")[:-1]:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise ValueError("no line of a journal")
+        lines.add(found[1].decode(), int(found[2]), found[3].decode())
+    return lines
+
+
 def failure_point(name: str) -> None:
-    """Where a test may end the process: between the steps by which a round becomes durable."""
+    """Do nothing: a test ends the process here, between the steps by which a change becomes durable."""
 
 
 def _lock(handle: int, path: Path) -> None:
@@ -91,17 +120,3 @@ def _lock(handle: int, path: Path) -> None:
     except OSError:
         stream = str(path).removesuffix("-rounds")
         raise StateError(f"{stream} is open elsewhere; a stream has one writer") from None
-
-
-def _make_durable(folder: Path) -> None:
-    """Has a new name in a folder outlast a power cut, where the system can do that."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

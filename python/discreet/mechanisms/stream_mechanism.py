@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
+from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.thresholds import require_bounds, require_delta
 from discreet.privacy import Guarantee, require_whole
 
@@ -45,6 +46,12 @@ class StreamMechanism(ABC):
 
     `start` opens a stream of rounds. The estimate of an item in a round is its running count and a sum of noises,
     each of a node: a set of rounds. An item's noise at a node is the same whenever it is used.
+
+    The guarantee holds beside other releases, however they and later events are chosen. Let K say that no item of one
+    event passes a threshold by that event alone. Mechanisms give K a chance of at least 1 - delta with and without the
+    event. Given K, all rounds follow from one rho-zCDP release, the noisy values at the nodes that contain the event's
+    round, and from what the event does not touch. A mechanism keeps to this where no noise of a node is used before the
+    node's last round, and where the union bound over thresholds covers all rounds.
     """
 
     __slots__ = ()
@@ -64,8 +71,12 @@ class StreamMechanism(ABC):
         """The standard deviation of the counts of a round, or a hair more."""
 
     @abstractmethod
+    def rule(self, number: int) -> ReleaseRule:
+        """Return the rule by which an estimate is released in a round."""
+
     def threshold(self, number: int) -> int:
-        """What an estimate must exceed in a round: an integer."""
+        """Return what an estimate must exceed in a round: an integer."""
+        return self.rule(number).value
 
     @abstractmethod
     def nodes(self, number: int) -> list[tuple[int, float]]:

@@ -9,7 +9,14 @@ from discreet import _core
 from discreet.conversion import round_up
 from discreet.theorems.wilkins2022 import lattice_distortion
 
-__all__ = ["gaussian_difference_tail", "gaussian_hockey_stick", "gaussian_sum_bound", "gaussian_sum_tail", "least"]
+__all__ = [
+    "gaussian_difference_tail",
+    "gaussian_hockey_stick",
+    "gaussian_sum_bound",
+    "gaussian_sum_tail",
+    "least",
+    "sub_gaussian",
+]
 
 _ROUNDING = 1e-12
 """More than the tail of a scale that is off by a part in 2^52 can differ, down to 1e-300."""
@@ -29,6 +36,14 @@ def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, 
         return (tail / factor if tail > _LEAST else 0.0), min(1.0, tail * factor)
 
     return bounds
+
+
+def sub_gaussian(reach: float, deviation: float) -> float:
+    """Return e^(-reach^2 / (2 deviation^2)), rounded up, at least e^-700.
+
+    It bounds P[X >= reach] for weighted sums of discrete Gaussians (Canonne, Kamath and Steinke 2020, Corollary 17).
+    """
+    return math.exp(-min(reach * reach / (2 * deviation**2), 700.0)) * (1 + _ROUNDING) if reach > 0 else 1.0
 
 
 def gaussian_sum_bound(sigma: float, terms: int) -> Callable[[int], float]:

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import round_up
-from discreet.theorems import rogers2023
-
 __all__ = [
     "factor",
-    "weighted_tail_reach",
+    "weighted_tail",
 ]
 
 
@@ -26,17 +23,19 @@ def factor(rounds: int) -> list[float]:
     return column
 
 
-def weighted_tail_reach(scale: float, total: float, square: float, p: float) -> float:
-    """What a sum of discrete Gaussians of one scale exceeds with a chance of at most p; its weights, up to their signs,
-    add up to `total`, their squares to `square`.
+def weighted_tail(scale: float, total: float, square: float, reach: float) -> float:
+    """Return an upper bound of the chance that a weighted sum of discrete Gaussians of one scale reaches `reach`.
 
-    The lesser of two. By the sub-Gaussian tail, scale sqrt(square) sqrt(2 log(1/p)) (Canonne, Kamath and Steinke 2020,
-    Corollary 17). By comparison, scale sqrt(square) isf(p) + 2 total: a discrete Gaussian X is less than Y + 2 in
-    the order of tails, Y being the continuous one, and such orders add up. For n > 0 every P[X = m] is at most the
-    density of Y at m, which falls, so that P[X >= n] <= P[Y >= n - 1]; for j = 1 - n > 0 likewise
-    P[X >= j] >= P[Y >= j]/(1 + 0.4/scale), which is at least P[Y >= j + 1] since the hazard of Y rises from
-    0.79/scale, and so P[X >= n] <= P[Y >= n - 2].
+    The sizes of the weights add up to `total`, their squares to `square`.
+
+    The lesser of two. By the sub-Gaussian tail, e^(-reach^2 / (2 scale^2 square)) (Canonne, Kamath and Steinke 2020,
+    Corollary 17). By comparison, the tail of a continuous Gaussian of the same deviation from reach - 2 total on: a
+    discrete Gaussian X is less than Y + 2 in the order of tails, Y being the continuous one, and such orders add up.
+    For n > 0 every P[X = m] is at most the density of Y at m, which falls, so that P[X >= n] <= P[Y >= n - 1]; for
+    j = 1 - n > 0 likewise P[X >= j] >= P[Y >= j]/(1 + 0.4/scale), which is at least P[Y >= j + 1] since the hazard of Y
+    rises from 0.79/scale, and so P[X >= n] <= P[Y >= n - 2].
     """
     deviation = scale * math.sqrt(square)
-    compared = rogers2023.gaussian_threshold(deviation, p, 0) + 2 * total
-    return round_up(min(compared, deviation * math.sqrt(-2 * math.log(p))), 64)
+    compared = 0.5 * math.erfc((reach - 2 * total) / deviation / math.sqrt(2))
+    bound = math.exp(-min(reach * reach / (2 * deviation**2), 700.0)) if reach > 0 else 1.0
+    return min(1.0, max(min(compared, bound), 1e-304) * (1 + 1e-11))

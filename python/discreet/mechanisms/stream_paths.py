@@ -1,0 +1,89 @@
+"""Files beside a stream's own: their names, and opening them without following links."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from discreet.errors import StateError
+
+__all__ = ["beside", "erase", "make_durable", "open_plain", "real", "unusable", "write_all"]
+
+_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""O_NONBLOCK: a named pipe must not block; O_BINARY: Windows writes bytes unchanged."""
+
+
+def real(path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a stream's file, with links resolved: one file has one key and one journal.
+
+    Raises StateError where the path is a link to nothing.
+    """
+    if Path(path).is_symlink() and not Path(path).exists():
+        raise StateError(f"{path} is a link to a file that is gone; use another name")
+    return Path(path).resolve()
+
+
+def beside(path: Path) -> dict[str, Path]:
+    """Return the paths beside a stream's own file, by purpose: its key, its rounds and SQLite's rollback journal."""
+    return {name: Path(f"{path}-{name}") for name in ("key", "rounds", "journal")}
+
+
+def open_plain(path: Path, flags: int = 0) -> int:
+    """Open a regular file for reading and writing, readable by its owner alone where it is new.
+
+    Raises:
+        OSError: Where the file is a symbolic link, a folder, a pipe or a device, or the system refuses.
+    """
+    handle = os.open(path, _FLAGS | flags, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("no regular file")
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def write_all(handle: int, content: bytes) -> None:
+    """Write all bytes, durably."""
+    while content:
+        content = content[os.write(handle, content) :]
+    os.fsync(handle)
+
+
+def erase(handle: int) -> None:
+    """Overwrite the whole file with zeros, durably."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    left = os.fstat(handle).st_size
+    while left:
+        left -= os.write(handle, bytes(min(left, 1 << 20)))
+    os.fsync(handle)
+
+
+def make_durable(folder: Path) -> None:
+    """Make names in a folder survive a power cut, where the system can do that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def unusable(path: Path, text: str = "") -> StateError:
+    """Return the error of a stream's file that cannot be used; `text`: what SQLite says, which is not repeated.
+
+    An error of the operating system may hold parts of the path, so that its text is not passed on either.
+    """
+    if "locked" in text:
+        return StateError(f"{path} is open elsewhere; a stream has one writer")
+    if not path.parent.is_dir():
+        return StateError(f"{path} cannot be made: make its folder first")
+    if "not a database" in text or "malformed" in text:
+        return StateError(f"{path} is corrupt or no stream")
+    return StateError(f"{path} cannot be used; check that it is a file, may be written, and that the disk is not full")

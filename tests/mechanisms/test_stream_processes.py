@@ -1,0 +1,118 @@
+"""Streams whose process is killed or forks."""
+
+import os
+import random
+import signal
+import threading
+
+import pytest
+from test_stream_files import MECHANISM, batch
+
+from discreet import StateError, Stream
+from discreet.mechanisms import stream_file
+
+
+def write_rounds(path, steps):
+    stream_file.failure_point = lambda _: os.write(steps, b".")
+    with Stream.open(path, MECHANISM) as stream:
+        for number in range(stream.round + 1, 480):
+            stream.step(batch(number))
+
+
+def kill_at_random(tmp_path, times):
+    """Kill a writer as soon as it has done some number of steps, wherever it has come by then."""
+    path, chance, before = tmp_path / "s", random.Random(5), 0
+    for _ in range(times):
+        steps, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(steps)
+            write_rounds(path, told)
+            os._exit(0)
+        os.close(told)
+        left = chance.randrange(1, 60)
+        while left and (done := os.read(steps, left)):
+            left -= len(done)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(steps)
+        with Stream.open(path, MECHANISM) as stream:
+            assert before <= stream.round
+            before = stream.round
+            if before >= 470:
+                return
+            stream.show()
+    # A round has four steps.
+    assert before >= times
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_stream_survives_being_killed_again_and_again(tmp_path):
+    kill_at_random(tmp_path, 15)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.statistical
+def test_a_stream_survives_being_killed_a_thousand_times(tmp_path):
+    for run in range(40):
+        (tmp_path / str(run)).mkdir()
+        kill_at_random(tmp_path / str(run), 25)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_no_part_in_the_stream():
+    stream = MECHANISM.start()
+    child = os.fork()
+    if child == 0:
+        try:
+            stream.step([["a"]])
+        except StateError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_with_its_parents_number_has_no_part_in_it_either(monkeypatch):
+    stream, parent = MECHANISM.start(), os.getpid()
+    child = os.fork()
+    if child == 0:
+        # A new namespace of processes begins to count anew.
+        monkeypatch.setattr(os, "getpid", lambda: parent)
+        refused = 0
+        for call in (stream.show, stream.close, lambda: stream.step([["a"]])):
+            try:
+                call()
+            except StateError:
+                refused += 1
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_forked_while_a_round_is_taken_in_is_refused_and_does_not_wait():
+    stream = MECHANISM.start()
+    taken, done = threading.Event(), threading.Event()
+
+    def hold():
+        with stream._lock:
+            taken.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        refused = 0
+        for call in (stream.show, stream.close, lambda: stream.step(batch(1))):
+            try:
+                call()
+            except StateError:
+                refused += 1
+        stream.detach()
+        os._exit(0 if refused == 3 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    done.set()
+    holder.join()

@@ -1,0 +1,100 @@
+"""The command `discreet stream init --ledger`: paid for first, wherever it is killed."""
+
+import io
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from discreet import Ledger
+from discreet.budgets.ledger import Dataset
+from discreet.cli import main
+from discreet.mechanisms import stream_file
+
+PROMISE = ("--rho", "2", "--delta", "1e-6")
+LEDGER = ("--ledger", "l", "--dataset", "visits")
+COST = ("--rho", "0.6", "--delta", "1e-7", "--l0", "1", "--horizon", "60")
+
+
+@pytest.fixture
+def discreet(tmp_path, monkeypatch, capsys):
+    """Runs a command in an empty folder, with nobody at the terminal; its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def ended(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as exit_:
+            main([str(argument) for argument in arguments])
+        return exit_.value.code, *capsys.readouterr()
+
+    return ended
+
+
+@pytest.fixture
+def ledger(discreet):
+    """A ledger of visits, of which a stream costs a third; how much is spent."""
+    assert discreet("budget", "init", "l", "--dataset", "visits", *PROMISE, "--unit", "event")[0] == 0
+    return lambda: Ledger.open("l").dataset("visits").spent.rho
+
+
+def init(name):
+    """Run `stream init` in a process; whether it ended with kill -9."""
+    child = os.fork()
+    if child == 0:
+        try:
+            main(["stream", "init", name, *COST, *LEDGER])
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def end(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def files_of(name):
+    return [path.name for path in Path().iterdir() if path.name.startswith(name)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_no_stream_is_there_before_it_is_paid_for(discreet, ledger, monkeypatch):
+    charge = Dataset.charge
+    monkeypatch.setattr(Dataset, "charge", end)
+    assert init("s")
+    assert (ledger(), files_of("s")) == (0, [])
+    monkeypatch.setattr(Dataset, "charge", lambda *given: end(charge(*given)))
+    assert init("s")
+    assert (ledger(), files_of("s")) == (pytest.approx(0.6), [])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("point", ["named", "journal made", "key made", "making"])
+def test_a_stream_whose_making_is_killed_is_paid_for(discreet, ledger, point, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_file, "failure_point", lambda name: end() if name == point else None)
+        assert init("s")
+    assert ledger() == pytest.approx(0.6)
+    code, _, err = discreet("stream", "show", "s")
+    assert code == 1
+    assert "holds no stream" in err
+    assert discreet("stream", "init", "s", *COST, *LEDGER)[0] == 0
+    assert ledger() == pytest.approx(1.2)
+    assert json.loads(discreet("stream", "show", "s", "-f", "json")[1])["round"] == 0
+
+
+def test_what_does_not_fit_into_the_budget_makes_no_stream(discreet, ledger):
+    code, _, _ = discreet("stream", "init", "s", "--rho", "2.5", *COST[2:], *LEDGER)
+    assert code == 3
+    assert (ledger(), files_of("s")) == (0, [])
+
+
+def test_what_cannot_be_made_costs_nothing(discreet, ledger, tmp_path):
+    (tmp_path / "left-key").touch()
+    (tmp_path / "there").write_text("text")
+    for name, code in (("left", 1), ("there", 2), ("missing/s", 1)):
+        assert discreet("stream", "init", name, *COST, *LEDGER)[0] == code
+    assert ledger() == 0
+    assert (tmp_path / "there").read_text() == "text"
