@@ -100,7 +100,9 @@ def test_an_unfinished_append_is_replaced_by_the_next(path):
         assert path.read_bytes() == content + tail
         dataset.charge(Guarantee(0.125, 0))
         assert dataset.spent == Guarantee(0.5, 0)
-        assert path.read_bytes()[HEAD:].startswith(content[HEAD:] + b'{"number":6,')
+        after = path.read_bytes()
+        assert after[HEAD:].startswith(content[HEAD:] + b'{"number":6,')
+        assert ledger_format.parse(after).end == len(after)
         forget()
         assert Ledger.open(path).dataset("views").spent == Guarantee(0.5, 0)
 
@@ -218,6 +220,17 @@ def test_a_sealed_event_without_sense_is_refused(path, row):
     line = payload + ledger_format._seal(book.hash, payload) + b"\n"
     with pytest.raises(LedgerError, match="corrupt"):
         ledger_format.parse(content + line)
+
+
+def test_a_total_that_is_exceeded_allows_nothing_more(path):
+    _, content = small_ledger(path, charges=0)
+    book = ledger_format.parse(content)
+    payload = b'{"number":3,"kind":"charged","dataset":"views","rho":%d} ' % 2**65
+    path.write_bytes(content + payload + ledger_format._seal(book.hash, payload) + b"\n")
+    dataset = Ledger.open(path).dataset("views")
+    assert dataset.remaining.rho == 0
+    with pytest.raises(BudgetExceeded):
+        dataset.charge(Guarantee(2.0**-64, 0))
 
 
 def whole_ledger(path):

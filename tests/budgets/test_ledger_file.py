@@ -26,6 +26,13 @@ def dataset(path):
     return Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
 
 
+@pytest.fixture(autouse=True)
+def fsync_alone(monkeypatch):
+    """Make macOS sync files by os.fsync, as other systems do."""
+    if sys.platform == "darwin":
+        monkeypatch.setattr(ledger_file.sys, "platform", "linux")
+
+
 def test_a_charge_is_synced_before_its_mark_and_the_draw(path, dataset, monkeypatch):
     steps, sync, run = [], os.fsync, GumbelTopK._run
 
@@ -140,6 +147,36 @@ def test_a_ledger_replaced_during_a_charge_pays_for_nothing(path, dataset, monke
     monkeypatch.setattr(ledger_file.LedgerFile, "append", replaced)
     with pytest.raises(LedgerError, match="replaced by another file"):
         dataset.charge(Guarantee(0.5, 0))
+
+
+def test_a_file_replaced_before_its_lock_is_opened_again(path, dataset, monkeypatch):
+    copy, lock = path.with_name("copy"), ledger_file._lock
+    shutil.copyfile(path, copy)
+
+    def replaced(raw, name):
+        monkeypatch.undo()
+        os.replace(copy, path)
+        return lock(raw, name)
+
+    monkeypatch.setattr(ledger_file, "_lock", replaced)
+    dataset.charge(Guarantee(0.5, 0))
+    assert len(path.read_bytes()[1536:].splitlines()) == 3
+
+
+def test_a_copy_of_the_open_file_does_not_keep_its_lock(path, dataset, monkeypatch):
+    # A process that is forked while a thread opens the file has such a copy.
+    lock, copies = ledger_file._lock, []
+
+    def copied(raw, name):
+        copies.append(os.dup(raw.fileno()))
+        return lock(raw, name)
+
+    monkeypatch.setattr(ledger_file, "_lock", copied)
+    dataset.charge(Guarantee(0.25, 0))
+    monkeypatch.undo()
+    Ledger.open(path, timeout=0).dataset("views").charge(Guarantee(0.25, 0))
+    for copy in copies:
+        os.close(copy)
 
 
 @forks
