@@ -1,6 +1,7 @@
 """An exception at any line: what was drawn is paid for, and nothing is half-written."""
 
 import linecache
+import os
 import sys
 import time
 from pathlib import Path
@@ -81,15 +82,31 @@ def test_a_budget_charges_what_was_drawn_wherever_it_is_interrupted(monkeypatch)
 
 
 def test_a_ledger_charges_what_was_drawn_wherever_it_is_interrupted(monkeypatch, tmp_path):
-    ledger = Ledger.open(tmp_path / "ledger")
-    lines, kinds = strike_everywhere(
-        lambda number: ledger.dataset(f"run {number}", rho=1.0, delta=1e-6), 3, monkeypatch
-    )
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of charges, none of which a power cut threatens
+
+    def budget_of(number):
+        return Ledger.open(tmp_path / f"ledger {number}").dataset("views", rho=1.0, delta=1e-6)
+
+    lines, kinds = strike_everywhere(budget_of, 3, monkeypatch)
     assert lines > 200
-    assert kinds >= {(False, False), (True, True)}
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-    ledger.close()
-    Ledger.open(tmp_path / "ledger").check()
+    assert kinds >= {(False, False), (True, False), (True, True)}
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger ")] == []
+    for path in tmp_path.iterdir():
+        Ledger.open(path).check()
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_an_interrupted_creation_leaves_all_or_nothing(monkeypatch, tmp_path, nameless):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    if not nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    number = 1
+    while struck_at(number, lambda: Ledger.open(tmp_path / "ledger")):
+        assert len(list(tmp_path.glob("ledger"))) == len(list(tmp_path.iterdir())) or not nameless
+        Ledger.open(tmp_path / "ledger").check()
+        (tmp_path / "ledger").unlink()
+        number += 1
+    assert number > 30
 
 
 def test_a_progress_that_fails_costs_nothing_and_a_draw_that_fails_is_paid_for(monkeypatch):

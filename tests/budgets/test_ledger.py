@@ -1,15 +1,17 @@
 """Ledger: what is on the disk, who may write it, and what it refuses."""
 
+import json
 import os
 import sqlite3
 import stat
 import time
 
 import pytest
+from children import held_lock
 from small import histogram, top
 
 import discreet
-from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, LedgerError, ParameterError
+from discreet import Budget, BudgetExceeded, EntropyError, Guarantee, GumbelTopK, Ledger, LedgerError, ParameterError
 from discreet.testing import seeded_rng
 
 
@@ -84,12 +86,13 @@ def test_a_release_is_recorded_without_its_data(path):
     assert row.parameters.startswith("k=3, scale=")
     assert row.digest == release.digest
     assert (row.rho, row.delta) == (release.guarantee.rho, release.guarantee.delta)
-    ledger.close()
-    assert b"item-0" not in path.read_bytes()
-    # One row a release for whoever reads the file with another tool.
-    with sqlite3.connect(path) as db:
-        rows = db.execute("SELECT dataset, mechanism, status, digest FROM release").fetchall()
-    assert rows == [("views", "GumbelTopK", "released", release.digest)]
+    content = path.read_bytes()
+    assert b"item-0" not in content
+    # A line of JSON for each event, for whoever reads the file with another tool.
+    lines = [json.loads(line[:-65]) for line in content[1536:].splitlines()]
+    assert [line["kind"] for line in lines] == ["created", "opened", "reserved", "released"]
+    assert lines[2]["mechanism"] == "GumbelTopK"
+    assert lines[3]["digest"] == release.digest
 
 
 def test_it_pays_as_a_budget_does(path):
@@ -137,93 +140,39 @@ def test_answers_to_queries_are_recorded_without_a_digest(path):
     assert [(row.status, row.digest) for row in dataset.history] == [("released", "")]
 
 
-def test_rows_are_only_added(path):
-    ledger = Ledger.open(path)
-    ledger.dataset("views", rho=1.0, delta=1e-6).charge(Guarantee(0.5, 0))
-    ledger.close()
-    db = sqlite3.connect(path, isolation_level=None)
-    for statement in (
-        "UPDATE event SET rho = '0' WHERE number = 3",
-        "DELETE FROM event WHERE number = 3",
-        "INSERT OR REPLACE INTO event SELECT * FROM event WHERE number = 3",
-    ):
-        with pytest.raises(sqlite3.Error, match="append only"):
-            db.execute(statement)
-    with pytest.raises(sqlite3.Error, match="CHECK"):
-        db.execute(
-            "INSERT INTO event SELECT 4, time, 'refund', dataset, of, rho, delta, mechanism, parameters, "
-            "version, digest, hash FROM event WHERE number = 3"
-        )
-    db.close()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE event SET rho = '1' WHERE number = 3",
-        "UPDATE event SET dataset = 'other' WHERE number = 3",
-        "DELETE FROM event WHERE number = 3",
-        "DELETE FROM event WHERE number = 4",
-        "INSERT INTO event SELECT 5, time, kind, dataset, of, rho, delta, mechanism, parameters, version, digest, hash "
-        "FROM event WHERE number = 4",
-        "UPDATE sqlite_sequence SET seq = 3",
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 0",
-        "CREATE TABLE other (x)",
-        "",
-    ],
-)
-def test_a_change_by_another_hand_is_noticed(path, change):
-    ledger = Ledger.open(path)
-    dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
-    for _ in range(2):
+def test_events_are_only_added(path):
+    dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
+    before = path.read_bytes()[1536:]
+    for _ in range(3):
         dataset.charge(Guarantee(0.1, 0))
-    ledger.close()
-    with sqlite3.connect(path, isolation_level=None) as db:
-        triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for name, _ in triggers:
-            db.execute(f"DROP TRIGGER {name}")
-        if change:
-            db.execute(change)
-            for _, text in triggers:
-                db.execute(text)
-    db.close()
-    with pytest.raises(LedgerError):
-        Ledger.open(path)
-    with pytest.raises(LedgerError):
-        ledger.check()
+        after = path.read_bytes()[1536:]
+        assert after.startswith(before)
+        assert after != before
+        before = after
 
 
 def test_a_newer_version_is_refused(path):
-    ledger = Ledger.open(path)
-    ledger.close()
-    with sqlite3.connect(path, isolation_level=None) as db:
-        db.execute("PRAGMA user_version = 2")
-    db.close()
+    Ledger.open(path)
+    path.write_bytes(path.read_bytes().replace(b"discreet ledger 1 ", b"discreet ledger 2 "))
     with pytest.raises(LedgerError, match="newer version"):
         Ledger.open(path)
 
 
-def test_an_older_copy_is_refused_by_who_has_seen_the_newer(path):
-    ledger = Ledger.open(path)
-    dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
-    ledger.close()
-    backup = path.read_bytes()
-    dataset.charge(Guarantee(0.9, 0))
-    ledger.close()
-    restored = path.with_name("restored")
-    restored.write_bytes(backup)
-    restored.replace(path)
-    for attempt in (lambda: dataset.charge(Guarantee(0.9, 0)), lambda: dataset.remaining, ledger.check):
-        with pytest.raises(LedgerError, match="rolled back"):
-            attempt()
-    other = path.with_name("another")
-    another = Ledger.open(other)
-    another.dataset("views", rho=1.0, delta=1e-6).charge(Guarantee(0.1, 0))
-    another.close()
-    other.replace(path)
-    with pytest.raises(LedgerError, match="rolled back"):
-        dataset.charge(Guarantee(0.1, 0))
+def test_the_former_format_is_refused_with_a_remedy(path):
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA application_id = 0x64637274")
+        db.execute("CREATE TABLE event (number INTEGER)")
+    db.close()
+    content = path.read_bytes()
+    with pytest.raises(LedgerError, match="make a new ledger"):
+        Ledger.open(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_a_new_ledger_is_private(path):
+    Ledger.open(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_what_is_no_ledger_is_refused(path, tmp_path):
@@ -233,7 +182,7 @@ def test_what_is_no_ledger_is_refused(path, tmp_path):
         Ledger.open(path, create=False)
     with pytest.raises(LedgerError, match="folder"):
         Ledger.open(tmp_path / "missing" / "ledger")
-    for content in (b"", b"x", b"user,item\n1,a\n" * 1000, b"SQLite format 3\0" + bytes(4096)):
+    for content in (b"", b"x", b"discreet ledger 1 ", b"user,item\n1,a\n" * 1000, b"SQLite format 3\0" + bytes(4096)):
         path.write_bytes(content)
         with pytest.raises(LedgerError):
             Ledger.open(path)
@@ -272,43 +221,54 @@ def test_a_ledger_that_is_gone_is_not_made_anew(path):
 def test_a_locked_ledger_is_waited_for_and_then_refused(path):
     ledger = Ledger.open(path, timeout=0.3)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
-    db = sqlite3.connect(path, isolation_level=None)
-    db.execute("BEGIN IMMEDIATE")
-    started = time.monotonic()
-    with pytest.raises(LedgerError, match="locked"):
-        dataset.charge(Guarantee(0.1, 0))
-    assert 0.3 <= time.monotonic() - started < 5
+    with held_lock(path):
+        started = time.monotonic()
+        with pytest.raises(LedgerError, match="locked"):
+            dataset.charge(Guarantee(0.1, 0))
+        assert time.monotonic() - started >= 0.3
+        with pytest.raises(LedgerError, match="locked"):
+            Ledger.open(path, timeout=0)
     assert dataset.spent == Guarantee(0, 0)
-    db.execute("ROLLBACK")
-    db.close()
     dataset.charge(Guarantee(0.1, 0))
     with pytest.raises(ParameterError, match="timeout"):
         Ledger.open(path, timeout=-1)
 
 
-def test_nothing_is_drawn_where_the_charge_cannot_be_written(path, monkeypatch):
+def test_nothing_is_drawn_if_the_charge_cannot_be_written(path, monkeypatch):
     dataset = Ledger.open(path, timeout=0).dataset("views", rho=1.0, delta=1e-6)
     monkeypatch.setattr(GumbelTopK, "_run", lambda *_: pytest.fail("it was drawn"))
-    db = sqlite3.connect(path, isolation_level=None)
-    db.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="locked"):
+    with held_lock(path), pytest.raises(LedgerError, match="locked"):
         dataset.release(top(), histogram())
-    db.close()
 
 
-def test_nothing_is_published_where_the_release_cannot_be_recorded(path, monkeypatch):
+def test_nothing_is_published_if_it_cannot_be_recorded(path, monkeypatch):
     dataset = Ledger.open(path, timeout=0).dataset("views", rho=1.0, delta=1e-6)
-    run, others = GumbelTopK._run, []
+    run, locks = GumbelTopK._run, []
 
     def locked(self, data, rng):
-        db = sqlite3.connect(path, isolation_level=None)
-        db.execute("BEGIN IMMEDIATE")
-        others.append(db)
+        lock = held_lock(path)
+        lock.__enter__()
+        locks.append(lock)
         return run(self, data, rng)
 
     monkeypatch.setattr(GumbelTopK, "_run", locked)
     with pytest.raises(LedgerError, match="locked"):
         dataset.release(top(rho=0.1), histogram(), charge="spent")
-    others[0].close()
+    locks[0].__exit__(None, None, None)
     assert dataset.spent.rho == pytest.approx(0.1)
     assert [row.status for row in dataset.history] == ["reserved"]
+
+
+def test_no_entropy_is_an_error_and_makes_no_ledger(path, monkeypatch):
+    def refuse(_):
+        raise OSError("no entropy")
+
+    dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
+    monkeypatch.setattr(os, "urandom", refuse)
+    with pytest.raises(EntropyError):
+        Ledger.open(path.with_name("new"))
+    with pytest.raises(EntropyError):
+        dataset.charge(Guarantee(0.1, 0))
+    monkeypatch.undo()
+    assert [place.name for place in path.parent.iterdir()] == [path.name]
+    assert dataset.spent == Guarantee(0, 0)

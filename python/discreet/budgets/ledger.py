@@ -22,13 +22,13 @@ _NAME_LENGTH = 200
 
 
 class Ledger:
-    """Privacy budgets in a SQLite file, one for each dataset, that many processes and threads charge at once.
+    """Privacy budgets in one file, one budget for each dataset, that many processes and threads charge at once.
 
-    A charge is on the disk before its randomness is drawn: a crash loses budget and never spends it twice. Rows are
-    only ever added, each sealed with a hash of all before it, and hold what was charged, when, by which
-    mechanism and parameters, and a digest of what was published; never data. A file that was changed or
-    damaged is refused. A file that was replaced by an older copy of itself is refused by processes that have
-    seen the newer one; others cannot know. Keep the file on a local disk.
+    A charge is on the disk before its randomness is drawn: a crash loses budget and never spends it twice. The file
+    is an append-only log: each event is sealed with a hash of all events before it. It holds what was charged, when,
+    by which mechanism and parameters, and a digest of the published rows; never data. No other file belongs to it,
+    and links and mounts of it are the same ledger. A file that was changed, cut or damaged is refused. A process
+    refuses an older copy of a ledger that it has seen; a new process cannot know. Keep the file on a local disk.
     """
 
     __slots__ = ("_chain",)
@@ -40,10 +40,12 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, create: bool = True, timeout: float = 30.0) -> Self:
-        """The ledger in a file, verified as a whole; with `create` an empty one where there is no file.
+        """Open the ledger in a file and verify all of it; with `create`, make an empty one if there is no file.
 
-        `timeout`: for how many seconds a charge waits while other processes write. Raises LedgerError where the
-        file is no ledger, or is corrupt, locked, read-only or of a newer version.
+        `timeout`: how many seconds each operation waits while other processes use the file.
+
+        Raises LedgerError if the file is no ledger, or is corrupt, locked, read-only or of a newer version, and
+        EntropyError if the operating system gives no randomness for a new ledger.
         """
         self = object.__new__(cls)
         self._chain = Chain(path, require_number("timeout", timeout, 0, 1e6, open_low=False))
@@ -103,11 +105,10 @@ class Ledger:
         return Dataset._of(self._chain, name)
 
     def close(self) -> None:
-        """Closes the file, so that it can be copied; it may be used again."""
-        self._chain.close()
+        """Do nothing: the file is open only during an operation, and can be copied or moved at any time."""
 
     def check(self) -> None:
-        """Verifies the whole file again; LedgerError where anything is wrong."""
+        """Verify the whole file again; raise LedgerError if anything is wrong."""
         self._chain.check()
 
     def __repr__(self) -> str:

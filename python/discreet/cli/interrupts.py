@@ -37,8 +37,7 @@ def sigterm_as_interrupt() -> Iterator[None]:
 def within_a_second() -> Iterator[None]:
     """Ends the process where work goes on for a second after an interrupt, as in DuckDB while it sorts.
 
-    Nothing is cleaned up then: for work that leaves nothing behind but, beside a ledger, a log of it that the next
-    opening takes in.
+    Nothing is cleaned up then: use it only for work that leaves no files behind. A charge may be cut off at any point.
     """
     try:
         read_end, write_end = socket.socketpair()

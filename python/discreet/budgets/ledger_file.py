@@ -1,0 +1,272 @@
+"""The file of a ledger, open and locked for one operation at a time."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from discreet.errors import LedgerError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+__all__ = ["LedgerFile", "create", "opened"]
+
+_held: dict[int, io.FileIO] = {}
+"""The open file of each thread. A file that an interrupt has left open is closed by the thread's next operation."""
+
+_LOCKED_BYTE = 2**31 - 2
+"""The byte that is locked on Windows, where other processes cannot read locked bytes."""
+
+_BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
+
+
+def _close_in_child() -> None:
+    """Close the files of the parent's threads, without unlocking them: the locks belong to the parent."""
+    for raw in list(_held.values()):
+        raw.close()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+class LedgerFile:
+    """A ledger's file that this operation has locked. The lock belongs to the file, whatever names it has."""
+
+    __slots__ = ("_path", "_raw")
+
+    def __init__(self, path: Path, raw: io.FileIO) -> None:
+        self._path = path
+        self._raw = raw
+
+    def read(self, start: int, size: int = -1) -> bytes:
+        """Return `size` bytes from the place `start` on, or all to the end; fewer if the file is shorter."""
+        with _failures(self._path):
+            self._raw.seek(start)
+            return self._raw.readall() if size < 0 else self._raw.read(size) or b""
+
+    def append(self, end: int, line: bytes) -> None:
+        """Write a line at `end`, in place of what an unfinished append has left there, and sync it to the disk.
+
+        Raises LedgerError if the disk is full or fails; the file is then cut back to `end`.
+        """
+        with _failures(self._path):
+            try:
+                if self._raw.seek(0, os.SEEK_END) > end:
+                    self._raw.truncate(end)
+                _write(self._raw, end, line)
+                _sync(self._raw.fileno())
+            except OSError:
+                with suppress(OSError):
+                    self._raw.truncate(end)
+                raise
+
+    def overwrite(self, place: int, line: bytes) -> None:
+        """Write a line over another one of the same size, and sync it to the disk."""
+        with _failures(self._path):
+            _write(self._raw, place, line)
+            _sync(self._raw.fileno())
+
+    def require_name(self) -> None:
+        """Raise LedgerError if another file has taken the path: then the charge lies in a file that is gone."""
+        with _failures(self._path):
+            if not _has_name(self._raw, self._path):
+                raise LedgerError(f"the ledger {self._path} was replaced by another file during a charge; try again")
+
+
+@contextmanager
+def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
+    """Open the file and hold its lock; wait at most `timeout` seconds for others, then raise LedgerError.
+
+    Every operation opens the file itself, so that the lock excludes other threads as it does other processes.
+    """
+    raw = _locked(path, timeout)
+    try:
+        yield LedgerFile(path, raw)
+    finally:
+        _release(raw)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Make a file with this content, all of it or nothing; keep a file that another process has made meanwhile.
+
+    The file has no name until it is complete, where the system can do that, so that kill -9 leaves no draft.
+    """
+    folder = path.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LedgerError(f"cannot make the ledger {path}: its folder is missing or read-only")
+    try:
+        if not _linked_from_nameless(path, content):
+            _linked_from_draft(path, content)
+        if hasattr(os, "O_DIRECTORY"):
+            descriptor = os.open(folder, os.O_DIRECTORY)
+            try:
+                _sync(descriptor)
+            finally:
+                os.close(descriptor)
+    except OSError:
+        raise LedgerError(f"cannot make the ledger {path}: the disk is full or has no hard links") from None
+
+
+def _linked_from_nameless(path: Path, content: bytes) -> bool:
+    """Make the file without a name and link it to its path; False if the system cannot."""
+    kind = getattr(os, "O_TMPFILE", None)
+    if kind is None:
+        return False
+    try:
+        descriptor = os.open(path.parent, kind | os.O_RDWR, 0o600)
+    except OSError:
+        return False
+    with io.FileIO(descriptor, "r+") as raw:
+        try:
+            _write(raw, 0, content)
+            _sync(descriptor)
+            # A directory's descriptor makes Python call linkat, which alone can link a file without a name.
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
+        except FileExistsError:
+            pass
+        except OSError:
+            return False
+    return True
+
+
+def _linked_from_draft(path: Path, content: bytes) -> None:
+    """Make the file under another name in its folder and link it to its path."""
+    import tempfile
+
+    descriptor, draft = tempfile.mkstemp(prefix=".discreet-", dir=path.parent)
+    try:
+        with io.FileIO(descriptor, "r+") as raw:
+            _write(raw, 0, content)
+            _sync(descriptor)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        Path(draft).unlink()
+
+
+def _locked(path: Path, timeout: float) -> io.FileIO:
+    """Return the open and locked file that has this path's name."""
+    import random
+
+    thread = threading.get_ident()
+    interrupted = _held.pop(thread, None)
+    if interrupted is not None:
+        _release(interrupted)
+    deadline = time.monotonic() + timeout
+    while True:
+        _require_file(path)
+        with _failures(path):
+            raw = _held[thread] = io.FileIO(path, "r+")
+        try:
+            locked = _lock(raw, path)
+            if locked and _has_name(raw, path):
+                return raw
+        except BaseException:
+            _release(raw)
+            raise
+        _release(raw)
+        if not locked:
+            if time.monotonic() > deadline:
+                raise LedgerError(f"the ledger {path} is locked by another process; try again when it has finished")
+            time.sleep(random.uniform(0.001, 0.02))
+
+
+def _release(raw: io.FileIO) -> None:
+    """Unlock and close a file.
+
+    Closing alone would keep the lock if a process that was forked while the file was opened has a copy of it.
+    """
+    with suppress(OSError, ValueError):
+        _unlock(raw)
+    raw.close()
+    if _held.get(threading.get_ident()) is raw:
+        _held.pop(threading.get_ident())
+
+
+def _lock(raw: io.FileIO, path: Path) -> bool:
+    """Whether the lock was free."""
+    try:
+        if sys.platform == "win32":
+            raw.seek(_LOCKED_BYTE)
+            msvcrt.locking(raw.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _BUSY:
+            raise LedgerError(f"the ledger {path} must lie on a local disk: its file system locks no files") from None
+        return False
+    return True
+
+
+def _unlock(raw: io.FileIO) -> None:
+    if sys.platform == "win32":
+        raw.seek(_LOCKED_BYTE)
+        msvcrt.locking(raw.fileno(), msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(raw.fileno(), fcntl.LOCK_UN)
+
+
+def _write(raw: io.FileIO, place: int, line: bytes) -> None:
+    """Write all of a line; a disk that is nearly full takes the first part alone."""
+    raw.seek(place)
+    while line:
+        line = line[raw.write(line) :]
+
+
+def _sync(descriptor: int) -> None:
+    """Wait until the file is on the disk. On macOS fsync leaves it in the disk's cache, which loses it with power."""
+    if sys.platform == "darwin":
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def _has_name(raw: io.FileIO, path: Path) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(raw.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _require_file(path: Path) -> None:
+    """Raise LedgerError if there is no regular file, or one that may not be written; do not open it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init` or Ledger.open") from None
+    if not stat.S_ISREG(mode):
+        raise LedgerError(f"the ledger {path} is not a file")
+    if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):
+        raise LedgerError(f"the ledger {path} is read-only")
+
+
+@contextmanager
+def _failures(path: Path) -> Iterator[None]:
+    """Turn errors of the system, and of a file that a fork or a nested call has closed, into LedgerErrors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise LedgerError(f"the ledger {path} is read-only") from None
+        raise LedgerError(_unwritable(path)) from None
+    except ValueError:
+        raise LedgerError(f"the ledger {path} was closed by a fork or by a call inside this one; try again") from None
+
+
+def _unwritable(path: Path) -> str:
+    return f"the ledger {path} cannot be written: the disk is full or fails"

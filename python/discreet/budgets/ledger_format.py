@@ -1,0 +1,240 @@
+"""The bytes of a ledger: a head of fixed size, and behind it one sealed line of JSON for each event.
+
+The head has three lines of 512 bytes: the version and the identity of the ledger, and two marks. An event's line ends
+with its seal, the SHA-256 of the seal before it and of the line itself. The first seal covers the head's first line.
+A random nonce in each line makes seals unique: two copies that went on differ, even if the same was charged to both.
+
+A mark names an event that is on the disk: its number, the end of its line, and its seal. An append writes and syncs
+the event, then writes and syncs a mark over the older of the two marks, and only then returns. It follows:
+
+- Every charge that was reported as made lies before the newest mark. Bytes before that mark must verify, so that a
+  file that was cut, flipped or overwritten there is refused. Nothing before the mark is ever dropped.
+- Bytes behind the newest mark belong to an append that has not returned, so nothing was drawn for them. A whole event
+  there counts, which can only overstate what was spent. Bytes that are no whole event come from a crash; the next
+  append removes them.
+- A crash can tear the mark that is written, after its event was synced. So a mark that is invalid is accepted only if
+  a whole event lies behind the other mark. Otherwise the file is damaged, and refused.
+
+A file that is damaged is therefore refused, or has lost nothing. Only a process that has seen a ledger can tell an
+older copy of the whole file from the newest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from copy import copy
+from typing import Any, NamedTuple
+
+from discreet.budgets.book import Book
+from discreet.budgets.charge import NOTHING, Charge
+from discreet.budgets.record import Event
+from discreet.errors import LedgerError
+
+__all__ = [
+    "HEAD_SIZE",
+    "SEAL_SIZE",
+    "Head",
+    "corrupt",
+    "events_of",
+    "extended",
+    "head_of",
+    "mark_line",
+    "new",
+    "parse",
+    "written",
+]
+
+_LINE = 512
+HEAD_SIZE = 3 * _LINE
+SEAL_SIZE = 65
+"""Bytes of a seal in hexadecimal and of the line feed behind it."""
+
+_MAGIC = b"discreet ledger "
+_VERSION = 1
+_SQLITE = b"SQLite format 3\0"
+_SQLITE_APPLICATION = slice(68, 72), b"dcrt"
+_CHUNK = 512
+"""Lines parsed at once: opening 100,000 events took 0.12 s in JSON, and 0.41 s line by line."""
+
+_TEXTS = ("time", "dataset", "mechanism", "parameters", "version", "digest")
+
+
+class Mark(NamedTuple):
+    """The last event that is known to be on the disk."""
+
+    number: int
+    end: int
+    seal: str
+
+
+class Head(NamedTuple):
+    """The head of a ledger: its first line, its newest mark, and the place in the file of the next mark."""
+
+    line: bytes
+    mark: Mark
+    next_place: int
+    is_torn: bool = False
+    """Whether the other mark is invalid."""
+
+    @property
+    def identity(self) -> str:
+        """The 32 random digits that tell this ledger from others."""
+        return self.line.split()[3].decode()
+
+    def empty(self) -> Book:
+        """Return the book before the first event."""
+        return Book(hash=hashlib.sha256(self.line).hexdigest(), end=HEAD_SIZE)
+
+
+def corrupt(path: object) -> LedgerError:
+    """Return the error for a damaged file."""
+    return LedgerError(
+        f"the ledger {path} is corrupt: restore a whole copy, and charge to it what was released since that was made"
+    )
+
+
+def parse(content: bytes, path: object = "file") -> Book:
+    """Return the book of a ledger's whole content; raise LedgerError, and nothing else, if it is not a valid ledger."""
+    head = head_of(content[:HEAD_SIZE], path)
+    return extended(head, head.empty(), content[HEAD_SIZE:], path)
+
+
+def head_of(content: bytes, path: object) -> Head:
+    """Return the head in the first HEAD_SIZE bytes of a file; LedgerError if they are no valid head."""
+    if content.startswith(_SQLITE):
+        place, application = _SQLITE_APPLICATION
+        if content[place] == application:
+            raise LedgerError(
+                f"the ledger {path} has the SQLite format of an earlier version: make a new ledger, and charge to each "
+                "of its datasets what the old one has spent"
+            )
+    if not content.startswith(_MAGIC):
+        raise LedgerError(f"{path} is not a ledger, or it is corrupt: then restore a whole copy")
+    version, _, _ = content.removeprefix(_MAGIC).partition(b" ")
+    if version.isdigit() and len(version) < 10 and int(version) > _VERSION:
+        raise LedgerError(f"the ledger {path} was written by a newer version of discreet; use that one")
+    first, *slots = (content[place : place + _LINE] for place in range(0, HEAD_SIZE, _LINE))
+    identity = first[len(_MAGIC) + 2 :][:32]
+    if len(content) < HEAD_SIZE or first != _first_line(identity):
+        raise corrupt(path)
+    marks = [_mark(first, slot) for slot in slots]
+    ends = [0 if mark is None else mark.end for mark in marks]
+    newest = marks[ends.index(max(ends))]
+    if newest is None or newest.end < HEAD_SIZE:
+        raise corrupt(path)
+    return Head(first, newest, _LINE * (1 + ends.index(min(ends))), None in marks)
+
+
+def extended(head: Head, book: Book, content: bytes, path: object, kept: list[dict[str, Any]] | None = None) -> Book:
+    """Return `book` with the events in `content`, the file's bytes from `book.end` on; LedgerError if one is invalid.
+
+    `kept`: a list that gets the rows of these events.
+    """
+    found, mark = copy(book), head.mark
+    try:
+        before = max(0, mark.end - book.end)
+        lines = content[:before].split(b"\n")
+        if lines.pop() or len(content) < before:
+            raise ValueError
+        for start in range(0, len(lines), _CHUNK):
+            _add(found, lines[start : start + _CHUNK], kept)
+        if found.end == mark.end and (found.number, found.hash) != (mark.number, mark.seal):
+            raise ValueError
+        for line in content[before:].split(b"\n")[:-1]:
+            if _seal(found.hash, line[:-64]) != line[-64:]:
+                break
+            _add(found, [line], kept)
+        if head.is_torn and found.number == mark.number:
+            raise ValueError
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        raise corrupt(path) from None
+    return found
+
+
+def new(identity: str, nonce: str) -> bytes:
+    """Return the content of a ledger with this identity, 32 hexadecimal digits, whose one event is its creation."""
+    first = _first_line(identity.encode())
+    book, line = written(Head(first, Mark(0, HEAD_SIZE, ""), 0).empty(), Event(kind="created"), nonce)
+    mark = mark_line(first, book)
+    return first + mark + mark + line
+
+
+def written(book: Book, event: Event, nonce: str) -> tuple[Book, bytes]:
+    """Return the book after one more event, and the event's line; BudgetExceeded if its charge does not fit."""
+    grown = copy(book)
+    grown.add(event)
+    payload = json.dumps(_row(grown.number, event) | {"nonce": nonce}, separators=(",", ":")).encode() + b" "
+    line = payload + _seal(book.hash, payload) + b"\n"
+    grown.hash = line[-SEAL_SIZE:-1].decode()
+    grown.end += len(line)
+    return grown, line
+
+
+def mark_line(first: bytes, book: Book) -> bytes:
+    """Return the mark that names the last event of a book, of the ledger with this first line."""
+    return _encoded(first, Mark(book.number, book.end, book.hash))
+
+
+def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event]]:
+    """Return the numbered events of rows that were verified; LedgerError if a field has a wrong type."""
+    events = []
+    for row in rows:
+        fields = {name: row[name] for name in _TEXTS if name in row}
+        if not all(isinstance(value, str) for value in fields.values()):
+            raise corrupt(path)
+        charge = Charge(row.get("rho", 0), row.get("delta", 0))
+        events.append((row["number"], Event(kind=row["kind"], of=row.get("of"), charge=charge, **fields)))
+    return events
+
+
+def _first_line(identity: bytes) -> bytes:
+    if len(identity) != 32 or not set(identity) <= set(b"0123456789abcdef"):
+        return b""
+    return (_MAGIC + b"%d %s" % (_VERSION, identity)).ljust(_LINE - 1) + b"\n"
+
+
+def _mark(first: bytes, line: bytes) -> Mark | None:
+    """Return the mark in a line of the head; None if a crash or damage has left another content there."""
+    try:
+        _, number, end, seal, _ = line.split()
+        mark = Mark(int(number), int(end), seal.decode("ascii"))
+    except ValueError:
+        return None
+    return mark if _encoded(first, mark) == line else None
+
+
+def _encoded(first: bytes, mark: Mark) -> bytes:
+    text = f"mark {mark.number:020d} {mark.end:020d} {mark.seal} ".encode()
+    return (text + hashlib.sha256(first + text).hexdigest().encode()).ljust(_LINE - 1) + b"\n"
+
+
+def _seal(before: str, payload: bytes) -> bytes:
+    return hashlib.sha256(before.encode() + payload).hexdigest().encode()
+
+
+def _add(book: Book, lines: list[bytes], kept: list[dict[str, Any]] | None) -> None:
+    """Add the events of some lines to a book; one of several errors if they do not continue it."""
+    seal, sha256 = book.hash.encode(), hashlib.sha256
+    for line in lines:
+        if sha256(seal + line[:-64]).hexdigest().encode() != line[-64:]:
+            raise ValueError
+        seal = line[-64:]
+    rows = json.loads(b"[" + b",".join([line[:-65] for line in lines]) + b"]")
+    if len(rows) != len(lines):
+        raise ValueError
+    book.replay(rows)
+    book.hash = seal.decode()
+    book.end += sum(map(len, lines)) + len(lines)
+    if kept is not None:
+        kept.extend(rows)
+
+
+def _row(number: int, event: Event) -> dict[str, Any]:
+    """Return what an event's line says: the fields that are not empty."""
+    row: dict[str, Any] = {"number": number, "time": event.time, "kind": event.kind, "dataset": event.dataset}
+    row |= {"of": event.of} if event.of is not None else {}
+    row |= {"rho": event.charge.rho, "delta": event.charge.delta} if event.charge != NOTHING else {}
+    row |= {"mechanism": event.mechanism, "parameters": event.parameters}
+    row |= {"version": event.version, "digest": event.digest}
+    return {name: value for name, value in row.items() if value != ""}

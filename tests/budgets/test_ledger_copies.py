@@ -1,0 +1,119 @@
+"""What a process has seen of a ledger, it remembers: older and diverged copies are refused."""
+
+import os
+import threading
+
+import pytest
+from children import asked, forks
+
+from discreet import Guarantee, Ledger, LedgerError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "privacy.ledger"
+
+
+def opened(path, rho=1.0):
+    return Ledger.open(path).dataset("views", rho=rho, delta=1e-6)
+
+
+def test_an_older_copy_is_refused_by_every_object(path, tmp_path):
+    dataset = opened(path)
+    backup = path.read_bytes()
+    dataset.charge(Guarantee(0.9, 0))
+    del dataset
+    path.unlink()
+    path.write_bytes(backup)
+    with pytest.raises(LedgerError, match="rolled back"):
+        opened(path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(backup)
+    for place in (path, elsewhere):
+        with pytest.raises(LedgerError, match="rolled back"):
+            Ledger.open(place)
+
+
+def test_a_copy_that_has_diverged_is_refused(path, tmp_path):
+    copy = tmp_path / "copy"
+    first = opened(path)
+    copy.write_bytes(path.read_bytes())
+    second = Ledger.open(copy).dataset("views")
+    first.charge(Guarantee(0.6, 0))
+    with pytest.raises(LedgerError, match="rolled back"):
+        second.charge(Guarantee(0.6, 0))
+    with pytest.raises(LedgerError, match="rolled back"):
+        second.remaining  # noqa: B018
+    first.charge(Guarantee(0.1, 0))
+
+
+@forks
+def test_a_copy_that_others_went_on_with_is_refused(path, tmp_path):
+    copy = tmp_path / "copy"
+    dataset = opened(path)
+    copy.write_bytes(path.read_bytes())
+
+    def go_on():
+        other = Ledger.open(copy).dataset("views")
+        for _ in range(3):
+            other.charge(Guarantee(0.2, 0))
+
+    asked(go_on)  # this process sees nothing of it
+    dataset.charge(Guarantee(0.6, 0))
+    with pytest.raises(LedgerError, match="rolled back"):
+        Ledger.open(copy)
+    Ledger.open(path).check()
+    copy.replace(path)
+    with pytest.raises(LedgerError, match="rolled back"):
+        dataset.charge(Guarantee(0.1, 0))
+
+
+@forks
+def test_a_child_remembers_what_its_parent_has_seen(path):
+    dataset = opened(path)
+    backup = path.read_bytes()
+    dataset.charge(Guarantee(0.9, 0))
+    path.write_bytes(backup)
+
+    def attempt():
+        try:
+            Ledger.open(path)
+        except LedgerError as error:
+            return "rolled back" in str(error)
+        return False
+
+    assert asked(attempt)
+
+
+def test_two_copies_are_not_spent_by_two_threads(path, tmp_path):
+    for trial in range(20):
+        first = tmp_path / f"first {trial}"
+        copy = tmp_path / f"copy {trial}"
+        opened(first)
+        copy.write_bytes(first.read_bytes())
+        payers = [Ledger.open(name).dataset("views") for name in (first, copy)]
+        together, paid = threading.Barrier(2), []
+
+        def charge(payer, together=together, paid=paid):
+            together.wait()
+            try:
+                payer.charge(Guarantee(0.6, 0))
+                paid.append(payer)
+            except LedgerError:
+                pass
+
+        threads = [threading.Thread(target=charge, args=[payer]) for payer in payers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(paid) == 1
+
+
+def test_another_ledger_at_the_same_place_is_refused(path, tmp_path):
+    dataset = opened(path)
+    opened(tmp_path / "another")
+    os.replace(tmp_path / "another", path)
+    with pytest.raises(LedgerError, match="another ledger"):
+        dataset.charge(Guarantee(0.1, 0))
+    opened(path).charge(Guarantee(0.1, 0))

@@ -1,0 +1,307 @@
+"""Ledgers that are cut, flipped or overwritten: each is refused or has lost nothing."""
+
+import os
+import random
+import re
+from contextlib import suppress
+
+import pytest
+
+from discreet import BudgetExceeded, Guarantee, Ledger, LedgerError
+from discreet.budgets import latest, ledger_format, record
+
+HEAD = 1536
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger"
+
+
+def forget():
+    """Make this process one that has seen no ledger yet."""
+    latest._books.clear()
+
+
+def small_ledger(path, charges=3):
+    dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
+    for _ in range(charges):
+        dataset.charge(Guarantee(0.125, 0))
+    return dataset, path.read_bytes()
+
+
+def spent_in(content):
+    """Return what a ledger of this content has spent, as a process sees it that has not seen the ledger before."""
+    return ledger_format.parse(content).accounts["views"].spent
+
+
+def newest_mark(content):
+    """Return the places of the newest mark: a crash may tear it, so that damage to it alone is accepted."""
+    slots = {content[place : place + 512]: place for place in (512, 1024)}
+    place = slots[max(slots)]
+    return range(place, place + 512)
+
+
+def test_every_flipped_bit_is_refused_or_loses_nothing(path):
+    _, content = small_ledger(path)
+    spent, mark = spent_in(content), newest_mark(content)
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << bit
+            if place in mark:
+                assert spent_in(bytes(flipped)) == spent
+            else:
+                with pytest.raises(LedgerError):
+                    ledger_format.parse(bytes(flipped))
+
+
+def test_every_cut_is_noticed(path):
+    _, content = small_ledger(path)
+    for end in range(len(content)):
+        with pytest.raises(LedgerError):
+            ledger_format.parse(content[:end])
+
+
+def test_flips_and_cuts_of_a_seen_file_are_refused(path):
+    dataset, content = small_ledger(path)
+    generator, mark = random.Random(5), newest_mark(content)
+    for place in generator.sample([place for place in range(len(content)) if place not in mark], 150):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << generator.randrange(8)
+        path.write_bytes(flipped)
+        with pytest.raises(LedgerError):
+            Ledger.open(path)
+        path.write_bytes(content[:place])
+        with pytest.raises(LedgerError):
+            dataset.charge(Guarantee(0.125, 0))
+    path.write_bytes(content)
+    dataset.charge(Guarantee(0.125, 0))
+
+
+def test_a_cut_to_an_older_state_is_refused_by_who_has_seen(path):
+    dataset, older = small_ledger(path)
+    dataset.charge(Guarantee(0.125, 0))
+    path.write_bytes(older)
+    for attempt in (lambda: dataset.charge(Guarantee(0.125, 0)), lambda: Ledger.open(path)):
+        with pytest.raises(LedgerError, match="rolled back"):
+            attempt()
+
+
+def test_an_unfinished_append_is_replaced_by_the_next(path):
+    _, content = small_ledger(path)
+    spent = spent_in(content)
+    line = content.splitlines(keepends=True)[-1]
+    for tail in (line[:1], line[:-1], bytes(300), bytes(9000), b"\n\n", line, os.urandom(50)):
+        path.write_bytes(content + tail)
+        forget()
+        assert spent_in(content + tail) == spent
+        dataset = Ledger.open(path).dataset("views")
+        assert path.read_bytes() == content + tail
+        dataset.charge(Guarantee(0.125, 0))
+        assert dataset.spent == Guarantee(0.5, 0)
+        after = path.read_bytes()
+        assert after[HEAD:].startswith(content[HEAD:] + b'{"number":6,')
+        assert ledger_format.parse(after).end == len(after)
+        forget()
+        assert Ledger.open(path).dataset("views").spent == Guarantee(0.5, 0)
+
+
+def test_a_whole_event_without_its_mark_counts(path):
+    dataset, before = small_ledger(path)
+    dataset.charge(Guarantee(0.125, 0))
+    content = path.read_bytes()
+    for head in (before[:HEAD], torn(content)):
+        path.write_bytes(head + content[HEAD:])
+        forget()
+        again = Ledger.open(path).dataset("views")
+        assert again.spent == Guarantee(0.5, 0)
+        again.charge(Guarantee(0.125, 0))
+        forget()
+        assert Ledger.open(path).dataset("views").spent == Guarantee(0.625, 0)
+
+
+def torn(content):
+    """Return the head of a ledger whose newest mark was torn by a crash."""
+    slots = [content[512:1024], content[1024:1536]]
+    newest = max(slots)
+    slots[slots.index(newest)] = newest[:60] + min(slots)[60:]
+    return content[:512] + b"".join(slots)
+
+
+def test_a_damaged_mark_and_event_together_are_refused(path):
+    _, content = small_ledger(path)
+    spent = spent_in(content)
+    assert spent_in(torn(content) + content[HEAD:]) == spent
+    last = content.splitlines(keepends=True)[-1]
+    for tail in (b"", last[:-1], last[:9] + b"0" + last[10:], bytes(len(last))):
+        with pytest.raises(LedgerError):
+            ledger_format.parse(torn(content) + content[HEAD : -len(last)] + tail)
+
+
+def test_events_of_a_twin_do_not_fit_into_a_ledger(path, tmp_path, monkeypatch):
+    # Two copies of one ledger whose events differ in one charge alone: only the chain tells them apart.
+    monkeypatch.setattr("discreet.budgets.chain.fresh_key", lambda: "0" * 64)
+    monkeypatch.setattr(record, "datetime", FixedTime)
+    contents = []
+    for place, rho in ((path, 0.5), (tmp_path / "twin", 0.25)):
+        forget()
+        dataset = Ledger.open(place).dataset("views", rho=1.0, delta=1e-6)
+        dataset.charge(Guarantee(rho, 0), made_by="x")
+        dataset.charge(Guarantee(0.125, 0))
+        contents.append(place.read_bytes())
+    mine, other = (content[HEAD:].splitlines(keepends=True) for content in contents)
+    assert len(mine[2]) == len(other[2])
+    assert mine[3][:-65] == other[3][:-65]
+    assert spent_in(contents[0]).rho == 0.625 * 2**64
+    for events in ([*mine[:2], other[2], mine[3]], [*mine[:2], *other[2:]]):
+        with pytest.raises(LedgerError):
+            ledger_format.parse(contents[0][:HEAD] + b"".join(events))
+
+
+class FixedTime:
+    @staticmethod
+    def now(_):
+        return FixedTime
+
+    @staticmethod
+    def isoformat(timespec):
+        return "2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 4], [0, 1, 3, 2, 4], [0, 1, 2, 3, 3, 4], [1, 2, 3, 4], [0, 1, 2, 3]])
+def test_events_that_are_moved_or_missing_are_noticed(path, order):
+    _, content = small_ledger(path)
+    events = content[HEAD:].splitlines(keepends=True)
+    with pytest.raises(LedgerError, match="corrupt"):
+        ledger_format.parse(content[:HEAD] + b"".join(events[number] for number in order))
+
+
+def test_any_bytes_are_a_book_or_a_ledger_error(path):
+    _, content = small_ledger(path)
+    generator = random.Random(7)
+    for _ in range(3000):
+        damaged = bytearray(content)
+        for _ in range(generator.choice([1, 2, 8])):
+            place, size = generator.randrange(len(damaged) + 1), generator.choice([0, 1, 16, 600])
+            damaged[place : place + size] = generator.randbytes(generator.choice([0, size, 16]))
+        with suppress(LedgerError):
+            ledger_format.parse(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *("[]", "1", "null", "{", '{"number":3}', "NaN", "[" * 100_000, '{"number":3},{"number":4}'),
+        '{"number":3,"kind":"charged","dataset":"views","rho":-1}',
+        '{"number":3,"kind":"charged","dataset":"views","rho":1.5}',
+        '{"number":3,"kind":"charged","dataset":"views","rho":true}',
+        '{"number":3,"kind":"charged","dataset":"views","rho":1' + "0" * 5000 + "}",
+        '{"number":3,"kind":"charged","dataset":"views","rho":1' + "0" * 400 + "}",
+        '{"number":true,"kind":"charged","dataset":"views"}',
+        '{"number":3,"kind":"charged","dataset":["views"]}',
+        '{"number":3,"kind":"charged","dataset":"other"}',
+        '{"number":3,"kind":"refunded","dataset":"views"}',
+        '{"number":3,"kind":["charged"],"dataset":"views"}',
+        '{"number":3,"kind":"created"}',
+        '{"number":3,"kind":"released","dataset":"views","of":2}',
+        '{"number":3,"kind":"released","dataset":"views"}',
+        '{"number":3,"kind":"opened","dataset":"views","parameters":"{}"}',
+        '{"number":3,"kind":"opened","dataset":"x","rho":1,"parameters":"{}"}',
+        '{"number":3,"kind":"opened","dataset":"x","rho":1,"parameters":"[]"}',
+        '{"number":3,"kind":"opened","dataset":1,"rho":1,"parameters":"{\\"unit\\":\\"user\\",\\"neighbours\\":\\"added\\"}"}',
+        '{"number":3,"kind":"opened","dataset":"x","rho":1,"parameters":"{\\"unit\\":0,\\"neighbours\\":0}"}',
+    ],
+)
+def test_a_sealed_event_without_sense_is_refused(path, row):
+    _, content = small_ledger(path, charges=0)
+    book = ledger_format.parse(content)
+    payload = row.encode() + b" "
+    line = payload + ledger_format._seal(book.hash, payload) + b"\n"
+    with pytest.raises(LedgerError, match="corrupt"):
+        ledger_format.parse(content + line)
+
+
+def test_a_total_that_is_exceeded_allows_nothing_more(path):
+    _, content = small_ledger(path, charges=0)
+    book = ledger_format.parse(content)
+    payload = b'{"number":3,"kind":"charged","dataset":"views","rho":%d} ' % 2**65
+    path.write_bytes(content + payload + ledger_format._seal(book.hash, payload) + b"\n")
+    dataset = Ledger.open(path).dataset("views")
+    assert dataset.remaining.rho == 0
+    with pytest.raises(BudgetExceeded):
+        dataset.charge(Guarantee(2.0**-64, 0))
+
+
+def whole_ledger(path):
+    """Return the content of a ledger of a hundred events or so, and what it says."""
+    ledger = Ledger.open(path)
+    generator = random.Random(3)
+    for name in ("views", "clicks", "words"):
+        dataset = ledger.dataset(name, rho=1.0, delta=1e-6)
+        for _ in range(generator.randrange(10, 40)):
+            dataset.charge(Guarantee(generator.random() / 100, 0), made_by="x" * generator.randrange(300))
+    return path.read_bytes(), said_by(ledger)
+
+
+def said_by(ledger):
+    return ledger.history, {name: ledger.dataset(name).spent for name in ledger.datasets}
+
+
+def damaged(content, generator):
+    """Return the content with bits flipped, cut, with two stretches swapped, or with one overwritten."""
+    data = bytearray(content)
+    kind = generator.randrange(6)
+    if kind < 3:
+        # Two thirds of the flips lie where they do the most: in the head, and in what follows it.
+        for _ in range(generator.choice([1, 1, 2, 8])):
+            place = generator.randrange(generator.choice([100, 4096, len(data)]))
+            data[place] ^= 1 << generator.randrange(8)
+    elif kind == 3:
+        lines = [match.end() for match in re.finditer(b"\n", content)]
+        del data[generator.choice([generator.randrange(len(data)), generator.choice(lines[:-1])]) :]
+    elif kind == 4:
+        size = generator.choice([4096, 512, 64, generator.randrange(1, 400)])
+        a, b = (size * generator.randrange(len(data) // size) for _ in range(2))
+        data[a : a + size], data[b : b + size] = data[b : b + size], data[a : a + size]
+    else:
+        size, place = generator.choice([1, 16, 512, 4096]), generator.randrange(len(data))
+        stretch = len(data[place : place + size])
+        data[place : place + size] = generator.choice([bytes(stretch), generator.randbytes(stretch)])
+    return bytes(data)
+
+
+def check_damage(folder, number, seed):
+    content, said = whole_ledger(folder / "whole")
+    generator, detected, harmless, path = random.Random(seed), 0, 0, folder / "ledger"
+    for trial in range(number):
+        path.write_bytes(damaged(content, generator))
+        forget()
+        try:
+            ledger = Ledger.open(path, timeout=1, create=False)
+            assert said_by(ledger) == said
+            dataset = ledger.dataset("views")
+            dataset.charge(Guarantee(dataset.remaining.rho, 0))
+            with pytest.raises(BudgetExceeded):
+                dataset.charge(Guarantee(2.0**-30, 0))
+            ledger.check()
+            harmless += 1
+        except LedgerError:
+            detected += 1
+        except BaseException as error:
+            raise AssertionError(f"trial {trial} of seed {seed}") from error
+    return detected, harmless
+
+
+def test_damage_is_noticed_or_changes_nothing(tmp_path):
+    detected, harmless = check_damage(tmp_path, 300, 1)
+    assert detected > 250
+    assert detected + harmless == 300
+
+
+@pytest.mark.statistical
+def test_damage_is_noticed_or_changes_nothing_at_full_size(tmp_path):
+    detected, harmless = check_damage(tmp_path, 10_000, 2)
+    print(f"{detected} files were refused, {harmless} were whole where it matters")
+    assert detected > 9_000
+    assert detected + harmless == 10_000

@@ -1,0 +1,153 @@
+"""One ledger under many names: links, mounts, and files that are moved."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from children import asked, charges, forks, lines, make, spend, start
+
+from discreet import Guarantee, Ledger
+
+PARTS = 40
+BY_ANOTHER_NAME = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from children import spend
+spend(lambda name: print(name, flush=True), sys.argv[2])
+"""
+
+
+def spent_at_once(first, second):
+    """Let two processes spend the same ledger under two names; return what each was told."""
+    workers = [start(spend, path) for path in (first, second)]
+    told = [list(lines(heard)) for _, heard in workers]
+    for child, _ in workers:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return told
+
+
+@forks
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_linked_ledger_is_spent_once_by_two_processes(tmp_path, link):
+    path, other = tmp_path / "ledger", tmp_path / "elsewhere" / "other"
+    other.parent.mkdir()
+    make(path, PARTS)
+    link(path, other)
+    told = spent_at_once(path, other)
+    assert len(told[0]) + len(told[1]) == PARTS
+    assert sorted(charges(path)) == sorted(charges(other)) == sorted(told[0] + told[1])
+
+
+def mounted(source, target, path):
+    """Return a command that spends the ledger at `path` in a namespace where `source` is mounted at `target`."""
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    here = str(Path(__file__).parent)
+    work = [sys.executable, "-c", BY_ANOTHER_NAME, here, str(path)]
+    return ["unshare", "-rm", "sh", "-c", script, "sh", str(source), str(target), *work]
+
+
+def may_mount():
+    try:
+        return subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@forks
+@pytest.mark.skipif(not may_mount(), reason="this process may not mount")
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_a_mounted_ledger_is_spent_once_by_two_processes(tmp_path, whole_folder):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    path, other = tmp_path / "here" / "ledger", tmp_path / "there" / "ledger"
+    make(path, PARTS)
+    if whole_folder:
+        command = mounted(path.parent, other.parent, other)
+    else:
+        other = other.with_name("other")
+        other.touch()
+        command = mounted(path, other, other)
+    mounting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    first = mounting.stdout.readline().strip()  # waits until both run at once
+    child, heard = start(spend, path)
+    told = list(lines(heard))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    there = [first, *mounting.communicate()[0].split()]
+    assert mounting.returncode == 0
+    assert len(told) + len(there) == PARTS
+    assert sorted(charges(path)) == sorted(told + there)
+
+
+@forks
+def test_a_killed_writer_undoes_nothing_under_another_name(tmp_path):
+    path, other = tmp_path / "ledger", tmp_path / "other"
+    make(path, 10_000)
+    os.link(path, other)
+    told = []
+    for _ in range(5):
+        for name in (path, other):
+            child, heard = start(spend, name)
+            hearing = lines(heard)
+            told += [next(hearing) for _ in range(3)]
+            os.kill(child, signal.SIGKILL)
+            told += hearing
+            os.waitpid(child, 0)
+    assert set(told) <= set(charges(path))
+    assert charges(path) == charges(other)
+
+
+@forks
+def test_a_ledger_is_moved_by_moving_its_one_file(tmp_path):
+    path = tmp_path / "ledger"
+    make(path, 10_000)
+    child, heard = start(spend, path)
+    hearing = lines(heard)
+    told = [next(hearing) for _ in range(5)]
+    os.kill(child, signal.SIGKILL)
+    told += hearing
+    os.waitpid(child, 0)
+    (tmp_path / "new").mkdir()
+    moved = tmp_path / "new" / "ledger"
+    path.replace(moved)
+    assert set(told) <= set(charges(moved))
+    assert not path.exists()
+    copied = tmp_path / "copied"
+    shutil.copyfile(moved, copied)
+    assert charges(copied) == charges(moved)
+
+
+def test_nothing_lies_beside_a_ledger_in_use(tmp_path):
+    dataset = Ledger.open(tmp_path / "ledger").dataset("views", rho=1.0, delta=1e-6)
+    dataset.charge(Guarantee(0.1, 0))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+    assert dataset.spent.rho == pytest.approx(0.1)
+
+
+@forks
+def test_a_ledger_in_a_read_only_folder_is_charged(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    make(folder / "ledger", 10)
+    folder.chmod(0o500)
+
+    def work():
+        if os.getuid() == 0:
+            os.setuid(65534)
+        Ledger.open(folder / "ledger").dataset("views").charge(Guarantee(2.0**-13, 0))
+        return True
+
+    if os.getuid() == 0:
+        os.chown(folder, 65534, -1)
+        os.chown(folder / "ledger", 65534, -1)
+        for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+            if parent.name.startswith("pytest-"):
+                parent.chmod(0o711)
+        tmp_path.chmod(0o711)
+    try:
+        assert asked(work)
+    finally:
+        folder.chmod(0o700)
