@@ -84,12 +84,12 @@ def _shortfall(requested: Any, remaining: Any) -> str:
 
 def _remedy(requested: Any, remaining: Any, short: list[str]) -> str:
     """Return a charge that fits into what is left, as the parameters of a release."""
+    if remaining.dp is not None:
+        return "Try epsilon={} and delta={}.".format(*map(_shortened, remaining.dp))
     if remaining.rho < _LEAST_RHO:
         return "No rho is left: nothing more can be released from this data."
     if remaining.delta == 0 and requested.delta > 0:
         return "No delta is left: give each release a share of the total delta, or use one that needs none."
-    if remaining.dp is not None:
-        return "Try epsilon={} and delta={}.".format(*map(_shortened, remaining.dp))
     if requested.dp is None:
         return f"Try {' and '.join(f'{name}={_shortened(getattr(remaining, name))}' for name in short)}."
     # Another epsilon shares delta out in another way, so that only rho is sure to fit.
