@@ -141,7 +141,7 @@ def runs_text(runs: int, misfits: Sequence[Misfit]) -> str:
     if not runs:
         return "the mechanism was not run"
     if not misfits:
-        return f"{runs:,} releases of each of some tables follow the exact law (family-wise level {LEVEL:g})"
+        return f"{runs:,} releases of each table follow the exact law (family-wise level {LEVEL:g})"
     return f"the mechanism does NOT FOLLOW its exact law in {len(misfits):,} ways; first {misfits[0]}"
 
 

@@ -41,7 +41,7 @@ class Trial(Finding):
     def __str__(self) -> str:
         verdict = "a VIOLATION" if self.violates else "no violation"
         text = f"{self.runs:,} runs each show, at confidence {self.confidence:g}, {verdict}: {Finding.__str__(self)}"
-        return f"{text}\n{runs_text(self.runs, self.misfits)}" if self.compared else text
+        return f"{runs_text(self.runs, self.misfits)}\n{text}" if self.compared else text
 
 
 def trial(
