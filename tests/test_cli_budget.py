@@ -44,9 +44,8 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     for command in (["count"], ["select", "--l0", "2"], ["top-k", "-k", "2"]):
         code, out, err = run(command[0], "log.csv", *command[1:], *COUNT, *paying)
         assert (code, out) == (3, "")
-        assert "0.1-zCDP" in err
-        assert "does not fit into the remaining" in err
-        assert "0.05-zCDP" in err
+        assert "Privacy budget exceeded: this release costs rho=0.1; rho=0.05 is left. Nothing was charged." in err
+        assert "Try rho=0.0" in err
     code, out, err = run("budget", "show", "l")
     assert code == 0
     assert out.splitlines()[1].split()[:7] == ["views", "0.25", "0.2", "0.05", "1e-05", "2e-06", "8e-06"]

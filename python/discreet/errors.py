@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Context
-from typing import NoReturn
+from typing import Any, NoReturn
 
 __all__ = [
     "BudgetExceeded",
@@ -52,12 +52,14 @@ class SensitivityError(DiscreetError):
 
 
 class BudgetExceeded(DiscreetError):
-    """A charge does not fit into what is left; `requested` and `remaining` say by how much."""
+    """A charge does not fit into what is left of a budget.
+
+    `requested` and `remaining` are Guarantees, or text if the charge is counted in another unit. Where they are
+    Guarantees the message names a charge that fits.
+    """
 
     def __init__(self, requested: object, remaining: object) -> None:
-        super().__init__(
-            f"the charge {requested} does not fit into the remaining {remaining}{_fitting(requested, remaining)}"
-        )
+        super().__init__(f"Privacy budget exceeded: {_shortfall(requested, remaining)}")
         self.requested = requested
         self.remaining = remaining
 
@@ -65,18 +67,40 @@ class BudgetExceeded(DiscreetError):
         return type(self), (self.requested, self.remaining)
 
 
-def _fitting(requested: object, remaining: object) -> str:
-    """What would fit into what is left, where that has a rho and a delta."""
-    rho, delta = (getattr(remaining, name, None) for name in ("rho", "delta"))
-    if rho is None or delta is None:
-        return ""
-    if rho < _LEAST_RHO:
-        return "; rho is used up: nothing more can be released of this data"
-    if delta == 0 and getattr(requested, "delta", 1) == 0:
-        return f"; a release of rho {_shortened(rho)} and no delta, given as such, would fit"
-    if delta == 0:
-        return "; delta is used up, and only what needs none fits: let each release have a share of the total delta"
-    return f"; a release of rho {_shortened(rho)} and delta {_shortened(delta)}, given as such, would fit"
+def _shortfall(requested: Any, remaining: Any) -> str:
+    """Return what was asked for, what is left, and what fits instead."""
+    if not all(hasattr(amount, "rho") for amount in (requested, remaining)):
+        left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
+        return f"this needs {requested}; {left} are left. Nothing was charged."
+    short = [name for name in ("rho", "delta") if getattr(requested, name) > getattr(remaining, name)]
+    digits = [_apart(getattr(requested, name), getattr(remaining, name)) for name in short]
+    costs = " and ".join(f"{name}={cost}" for name, (cost, _) in zip(short, digits, strict=True))
+    rest = " and ".join(f"{name}={left}" for name, (_, left) in zip(short, digits, strict=True))
+    verb = "is" if len(short) == 1 else "are"
+    return (
+        f"this release costs {costs}; {rest} {verb} left. Nothing was charged. {_remedy(requested, remaining, short)}"
+    )
+
+
+def _remedy(requested: Any, remaining: Any, short: list[str]) -> str:
+    """Return a charge that fits into what is left, as the parameters of a release."""
+    if remaining.dp is not None:
+        return "Try epsilon={} and delta={}.".format(*map(_shortened, remaining.dp))
+    if remaining.rho < _LEAST_RHO:
+        return "No rho is left: nothing more can be released from this data."
+    if remaining.delta == 0 and requested.delta > 0:
+        return "No delta is left: give each release a share of the total delta, or use one that needs none."
+    if requested.dp is None:
+        return f"Try {' and '.join(f'{name}={_shortened(getattr(remaining, name))}' for name in short)}."
+    # Another epsilon shares delta out in another way, so that only rho is sure to fit.
+    delta = min(requested.delta, remaining.delta)
+    return f"Try rho={_shortened(min(requested.rho, remaining.rho))} and delta={_shortened(delta)}, without epsilon."
+
+
+def _apart(more: float, less: float) -> tuple[str, str]:
+    """Return two numbers with as many digits as it takes to tell them apart, at least six."""
+    texts = ((f"{more:.{digits}g}", f"{less:.{digits}g}") for digits in range(6, 17))
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(more), repr(less)))
 
 
 def _shortened(number: float) -> str:

@@ -253,10 +253,29 @@ def test_the_odometer_reads_less_than_the_total_and_rises():
         readings.append(budget.odometer(1e-6))
     assert readings == sorted(readings)
     assert readings[1][0] == pytest.approx(2.7388522504138, rel=1e-9)
-    assert readings[-1] == (pytest.approx(6.0456029174127, rel=1e-9), pytest.approx(1.5e-6))
+    assert readings[-1] == (pytest.approx(6.0456029174127, rel=1e-9), pytest.approx(2e-6))
     assert readings[2][0] < budget.guarantee.epsilon(2e-6)
     with pytest.raises(ParameterError):
         budget.odometer(0)
+
+
+def test_the_odometer_states_the_delta_that_was_fixed_beforehand():
+    # Whoever stops at the first failure of a mechanism fails with probability one, and the deltas charged by then add
+    # up to little: so no sum of deltas that depends on outputs may be stated, only the total.
+    budget = Budget(rho=0.5, delta=1e-3)
+    stated = set()
+    for delta in (0.0, 1e-9, 5e-4):
+        budget.charge(Guarantee(0.01, delta))
+        stated.add(budget.odometer(1e-6)[1])
+    assert len(stated) == 1
+    assert stated.pop() >= 1e-3 + 1e-6
+    assert Budget(rho=0.5, delta=0).odometer(1e-6)[1] == pytest.approx(1e-6)
+
+
+def test_the_odometer_of_a_used_up_epsilon_states_that_epsilon():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    budget.charge(GumbelTopK.from_epsilon(k=1, epsilon=1.0, delta=1e-6))
+    assert budget.odometer(1e-7) == (1.0, 1e-6)
 
 
 def test_a_budget_from_epsilon_keeps_that_promise():
@@ -316,21 +335,25 @@ def test_the_repr_shows_what_is_left():
 def test_a_refusal_survives_the_way_between_processes():
     error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
     assert error.requested == Guarantee(1, 0)
-    assert "does not fit" in str(error)
+    assert str(error).startswith("Privacy budget exceeded: this release costs rho=1; rho=0.5 is left.")
 
 
 def test_what_would_fit_is_named_and_fits():
-    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
     log = {"user": list(range(3000)), "item": ["home"] * 3000}
-    with pytest.raises(BudgetExceeded, match=r"rho 0\.0229 and delta 5e-07") as error:
-        discreet.count(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=3, budget=budget)
+    columns = {"user": "user", "item": "item", "l0": 3}
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    with pytest.raises(BudgetExceeded, match=r"Try epsilon=1 and delta=1e-06\."):
+        discreet.count(log, **columns, epsilon=1.1, delta=1e-6, budget=budget)
+    budget.charge(Guarantee(1e-4, 0))
+    with pytest.raises(BudgetExceeded, match=r"Try rho=0\.0228 and delta=5e-07, without epsilon") as error:
+        discreet.top_k(log, user="user", item="item", k=1, epsilon=1.0, delta=1e-6, budget=budget)
     assert error.value.remaining.rho > 0
-    discreet.count(log, user="user", item="item", rho=0.0229, delta=5e-7, l0=3, budget=budget)
+    discreet.count(log, **columns, rho=0.0228, delta=5e-7, budget=budget)
     spent = discreet.Budget(rho=0.1, delta=1e-6)
     spent.charge(discreet.Guarantee(0.1, 1e-6))
     with pytest.raises(BudgetExceeded) as error:
         spent.charge(discreet.Guarantee(0.1, 1e-6))
-    assert "rho is used up" in str(error.value)
+    assert "No rho is left" in str(error.value)
 
 
 @pytest.mark.parametrize("parts", [3, 7, 10])
@@ -348,12 +371,12 @@ def test_what_is_used_up_is_named():
     for _ in range(9):
         budget.charge(discreet.Guarantee(0.1, 1e-6 / 10))
     budget.charge(discreet.Guarantee(0, 1e-7))
-    with pytest.raises(BudgetExceeded, match="delta is used up, and only what needs none fits"):
+    with pytest.raises(BudgetExceeded, match="No delta is left: give each release a share"):
         budget.charge(discreet.Guarantee(0.1, 1e-7))
-    with pytest.raises(BudgetExceeded, match=r"a release of rho 0\.0999 and no delta"):
+    with pytest.raises(BudgetExceeded, match=r"Try rho=0\.0999\."):
         budget.charge(discreet.Guarantee(0.2, 0))
     budget.charge(discreet.Guarantee(0.1 - 1e-13, 0))
-    with pytest.raises(BudgetExceeded, match="rho is used up"):
+    with pytest.raises(BudgetExceeded, match="No rho is left"):
         budget.charge(discreet.Guarantee(0.1, 0))
 
 

@@ -12,6 +12,7 @@ from discreet import (
     Budget,
     BudgetExceeded,
     Guarantee,
+    ParameterError,
     PrivateCountRelease,
 )
 
@@ -23,10 +24,17 @@ class Model:
 
     def __init__(self, rho, delta):
         self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
+        self.promised = [math.nextafter(x, math.inf) if x else 0.0 for x in (rho, delta)]
         self.spent = [0, 0]
 
     def price(self, guarantee):
-        return [math.ceil(Fraction(x) / u) for x, u in zip((guarantee.rho, guarantee.delta), UNITS, strict=True)]
+        asked = guarantee.rho, guarantee.delta
+        plain = [math.ceil(Fraction(x) / u) for x, u in zip(asked, UNITS, strict=True)]
+        # The only charge of a component may be all that is promised of it.
+        most = [total + max(0, math.ceil(Fraction(total, 2**53)) - 1) for total in self.totals]
+        within = zip(plain, asked, self.promised, most, strict=True)
+        capped = [min(units, cap) if x <= promise else units for units, x, promise, cap in within]
+        return capped if not self.fits(plain) and self.fits(capped) else plain
 
     def fits(self, price):
         def one(spent, cost, total):
@@ -148,10 +156,12 @@ def test_a_charge_equal_to_the_rest_fits_and_one_unit_more_does_not():
     budget.charge(Guarantee(0, 0))
 
 
-def test_the_next_float_after_a_total_does_not_fit():
+def test_the_next_float_after_a_promise_does_not_fit():
     for rho in (1.0, 0.7, 1e-3, 4999.0):
+        promised = Budget(rho=rho, delta=0).guarantee.rho
+        assert promised == math.nextafter(rho, math.inf)
         with pytest.raises(BudgetExceeded):
-            Budget(rho=rho, delta=0).charge(Guarantee(math.nextafter(rho, math.inf), 0))
+            Budget(rho=rho, delta=0).charge(Guarantee(math.nextafter(promised, math.inf), 0))
 
 
 def check_small_charges(number):
@@ -171,10 +181,11 @@ def test_a_million_of_the_smallest_charges_count_one_unit_each():
 
 
 def test_tiny_totals_work_or_are_refused_at_once():
-    for rho, delta in [(5e-324, 1e-320), (1e-18, 0)]:
-        budget = Budget(rho=rho, delta=delta)
-        with pytest.raises(BudgetExceeded):
-            budget.charge(Guarantee(0.1, 0))
+    for rho, delta in [(5e-324, 1e-320), (5.4e-20, 0), (1.0, 2.9e-39)]:
+        with pytest.raises(ParameterError, match="too small"):
+            Budget(rho=rho, delta=delta)
+    with pytest.raises(BudgetExceeded):
+        Budget(rho=1e-18, delta=0).charge(Guarantee(0.1, 0))
 
 
 def test_threads_never_spend_more_than_the_total():

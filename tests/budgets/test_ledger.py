@@ -42,7 +42,7 @@ def test_a_dataset_is_opened_once_and_found_again(path):
 def test_a_dataset_is_opened_by_the_epsilon_of_all_releases(path):
     dataset = Ledger.open(path).dataset("views", epsilon=1.0, delta=1e-6)
     assert dataset.guarantee == Budget(epsilon=1.0, delta=1e-6).guarantee
-    assert "which implies (1, 1e-06)-DP" in dataset.guarantee.promise
+    assert dataset.guarantee.quoted == (1.0, 1e-6)
     assert Ledger.open(path).dataset("views", epsilon=1.0, delta=1e-6).remaining == dataset.remaining
     for other, what in (
         ({"epsilon": 2.0, "delta": 1e-6}, "fixed for good"),

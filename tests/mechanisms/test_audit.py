@@ -25,8 +25,8 @@ from discreet.mechanisms.mechanism import Mechanism
 @pytest.mark.parametrize("case", CASES, ids=names)
 def test_no_neighbouring_pair_violates_the_promise(case):
     kind, number = case
-    found = audit(kind(**SETS[kind][number]), pairs=60, seed=number)
-    assert not found.violations, str(found)
+    found = audit(kind(**SETS[kind][number]), pairs=60, seed=number, runs=100)
+    assert not found.failed, str(found)
 
 
 def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
@@ -51,13 +51,13 @@ def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
 def test_none_of_ten_thousand_neighbouring_pairs_violates_the_promise(case):
     kind, number = case
     found = audit(kind(**SETS[kind][number]), pairs=10_000, seed=1000 + number)
-    assert not found.violations, str(found)
+    assert not found.failed, str(found)
     assert found.tightest.ratio > 0.5, str(found)
 
 
 @pytest.mark.parametrize("kind", SETS)
 def test_the_promise_is_used_at_least_by_half(kind):
-    assert max(audit(kind(**given), pairs=40).tightest.ratio for given in SETS[kind][:4]) > 0.5
+    assert max(audit(kind(**given), pairs=40, runs=0).tightest.ratio for given in SETS[kind][:4]) > 0.5
 
 
 @pytest.mark.parametrize("kind", [LaplaceThreshold, TruncatedGeometric, OptimalSelection])
@@ -77,7 +77,8 @@ def test_there_are_as_many_mutants_as_the_readme_says():
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_caught(name):
-    found = audit(MUTANTS[name](), pairs=400, seed=7)
+    # Its law and its releases are wrong in the same way: the exact law alone must tell.
+    found = audit(MUTANTS[name](), pairs=400, seed=7, runs=0)
     assert found.violations, str(found)
     assert "VIOLATIONS" in str(found)
 

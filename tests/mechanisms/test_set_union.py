@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import math
 import pickle
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ import discreet as dp
 from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms.set_union import METHODS
+from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020
 
@@ -55,6 +57,33 @@ def test_a_rho_is_kept_and_nearly_spent(method):
     rounds = dp.IteratedSetUnion.from_rho(rho=0.4, delta=1e-6, l0=10)
     assert 0.399 < rounds.guarantee.rho <= 0.4
     assert rounds.guarantee.delta <= 1e-6
+
+
+@pytest.mark.parametrize(("method", "weighting"), [("policy_gaussian", "step"), ("adaptive_gaussian", "adaptive")])
+def test_a_method_that_rounds_has_more_sensitivity(method, weighting):
+    for l0, scale in [(1, 1.0), (3, 7.0), (100, 0.5), (64, 10.0)]:
+        mechanism = dp.SetUnion(method=method, scale=scale, delta=1e-6, l0=l0)
+        # Three units of 2^-50 for each of l0 items of 2^32 users, and a unit of 2^-bits for each of 2^32 items, in l2.
+        rounding = l0 * 2**32 * Fraction(3, 2**50) + Fraction(2**16, 2**mechanism.bits)
+        assert 1 + rounding <= Fraction(mechanism.sensitivity) <= 1 + 2 * rounding
+        # Noise and rho are those of the larger change.
+        law = mechanism._moved
+        assert Fraction(law.change) == Fraction(mechanism.sensitivity) * 2**mechanism.bits
+        assert Fraction(law.sigma) >= Fraction(scale) * Fraction(mechanism.sensitivity) * 2**mechanism.bits
+    # A change of more than one happens: without it the methods would promise too much.
+    rng, bits, most = np.random.default_rng(5), 12, Fraction(0)
+    for _ in range(300):
+        size = int(rng.integers(2, 9))
+        users = [sorted(rng.permutation(size)[: int(rng.integers(1, size + 1))].tolist()) for _ in range(6)]
+        sides = [*users[1:], users[0]], users[1:]
+        made = [weights(lists, size, weighting, bits, target=4 << bits, few=4) for lists in sides]
+        most = max(most, Fraction(sum((a - b) ** 2 for a, b in zip(*made, strict=True)), 4**bits))
+    assert most > 1
+
+
+@pytest.mark.parametrize("method", set(METHODS) - {"policy_gaussian", "adaptive_gaussian"})
+def test_a_method_that_does_not_round_has_sensitivity_one(method):
+    assert dp.SetUnion(method=method, scale=2.0, delta=1e-6, l0=3).sensitivity == 1.0
 
 
 @pytest.mark.parametrize(

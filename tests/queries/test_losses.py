@@ -1,11 +1,14 @@
 """The rigorous composition: against exact sums, published values and Rényi divergences."""
 
 import math
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
 import pytest
 
+from discreet import _core
+from discreet.queries import losses
 from discreet.queries.losses import bounded_loss, bounded_masses, bounded_rho, delta_of, response_loss
 
 
@@ -94,3 +97,17 @@ def test_rho_bounds_every_order(reach, power, k, delta):
     logs = np.log(p / q)
     ratios = [float(np.logaddexp.reduce(np.log(p) + (order - 1) * logs)) / (order - 1) / order * k for order in orders]
     assert max(ratios) <= rho <= max(ratios) * 1.01
+
+
+@pytest.mark.parametrize("off", [1e-9, 1e-5])
+def test_the_error_of_a_convolution_is_added_to_delta(off, monkeypatch):
+    parts = [(bounded_loss(40, 3), 30), (response_loss(0.1), 20)]
+    exact = delta_of(parts, 3.0)
+
+    def compose_too_low(laws):
+        law, error = _core.compose(laws)
+        return law - off, error + off
+
+    # A law that lies below the true one by its stated error must not lower delta.
+    monkeypatch.setattr(losses, "_core", SimpleNamespace(compose=compose_too_low))
+    assert delta_of(parts, 3.0) >= exact * (1 - 1e-12)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 from discreet.conversion import cdp_delta
 from discreet.privacy import Guarantee
 
-__all__ = ["Audit", "Divergence", "Finding", "hockey_stick", "promises", "renyi"]
+__all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]
 
 SLACK = 1e-14
 """What rounding may add to a divergence, beside a part in 10^9 of it: a violation is larger."""
 _EXACT = 1e-12
+LEVEL = 1e-6
+"""The chance that all comparisons of an audit together find a misfit of a mechanism that follows its law."""
 _EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
@@ -60,8 +63,29 @@ class Divergence(Finding):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """A cell of a release that runs show more often, or less often, than the exact law allows."""
+
+    table: Mapping[str, int]
+    view: str
+    """The part of a release that was looked at."""
+    cell: str
+    chance: float
+    """The chance of the cell by the exact law."""
+    seen: int
+    """The number of runs that showed it."""
+    runs: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.view}: {self.cell} came in {self.seen:,} of {self.runs:,} runs, and the exact law gives it a "
+            f"chance of {self.chance:.4g}, on the table {dict(self.table)}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found: the violations, and how much of its promise the mechanism uses at most."""
+    """The result of an audit: violations, misfits of runs, and the largest share of a promise that is used."""
 
     mechanism: str
     guarantee: Guarantee
@@ -71,6 +95,15 @@ class Audit:
     """The largest share of any (epsilon, delta) that is promised; rho by itself shows where it is violated."""
     quoted: Finding | None
     """The largest share of the (epsilon, delta) pair that the guarantee has a proof of its own for, if any."""
+    runs: int = 0
+    """The number of releases of each table that was run, 0 if the mechanism was not run."""
+    misfits: tuple[Misfit, ...] = ()
+    """The differences between runs and exact laws; any of them means that the mechanism does not follow its law."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise is violated, or the mechanism does not follow the law that the promise was checked for."""
+        return bool(self.violations or self.misfits)
 
     def __str__(self) -> str:
         verdict = f"{len(self.violations):,} VIOLATIONS" if self.violations else "no violation"
@@ -81,6 +114,7 @@ class Audit:
             lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}; at worst {self.quoted}")
         worst = self.violations[0] if self.violations else self.tightest
         lines.append(f"{self.pairs:,} neighbouring pairs: {verdict}; of all promises at worst {worst}")
+        lines.append(runs_text(self.runs, self.misfits))
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -95,9 +129,20 @@ class Audit:
                 "violations": [_as_dict(finding) for finding in self.violations],
                 "tightest": _as_dict(self.tightest),
                 "quoted": None if self.quoted is None else _as_dict(self.quoted),
+                "runs": self.runs,
+                "misfits": [dataclasses.asdict(misfit) for misfit in self.misfits],
             },
             indent=1,
         )
+
+
+def runs_text(runs: int, misfits: Sequence[Misfit]) -> str:
+    """Return what runs of the mechanism showed, in a line."""
+    if not runs:
+        return "the mechanism was not run"
+    if not misfits:
+        return f"{runs:,} releases of each table follow the exact law (family-wise level {LEVEL:g})"
+    return f"the mechanism does NOT FOLLOW its exact law in {len(misfits):,} ways; first {misfits[0]}"
 
 
 def _as_dict(finding: Finding) -> dict[str, object]:

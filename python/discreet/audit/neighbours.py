@@ -11,7 +11,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.tails import least
 
-__all__ = ["neighbours", "ranks", "unwrapped"]
+__all__ = ["centre", "neighbours", "ranks", "unwrapped"]
 
 _FAR = 2**36
 
@@ -61,6 +61,11 @@ def ranks(mechanism: Mechanism) -> bool:
 
 def _interesting(mechanism: Mechanism) -> list[int]:
     """Counts at which something happens: small ones, and some around that of an even chance."""
-    centre = least(lambda users: users >= _FAR or mechanism.release_chance(users) >= 0.5)
-    near = (int(centre * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
-    return sorted({*range(1, 13), centre + 1, *(max(1, count) for count in near)})
+    middle = centre(mechanism)
+    near = (int(middle * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
+    return sorted({*range(1, 13), middle + 1, *(max(1, count) for count in near)})
+
+
+def centre(mechanism: Mechanism) -> int:
+    """Return the least count with an even chance of a release."""
+    return least(lambda users: users >= _FAR or mechanism.release_chance(users) >= 0.5)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet import _core
-from discreet.audit.findings import Finding, promises
-from discreet.histogram import Histogram
+from discreet.audit.findings import Finding, Misfit, promises, runs_text
+from discreet.audit.runs import compared, released
+from discreet.errors import ParameterError
+from discreet.laws.published import Row
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy import require_number, require_whole
-from discreet.release import Release
 
 __all__ = ["Trial", "trial"]
 
@@ -27,10 +28,20 @@ class Trial(Finding):
 
     runs: int
     confidence: float
+    compared: bool = False
+    """Whether the exact law of the mechanism is known, and the runs were compared with it."""
+    misfits: tuple[Misfit, ...] = ()
+    """The differences between the runs and the exact law."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the runs violate the promise, or do not follow the exact law."""
+        return self.violates or bool(self.misfits)
 
     def __str__(self) -> str:
         verdict = "a VIOLATION" if self.violates else "no violation"
-        return f"{self.runs:,} runs each show, at confidence {self.confidence:g}, {verdict}: {Finding.__str__(self)}"
+        text = f"{self.runs:,} runs each show, at confidence {self.confidence:g}, {verdict}: {Finding.__str__(self)}"
+        return f"{runs_text(self.runs, self.misfits)}\n{text}" if self.compared else text
 
 
 def trial(
@@ -45,7 +56,8 @@ def trial(
     """Releases both histograms so often, and bounds from below by how much their releases differ.
 
     The first half of the runs chooses one promise, one direction and one set of outcomes, the second half
-    bounds the chances of that set (Clopper and Pearson 1934), so that nothing was chosen by what decides.
+    bounds the chances of that set (Clopper and Pearson 1934), so that nothing was chosen by what decides. Where the
+    exact law of the mechanism is known, all runs are compared with it, at a family-wise level of 1e-6.
     `first` and `second`: labels and counts; `rng` is for tests. Raises ParameterError for fewer than 100
     runs or a confidence outside 0.5 to 1.
     """
@@ -53,7 +65,12 @@ def trial(
     confidence = require_number("confidence", confidence, 0.5, 1 - 1e-12)
     middle = {label: (first.get(label, 0) + second.get(label, 0)) / 2 for label in {*first, *second}}
     stream = _core.Rng() if rng is None else rng
-    halves = [_runs(mechanism, counts, runs, stream, middle) for counts in (first, second)]
+    sides = [(counts, released(mechanism, counts, runs, stream)) for counts in (first, second)]
+    halves = [_halves(rows, middle) for _, rows in sides]
+    try:
+        misfits: list[Misfit] | None = compared(mechanism, sides)
+    except ParameterError:  # a law that is not known, or has too many outcomes
+        misfits = None
     best, chosen = -math.inf, None
     for epsilon, allowed in promises(mechanism.guarantee):
         for way in (0, 1):
@@ -77,34 +94,24 @@ def trial(
         second=second,
         runs=runs,
         confidence=confidence,
+        compared=misfits is not None,
+        misfits=tuple(misfits or ()),
     )
 
 
-def _runs(
-    mechanism: Mechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng, middle: Mapping[str, float]
+def _halves(
+    found: Sequence[tuple[Row, ...]], middle: Mapping[str, float]
 ) -> list[tuple[Counter[_Outcome], Counter[_Outcome]]]:
     """How often each outcome came in both halves of the runs, seen in full and seen coarsely.
 
     Where noise is wide no outcome comes twice; coarsely, a noisy count is above the middle of its two counts or not.
     """
-    protected = mechanism.protects
-    histogram = Histogram.from_counts(
-        list(counts), list(counts.values()), l0=protected.l0, linf=protected.linf, complete=True
-    )
-    fine, coarse = [], []
-    for _ in range(runs):
-        release = mechanism.release(histogram, rng)
-        rows = _rows(release)
-        fine.append(rows)
-        coarse.append(tuple((item, noisy is not None and noisy > middle.get(item, 0.0)) for item, noisy in rows))
-    half = runs // 2
+    fine: list[_Outcome] = [tuple((item, noisy) for item, noisy, _ in rows) for rows in found]
+    coarse: list[_Outcome] = [
+        tuple((item, noisy is not None and noisy > middle.get(item, 0.0)) for item, noisy, _ in rows) for rows in found
+    ]
+    half = len(found) // 2
     return [(Counter(view[:half]), Counter(view[half:])) for view in (fine, coarse)]
-
-
-def _rows(release: Release) -> tuple[tuple[str, int | None], ...]:
-    """The items with their noisy counts, in the order of their publication."""
-    noisy = [None] * len(release) if release.counts is None else release.counts.tolist()
-    return tuple(zip(release.items, noisy, strict=True))
 
 
 def _least_chance(hits: int, runs: int, doubt: float) -> float:

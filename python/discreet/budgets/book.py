@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from discreet.budgets.charge import NOTHING, Account, Charge, Protected
+from discreet.budgets.charge import NOTHING, Account, Charge
 from discreet.budgets.record import Event
 from discreet.errors import ParameterError
 
@@ -111,6 +111,6 @@ class Book:
         if event.dataset in self.accounts:
             raise ParameterError(f"the ledger has a dataset {event.dataset!r} already")
         about = json.loads(event.parameters)
-        account = Account(event.charge, NOTHING, Protected(about["unit"], about["neighbours"]))
+        account = Account.opened(event.charge, about)
         account.remaining  # noqa: B018 - refuses what is no total
         self.accounts[event.dataset] = account

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from typing import Self
 
-from discreet.budgets.charge import Account, Charge, Protected, total_of
+from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
-from discreet.errors import ParameterError
 from discreet.release import Release
 
 __all__ = ["Budget"]
@@ -20,9 +19,10 @@ class Budget(Single, PrivacyFilter):
 
     It lives as long as this process: many threads may charge it, a forked process may not, and it is neither
     copied nor pickled. A `Ledger` keeps a budget in a file. `epsilon`: instead of rho the total (epsilon, delta)-DP
-    promise, from which rho and half of delta follow. `unit`: what is protected, a whole "user" or one
-    "event"; `neighbours`: whether that is "added" (or removed) or "replaced". Raises ParameterError where a
-    parameter is out of range.
+    promise. Such a budget pays either for releases whose rhos add up to the rho that implies epsilon, and whose
+    deltas add up to half of delta, or for one release that is (epsilon, delta)-DP by itself. `unit`: what is
+    protected, a whole "user" or one "event"; `neighbours`: whether that is "added" (or removed) or "replaced".
+    Raises ParameterError if a parameter is out of range.
     """
 
     __slots__ = ("_lock", "_log")
@@ -39,17 +39,13 @@ class Budget(Single, PrivacyFilter):
         unit: str = "user",
         neighbours: str = "added",
     ) -> None:
-        if (rho is None) == (epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon")
-        if epsilon is not None:
-            rho, delta = total_of(epsilon, delta)
-        account = Account.holding(rho, delta, unit, neighbours)
+        account = Account.holding(rho, delta, unit, neighbours, epsilon=epsilon)
         self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
         self._own()
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float) -> Self:
-        """The budget whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the budget whose total promise is (epsilon, delta)-DP."""
         return cls(epsilon=epsilon, delta=delta)
 
     @property

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from discreet.conversion import round_down
-from discreet.errors import BudgetExceeded
+from discreet.conversion import pure_rho, round_down
+from discreet.errors import BudgetExceeded, ParameterError
 from discreet.privacy import Guarantee, require_number, resolve_rho
 
-__all__ = ["NOTHING", "Account", "Charge", "Protected", "total_of"]
+__all__ = ["NOTHING", "Account", "Charge", "Protected"]
 
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
@@ -76,35 +77,145 @@ class Protected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A total fixed beforehand, and what was charged to it so far.
+    """A total fixed beforehand, and the sum of the charges so far.
 
     Releases whose rhos and deltas add up to no more than the total are, all together, approximate zCDP for the
     total, however each was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023).
     rho and delta are compared one by one.
+
+    A total stated as (epsilon, delta) admits another rule as well: a single release that is (epsilon, delta)-DP by
+    any proof uses up the whole account, whatever its rho. Only the first charge can use this rule. Nothing has been
+    released before it, so its choice does not depend on the data, and for each choice all releases together are
+    (epsilon, delta)-DP. A later choice between the two rules could depend on outputs, and then the two deltas add.
     """
 
     total: Charge
     spent: Charge
-    protected: Protected
+    promise: Guarantee
+    """The guarantee of all charges together, fixed when the account is opened."""
+    terms: Mapping[str, Any] = field(compare=False)
+    """The parameters of the total: rho, delta, unit, neighbours and, if stated so, `dp`, the epsilon and delta."""
 
     @classmethod
-    def holding(cls, rho: object, delta: object, unit: str, neighbours: str) -> Account:
-        """A new account of these parameters, rounded down; ParameterError where they are out of range."""
-        rho = require_number("rho", rho, 0, RHO_LIMIT)
-        delta = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
-        checked = Guarantee(rho, delta, unit=unit, neighbours=neighbours)  # type: ignore[arg-type]
-        total = Charge(math.floor(Fraction(rho) * RHO_UNIT), math.floor(Fraction(delta) * DELTA_UNIT))
-        return cls(total, NOTHING, Protected.by(checked))
+    def holding(
+        cls, rho: object, delta: object, unit: str, neighbours: str, *, epsilon: object | None = None
+    ) -> Account:
+        """Return a new account with a total in rho, or in epsilon, and delta, rounded down to whole units.
+
+        Raises ParameterError if a parameter is out of range, or if both or neither of rho and epsilon are given.
+        """
+        if (rho is None) == (epsilon is None):
+            raise ParameterError("give exactly one of rho and epsilon")
+        if epsilon is None:
+            terms: dict[str, Any] = {"rho": require_number("rho", rho, 0, RHO_LIMIT)}
+            terms["delta"] = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
+        else:
+            stated = (
+                float(require_number("epsilon", epsilon, 0, 1000)),
+                require_number("delta", delta, 0, 1, open_high=True),
+            )
+            terms = dict(zip(("rho", "delta"), _total_of(*stated), strict=True)) | {"dp": stated}
+        total = Charge(math.floor(Fraction(terms["rho"]) * RHO_UNIT), math.floor(Fraction(terms["delta"]) * DELTA_UNIT))
+        if total.rho == 0 or (terms["delta"] > 0 and total.delta == 0):
+            raise ParameterError(
+                "the total is too small to be kept: rho must be at least 5.5e-20, and delta 0 or at least 3e-39; "
+                "give larger ones"
+            )
+        return cls.opened(total, terms | {"unit": unit, "neighbours": neighbours})
+
+    @classmethod
+    def opened(cls, total: Charge, terms: Mapping[str, Any]) -> Account:
+        """Return the account of this total, with the promise that its `terms` state."""
+        beside = {"unit": terms["unit"], "neighbours": terms["neighbours"]}
+        # Charges may end in the float after the total: see _fits.
+        rho, delta = (math.nextafter(x, math.inf) if x else 0.0 for x in (terms["rho"], terms["delta"]))
+        if terms.get("dp") is None:
+            return cls(total, NOTHING, Guarantee(rho, delta, **beside), terms)
+        epsilon, whole = terms["dp"]
+        # The least rho that covers every (epsilon, delta)-DP release.
+        rho = max(rho, pure_rho(epsilon, tight=True))
+        return cls(total, NOTHING, Guarantee(rho, whole, dp=(epsilon, whole), **beside), terms)
+
+    def require_same(
+        self,
+        name: str,
+        rho: float | None,
+        delta: float | None,
+        unit: str | None,
+        neighbours: str | None,
+        epsilon: float | None,
+    ) -> None:
+        """Raise ParameterError if a parameter that is given differs from that of this account, the dataset `name`."""
+        pair = self.terms.get("dp") or (self.terms["rho"], self.terms["delta"])
+        total = dict(zip(("rho" if self.promise.dp is None else "epsilon", "delta"), pair, strict=True))
+        asked = {"rho": rho, "delta": delta, "epsilon": epsilon}
+        given: dict[str, Any] = total | {key: value for key, value in asked.items() if value is not None}
+        if epsilon is not None:
+            given["delta"] = delta  # an epsilon says nothing without its delta
+        beside = unit or self.terms["unit"], neighbours or self.terms["neighbours"]
+        alike = given.keys() == total.keys()
+        if alike:
+            other = self.holding(given.get("rho"), given["delta"], *beside, epsilon=given.get("epsilon"))
+            alike = (other.total, other.promise) == (self.total, self.promise)
+        if not alike:
+            stated = " and ".join(f"{key} {value:g}" for key, value in total.items())
+            raise ParameterError(
+                f"the dataset {name!r} was opened with {stated} per {self.protected}, "
+                "which are fixed for good: leave them out"
+            )
+
+    @property
+    def protected(self) -> Protected:
+        """The neighbouring data sets that the promise is about."""
+        return Protected.by(self.promise)
 
     @property
     def remaining(self) -> Guarantee:
-        """What is left, rounded down."""
+        """What is left, rounded down; a fresh total in epsilon states that as well."""
         left = self.total - self.spent
-        return self.guarantee(Charge(max(0, left.rho), max(0, left.delta)), up=False)
+        rest = self.guarantee(Charge(max(0, left.rho), max(0, left.delta)), up=False)
+        return replace(rest, dp=self.promise.dp) if self.spent == NOTHING else rest
 
     def guarantee(self, charge: Charge, *, up: bool = True) -> Guarantee:
         """A charge as a promise, rounded up or down."""
         return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
+
+    def price(self, guarantee: Guarantee) -> Charge:
+        """Return the charge for a guarantee: its rho and delta rounded up to whole units, or the whole account.
+
+        Rounding up to units must not refuse a charge equal to the total. So a rho, or a delta, within the promise is
+        at most `_most`, if nothing of it was spent: then it is the only one in the sum.
+        """
+        charge, most = Charge.of(guarantee), self._most
+        if self.fits(charge):
+            return charge
+        if self.promise.dp is not None:
+            epsilon, delta = self.promise.dp
+            return most if self.spent == NOTHING and guarantee.epsilon(delta) <= epsilon else charge
+        rho = min(charge.rho, most.rho) if guarantee.rho <= self.promise.rho else charge.rho
+        delta_units = min(charge.delta, most.delta) if guarantee.delta <= self.promise.delta else charge.delta
+        capped = Charge(rho, delta_units)
+        return capped if self.fits(capped) else charge
+
+    def require(self, guarantee: Guarantee) -> Charge:
+        """Return the charge for a guarantee; raise BudgetExceeded if it does not fit."""
+        charge = self.price(guarantee)
+        if not self.fits(charge):
+            raise BudgetExceeded(replace(self.guarantee(charge), dp=guarantee.dp), self.remaining)
+        return charge
+
+    def unused(self, charge: Charge, cost: Charge) -> Charge:
+        """Return what a release that was charged `charge` and needed `cost` may give back.
+
+        A release that used up the account by its epsilon gives nothing back: its rho is not the one charged.
+        """
+        by_epsilon = self.promise.dp is not None and charge == self._most
+        return charge - cost if cost.within(charge) and not by_epsilon else NOTHING
+
+    @property
+    def used_by_epsilon(self) -> bool:
+        """Whether one release that is (epsilon, delta)-DP by itself used up the account."""
+        return self.promise.dp is not None and self.spent == self._most
 
     def fits(self, charge: Charge) -> bool:
         """Whether both components fit."""
@@ -122,12 +233,21 @@ class Account:
         """The account after this much of an earlier charge was not used."""
         return replace(self, spent=self.spent - charge)
 
+    @property
+    def _most(self) -> Charge:
+        """The largest charge, which fits only if nothing was spent: one unit spent before, and it does not."""
+        return Charge(self.total.rho + _slack(self.total.rho), self.total.delta + _slack(self.total.delta))
 
-def total_of(epsilon: object, delta: object) -> tuple[float, float]:
-    """The rho and delta of a total whose promise is (epsilon, delta)-DP, also where charges end a rounding above it."""
-    total = require_number("delta", delta, 0, 1, open_high=True)
-    rho, own = resolve_rho(None, epsilon, total)  # type: ignore[arg-type]
-    return round_down(rho, 64), own
+
+def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the rho and delta of a total whose promise is (epsilon, delta)-DP, up to the next float after each."""
+    rho, own = resolve_rho(None, epsilon, delta)
+    for _ in range(8):
+        rho = round_down(rho, 64)
+        after = Guarantee(math.nextafter(rho, math.inf), math.nextafter(own, 1.0)) if rho > 0 else None
+        if after is not None and after.epsilon(delta) <= epsilon:
+            return rho, own
+    raise ParameterError("epsilon and delta are too small for any release; give larger ones")
 
 
 def _fits(spent: int, charge: int, total: int) -> bool:
@@ -138,4 +258,9 @@ def _fits(spent: int, charge: int, total: int) -> bool:
     nothing fits. So what is spent never exceeds the next float after the total.
     """
     over = spent + charge - total
-    return charge == 0 or over <= 0 or (spent < total and over << 53 < total)
+    return charge == 0 or over <= 0 or (spent < total and over <= _slack(total))
+
+
+def _slack(total: int) -> int:
+    """Return the most units below one part in 2^53 of a total."""
+    return max(0, total - 1) >> 53

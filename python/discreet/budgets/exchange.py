@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from discreet.budgets.charge import Charge
 from discreet.budgets.owner import Single
 from discreet.conversion import round_up
 from discreet.errors import BudgetExceeded
@@ -54,7 +55,8 @@ class Exchange(Single):
             _lock=threading.Lock(),
         )
         self._own()
-        payer.require(self.guarantee)
+        # Its lists are charged one by one, so their sum must fit: the rule for a single release does not apply.
+        payer._account().paying(Charge.of(payer._guaranteed(self.guarantee)))
 
     @property
     def guarantee(self) -> Guarantee:

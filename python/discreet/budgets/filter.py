@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 from discreet import _core
@@ -16,7 +16,7 @@ from discreet.budgets.record import Event, Spending, charging
 from discreet.conversion import round_down, round_up
 from discreet.errors import BudgetExceeded, ParameterError
 from discreet.mechanisms.mechanism import Opening
-from discreet.privacy import Guarantee, require_number
+from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.release import Release
 from discreet.theorems import whitehouse2023
 
@@ -85,7 +85,9 @@ class PrivacyFilter(Uncopied, ABC):
         """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
         if charge not in ("guarantee", "spent"):
             raise ParameterError('charge must be "guarantee" or "spent"')
-        promised = self._priced(mechanism)
+        guarantee = self._guaranteed(mechanism)
+        account = self._account()
+        promised = account.require(guarantee)
         reserved: list[int] = []
 
         def open_rng() -> _core.Rng:
@@ -95,12 +97,10 @@ class PrivacyFilter(Uncopied, ABC):
             reserved.append(self._reserve(charging("reserved", promised, mechanism)))
             return rng
 
-        self.require(mechanism)
         release = draw(open_rng)
         if not release.private or not reserved:
             raise ParameterError("a budget pays for private releases alone, and this one was seeded")
-        cost = Charge.of(release.spent)
-        given_back = promised - cost if charge == "spent" and cost.within(promised) else NOTHING
+        given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
         self._settle(reserved[0], given_back, release)
         return release
 
@@ -115,19 +115,37 @@ class PrivacyFilter(Uncopied, ABC):
         """
         if made_by is not None and not isinstance(made_by, str):
             raise ParameterError("made_by must be text")
-        self._reserve(charging("charged", self._priced(cost), made_by or cost))
+        charge = self._account().require(self._guaranteed(cost))
+        self._reserve(charging("charged", charge, made_by or cost))
 
     def cost(self, mechanism: Any) -> Guarantee:
         """What a mechanism, or a Guarantee, would be charged: its rho and delta in whole units, rounded up."""
-        return self._account().guarantee(self._priced(mechanism))
+        account = self._account()
+        return account.guarantee(account.price(self._guaranteed(mechanism)))
 
     def fits(self, mechanism: Any) -> bool:
         """Whether what a mechanism, or a Guarantee, would cost fits into what is left."""
-        return self._account().fits(self._priced(mechanism))
+        account = self._account()
+        return account.fits(account.price(self._guaranteed(mechanism)))
 
     def require(self, mechanism: Any) -> None:
         """Raises BudgetExceeded where `fits` is false."""
-        self._account().paying(self._priced(mechanism))
+        self._account().require(self._guaranteed(mechanism))
+
+    def split(self, n: int) -> list[Guarantee]:
+        """Return `n` Guarantees of equal rho and delta, which can all be charged to what is left.
+
+        Each is rounded down to whole units and to floats, so less than n units, or one part in 2^52, is lost. Make a
+        mechanism of a share with `from_rho(rho=share.rho, delta=share.delta, ...)`. Raises BudgetExceeded if less
+        than n units of rho, or of delta where some is left, are left.
+        """
+        n = require_whole("n", n, 1, 2**24)
+        account = self._account()
+        left = account.total - account.spent
+        share = Charge(max(0, left.rho) // n, max(0, left.delta) // n)
+        if share.rho == 0 or (left.delta > 0 and share.delta == 0):
+            raise BudgetExceeded(f"{n:,} shares", account.remaining)
+        return [account.guarantee(share, up=False)] * n
 
     def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
         """The mechanism of a class, such as GumbelTopK, that makes the most of what is left.
@@ -144,7 +162,7 @@ class PrivacyFilter(Uncopied, ABC):
             delta = left.delta if share == 1 else round_down(share * left.delta)
             parameters = {"delta": delta} | parameters
         if min(most, parameters.get("delta", 1.0)) <= 0:
-            raise BudgetExceeded(f"of a {kind.__name__}", left)
+            raise BudgetExceeded(f"rho and delta for a {kind.__name__}", left)
         # The guarantee of what was made from a rho may lie a rounding above it.
         for ulps in (0, 8, 64, 512, 4096, 2**20):
             mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
@@ -161,14 +179,26 @@ class PrivacyFilter(Uncopied, ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all releases charged to this promise together: the total, up to the rounding of a float."""
+        """The guarantee of all releases charged to this budget together, fixed when it is made.
+
+        Its rho and delta are the floats after those of the total, because charges round. A total in epsilon promises
+        (epsilon, delta)-DP, and no less rho than any release has that is (epsilon, delta)-DP.
+        """
+        return self._account().promise
+
+    @property
+    def total(self) -> Guarantee:
+        """The rho and delta that charges may add up to, which is an amount; the promise is `guarantee`."""
         account = self._account()
-        total = account.guarantee(account.total)
-        return replace(total, rho=round_up(total.rho, 0), delta=round_up(total.delta, 0) if total.delta else 0.0)
+        return account.guarantee(account.total)
 
     @property
     def spent(self) -> Guarantee:
-        """What has been charged so far, rounded up."""
+        """The sum of all charges so far, rounded up.
+
+        It is an amount, not a promise: charges that were chosen with outputs in view, read at a time that depends on
+        outputs, promise what the total promises. See `guarantee` and `odometer`.
+        """
         account = self._account()
         return account.guarantee(account.spent)
 
@@ -178,22 +208,29 @@ class PrivacyFilter(Uncopied, ABC):
         return self._account().remaining
 
     def odometer(self, delta: float) -> tuple[float, float]:
-        """An (epsilon, delta) that holds for what was charged so far, and would have at every moment before.
+        """Return an (epsilon, delta) for what was charged so far, valid at any time, also one chosen by outputs.
 
-        Unlike `guarantee.epsilon` it says something before the total is spent; it is to be read, and allows
-        nothing. `delta` is that of the reading, to which those of the releases are added. By the half-normal
-        mixture of Whitehouse et al. (2023) with gamma a tenth of the total rho.
+        For every number e, all outputs up to now together with "the reading is at most e" are (e, delta)-
+        indistinguishable between neighbours, whatever rule decides when to read (Whitehouse et al. 2023; the argument
+        is in `discreet.theorems.whitehouse2023`). So an analysis that stops before the reading exceeds e is
+        (e, delta)-DP. `delta`: the failure chance of the reading itself, between 1e-300 and 0.5.
+
+        The returned delta is `delta` and the whole delta of the budget, not the deltas charged so far. Their sum at a
+        time chosen by outputs bounds nothing: whoever stops at the first failure has paid little, and has failed.
+        If one release used up a budget in epsilon, returns the (epsilon, delta) of the budget. Allows no release. The
+        mixture's gamma is a tenth of the total rho. Raises ParameterError if `delta` is out of range.
         """
         delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
         account = self._account()
-        spent, gamma = account.guarantee(account.spent), account.total.floats()[0] / 10
-        if gamma == 0:
-            raise ParameterError("the budget's rho is too small for an odometer")
-        reading = whitehouse2023.half_normal_odometer(spent.rho, delta, gamma)
-        return reading, min(1.0, round_up(spent.delta + delta))
+        if account.promise.dp is not None and account.used_by_epsilon:
+            return account.promise.dp
+        spent, total = account.guarantee(account.spent), account.terms
+        reading = whitehouse2023.half_normal_odometer(spent.rho, delta, account.total.floats()[0] / 10)
+        whole = math.nextafter(total["delta"], 1.0) if total["delta"] else 0.0
+        return reading, min(1.0, round_up(whole + delta))
 
-    def _priced(self, cost: Any) -> Charge:
-        """The charge of a mechanism or Guarantee; ParameterError where it has none or protects another unit."""
+    def _guaranteed(self, cost: Any) -> Guarantee:
+        """The guarantee to charge; ParameterError if `cost` has none, or it protects another unit."""
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
             raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
@@ -203,7 +240,7 @@ class PrivacyFilter(Uncopied, ABC):
                 f"a budget per {self._protected} does not pay for a guarantee per {protected}: open one with "
                 f"unit={protected.unit!r} and neighbours={protected.neighbours!r}"
             )
-        return Charge.of(guarantee)
+        return guarantee
 
     def __repr__(self) -> str:
         left = self.remaining

@@ -9,7 +9,7 @@ from typing import Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge, Protected, total_of
+from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
@@ -76,29 +76,26 @@ class Ledger:
     ) -> Dataset:
         """The budget of a dataset, which `rho` and `delta` open where the ledger does not have it yet.
 
-        `epsilon`: instead of rho the total (epsilon, delta)-DP promise, from which rho and half of delta follow. A
-        total is fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
+        `epsilon`: instead of rho the total (epsilon, delta)-DP promise, see `Budget`. A total is
+        fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
         ParameterError where they differ from what is there, are out of range, or are missing for a new dataset.
         """
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
             raise ParameterError(f"the name of a dataset is printable text of 1 to {_NAME_LENGTH} characters")
-        if epsilon is not None:
-            if rho is not None:
-                raise ParameterError("give exactly one of rho and epsilon")
-            rho, delta = total_of(epsilon, delta)
+        if epsilon is not None and rho is not None:
+            raise ParameterError("give exactly one of rho and epsilon")
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:
-                _require_same(book.accounts[name], name, rho, delta, unit, neighbours)
+                book.accounts[name].require_same(name, rho, delta, unit, neighbours, epsilon)
                 return None
-            if rho is None or delta is None:
+            if (rho is None and epsilon is None) or delta is None:
                 raise ParameterError(
                     f"the ledger has no dataset {name!r}{_near(name, book)}; "
                     "rho and delta, epsilon and delta, or `discreet budget init`, open one"
                 )
-            account = Account.holding(rho, delta, unit or "user", neighbours or "added")
-            parameters = json.dumps({"rho": float(rho), "delta": float(delta), **account.protected._asdict()})
-            return Event(kind="opened", dataset=name, charge=account.total, parameters=parameters)
+            account = Account.holding(rho, delta, unit or "user", neighbours or "added", epsilon=epsilon)
+            return Event(kind="opened", dataset=name, charge=account.total, parameters=json.dumps(account.terms))
 
         if decide(self._chain.read()) is not None:
             self._chain.append(decide)
@@ -113,29 +110,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self._chain.path)!r})"
-
-
-def _require_same(
-    account: Account,
-    name: str,
-    rho: float | None,
-    delta: float | None,
-    unit: str | None,
-    neighbours: str | None,
-) -> None:
-    """Refuses parameters that are not those of the account."""
-    total, protected = account.guarantee(account.total), account.protected
-    given = Account.holding(
-        total.rho if rho is None else rho,
-        total.delta if delta is None else delta,
-        unit or protected.unit,
-        neighbours or protected.neighbours,
-    )
-    if (given.total, given.protected) != (account.total, protected):
-        raise ParameterError(
-            f"the dataset {name!r} was opened with rho {total.rho:g} and delta {total.delta:g} per {protected}, "
-            "which are fixed for good: leave them out"
-        )
 
 
 def _near(name: str, book: Book) -> str:

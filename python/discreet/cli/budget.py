@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from discreet import certificate, export
+from discreet.budgets.charge import Account
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
-from discreet.privacy import resolve_rho
 
 __all__ = ["budget", "paying", "verify"]
 
@@ -53,9 +53,17 @@ def budget() -> None:
 )
 def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
     """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
-    resolve_rho(rho, epsilon, delta)  # before a file is made
+    Account.holding(rho, delta, unit, "added", epsilon=epsilon)  # before a file is made
     made = Ledger.open(ledger).dataset(dataset, rho=rho, delta=delta, epsilon=epsilon, unit=unit)
-    click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
+    if epsilon is None:
+        click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
+    else:
+        total = made.total
+        click.echo(
+            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}, for one release of this epsilon and delta, or for "
+            f"several whose costs add up to rho={total.rho:.6g} and delta={total.delta:.6g}",
+            err=True,
+        )
 
 
 @budget.command()
@@ -68,7 +76,7 @@ def show(ledger: str, dataset: str | None) -> None:
     rows = []
     for name in opened.datasets if dataset is None else [dataset]:
         account = opened.dataset(name)
-        columns = account.guarantee, account.spent, account.remaining
+        columns = account.total, account.spent, account.remaining
         promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
         rows.append([name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
     names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total promise"]

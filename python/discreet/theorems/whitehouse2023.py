@@ -1,11 +1,20 @@
 """Odometers: J. Whitehouse, A. Ramdas, R. Rogers, Z. S. Wu, "Fully-Adaptive Composition in Differential
-Privacy" (2023), arXiv 2203.05481.
+Privacy" (ICML 2023), arXiv 2203.05481.
 
-An odometer reads the epsilon of all that has been run so far, whatever the total will be and however the next
-mechanism was chosen: with probability 1 - delta over the outputs the privacy loss is below the reading at
-every moment at once. `spent` is the sum of the rhos so far; the other parameters are fixed before the first
-mechanism. `delta` belongs to the reading: the mechanisms' own deltas are added to it. Floats in, floats
-out, rounded up.
+An odometer bounds the privacy loss of all mechanisms run so far, at every time at once, however each mechanism
+was chosen. `spent` is the sum of the rhos so far; the other parameters are fixed before the first mechanism.
+Floats in, floats out, rounded up.
+
+For mechanisms that are delta_i-approximate rho_i-zCDP, let D bound the sum of the delta_i on every path; D is fixed
+before the first mechanism. Let P and Q be the laws of the outputs under two neighbours. Along every path
+P >= (1 - D) P' and Q >= (1 - D) Q', where the steps of P' and Q' are rho_i-zCDP. Under P' the loss log(P'/Q') exceeds
+the reading at any time with probability at most `delta`, by Ville's inequality for the mixture below. Take a stopping
+time, a number e and a set S of outputs at that time, and let B be S and "the reading is at most e". Then
+
+    P(B) <= (1 - D) P'(B) + D <= (1 - D) (exp(e) Q'(B) + delta) + D <= exp(e) Q(B) + delta + D.
+
+So the delta of a reading is `delta` + D. The sum of the delta_i so far must not stand in for D: a stopping time can
+wait for a mechanism to fail, with probability one in the end, and find a small sum.
 """
 
 from __future__ import annotations

@@ -1,0 +1,84 @@
+"""Runs of the mechanism itself, compared with the exact law that the audit computes its divergences from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from discreet import _core
+from discreet.audit.findings import LEVEL, Misfit
+from discreet.audit.neighbours import centre, unwrapped
+from discreet.histogram import Histogram
+from discreet.laws.published import Row, View, rows_of, views
+from discreet.mechanisms.mechanism import Mechanism
+
+__all__ = ["compared", "histogram_of", "released", "tables"]
+
+
+def tables(mechanism: Mechanism, pairs: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]) -> list[dict[str, int]]:
+    """Return the tables to run on: both sides of the pairs, and one whose items have an even chance of release."""
+    middle = max(1, centre(mechanism))
+    labels = [f"{i}" for i in range(min(mechanism.protects.l0 or 3, 3))]
+    found = [{label: middle + 3 * place for place, label in enumerate(labels)}]
+    for pair in pairs:
+        found += [dict(table) for table in pair]
+    most = getattr(unwrapped(mechanism), "k_bar", None)
+    if most is not None and most < 10:
+        # One item more than can be ranked.
+        found.append({f"{i}": middle + 1 + i % 2 for i in range(most)} | {f"{most}": 1})
+    return list({tuple(sorted(table.items())): table for table in found}.values())
+
+
+def compared(
+    mechanism: Mechanism, found: Sequence[tuple[Mapping[str, int], Sequence[tuple[Row, ...]]]]
+) -> list[Misfit]:
+    """Return the misfits between the rows of runs on some tables and the exact laws of these tables.
+
+    The number of runs in a cell of chance p is binomial. By Chernoff's bound a share q of n runs has a chance of at
+    most exp(-n KL(q, p)) to be that far from p, on either side. LEVEL is shared out evenly among both sides of all
+    cells of all tables, so that the bound holds for any number of runs. A cell of chance zero fails at its first run.
+    """
+    looked_at = [(table, rows, view) for table, rows in found for view in views(mechanism, table)]
+    limit = math.log(2 * sum(len(view.law) + 1 for *_, view in looked_at) / LEVEL)
+    return [misfit for table, rows, view in looked_at for misfit in _misfits(table, rows, view, limit)]
+
+
+def _misfits(table: Mapping[str, int], rows: Sequence[tuple[Row, ...]], view: View, limit: float) -> Iterator[Misfit]:
+    seen = Counter(map(view.cell, rows))
+    runs = max(1, len(rows))
+    for cell in {**dict.fromkeys(view.law), **seen}:
+        chance = min(1.0, max(0.0, view.law.get(cell, 0.0)))
+        if runs * _divergence(seen[cell] / runs, chance) > limit:
+            yield Misfit(table=table, view=view.name, cell=str(cell), chance=chance, seen=seen[cell], runs=runs)
+
+
+def _divergence(share: float, chance: float) -> float:
+    """Return the Kullback-Leibler divergence of two coins, infinite where the second cannot show what the first does.
+
+    Chances are known to about 1e-15, so that a smaller one counts as this.
+    """
+    slack = 1e-15
+    if abs(share - chance) <= slack:
+        return 0.0
+    if (share > 0 and chance == 0) or (share < 1 and chance == 1):
+        return math.inf
+    total = 0.0
+    for a, b in ((share, chance), (1 - share, 1 - chance)):
+        if a > 0:
+            total += a * math.log(a / max(b, slack))
+    return total
+
+
+def histogram_of(mechanism: Mechanism, counts: Mapping[str, int]) -> Histogram:
+    """Return the histogram of a table, with the sensitivity that the mechanism protects."""
+    protected = mechanism.protects
+    return Histogram.from_counts(
+        list(counts), list(counts.values()), l0=protected.l0, linf=protected.linf, complete=True
+    )
+
+
+def released(mechanism: Mechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng) -> list[tuple[Row, ...]]:
+    """Return the rows of so many releases of a table."""
+    histogram = histogram_of(mechanism, counts)
+    return [rows_of(mechanism.release(histogram, rng)) for _ in range(runs)]

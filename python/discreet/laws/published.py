@@ -1,0 +1,283 @@
+"""The exact law of a release of one small histogram, in cells that runs can be counted in.
+
+A view maps the rows of a release to a cell and knows the chance of every cell. A row that the mechanism cannot publish
+falls into a cell of chance zero: an unknown item, a count at or below the threshold, an order other than that of
+the published counts. Noisy counts fall into bands, the true count into a band of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
+from discreet.laws.ranked import flips, plackett_luce, ranked, selections
+from discreet.mechanisms.gumbel_top_k import GumbelTopK
+from discreet.mechanisms.known_items import KnownItems
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.private_count_release import PrivateCountRelease
+from discreet.mechanisms.replacement import Replacement
+from discreet.mechanisms.thresholds import ThresholdMechanism
+from discreet.mechanisms.top_k import NoisyTopK, largest
+from discreet.release import Release
+
+__all__ = ["Row", "View", "rows_of", "views"]
+
+Row = tuple[str, int | None, float | None]
+"""An item, its noisy count and the standard deviation of the noise, where they are published."""
+Rows = tuple[Row, ...]
+Cell = Hashable
+_UNSEEN = "not published"
+_IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The chances of some cells, and the cell of a release."""
+
+    name: str
+    law: Mapping[Any, float]
+    cell: Callable[[Rows], Cell]
+
+
+def rows_of(release: Release) -> Rows:
+    """Return the rows of a release in the order of their publication."""
+    size = len(release)
+    counts = [None] * size if release.counts is None else release.counts.tolist()
+    sigmas = [None] * size if release.sigmas is None else release.sigmas.tolist()
+    return tuple(zip(release.items, counts, sigmas, strict=True))
+
+
+@singledispatch
+def views(mechanism: Mechanism, counts: Counts) -> list[View]:
+    """Return the views of a release of `counts`.
+
+    Raises ParameterError if the law of the mechanism is not known, or has too many outcomes.
+    """
+    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known here")
+
+
+@views.register
+def _(mechanism: ThresholdMechanism, counts: Counts) -> list[View]:
+    noise, least = NoiseLaw(mechanism.noise), mechanism.threshold.value + 1
+    slots = {label: _Slot.of(noise, mechanism.deviation, count, least) for label, count in _present(counts).items()}
+    return _independent(slots)
+
+
+@views.register
+def _(mechanism: KnownItems, counts: Counts) -> list[View]:
+    inner = mechanism.mechanism
+    noise = NoiseLaw(inner.noise)
+    slots = {}
+    for label in {**_present(counts), **dict.fromkeys(mechanism.items)}:
+        least: int | None = mechanism.least if label in mechanism.items else inner.threshold.value + 1
+        slots[label] = _Slot.of(noise, inner.deviation, counts.get(label, 0), least)
+    return _independent(slots)
+
+
+@views.register
+def _(mechanism: Replacement, counts: Counts) -> list[View]:
+    return views(mechanism.mechanism, counts)
+
+
+@views.register
+def _(mechanism: OptimalSelection, counts: Counts) -> list[View]:
+    present = _present(counts)
+    joint: dict[Cell, float] = {}
+    for seen in itertools.product((False, True), repeat=len(present)):
+        chances = zip(present.values(), seen, strict=True)
+        parts = (mechanism.release_chance(n) if yes else 1 - mechanism.release_chance(n) for n, yes in chances)
+        joint[tuple(label for label, yes in zip(present, seen, strict=True) if yes)] = math.prod(parts)
+    order = {label: place for place, label in enumerate(present)}
+
+    def cell(rows: Rows) -> Cell:
+        items = [item for item, *_ in rows]
+        known = all(item in order and count is None for item, count, _ in rows) and items == sorted(items)
+        return tuple(sorted(items, key=order.__getitem__)) if known else _IMPOSSIBLE
+
+    return [View("the published items", joint, cell)]
+
+
+@views.register
+def _(mechanism: NoisyTopK, counts: Counts) -> list[View]:
+    labels, histogram = ranked(counts)
+    shown, bottom = largest(histogram, mechanism.k_bar)
+    noise = NoiseLaw(mechanism.noise)
+    margin = bottom + mechanism.margin
+    # A count is published if it exceeds this noisy threshold.
+    grid = np.arange(margin - noise.reach, margin + noise.reach + 1)
+    weights = noise.of(grid - margin)
+    fine, coarse = {}, []
+    for label, count in zip(labels, shown.tolist(), strict=False):
+        slot = _Slot.of(noise, mechanism.deviation, count, None, near=margin)
+        given = slot.given_threshold(noise, grid)
+        fine[label] = _Slot(slot.count, slot.cuts, given @ weights)
+        coarse.append(slot.coarsened(given))
+    joint = {}
+    for cells in itertools.product(range(3), repeat=len(fine)):
+        parts = (part[cell] for part, cell in zip(coarse, cells, strict=True))
+        joint[tuple(_COARSE[cell] for cell in cells)] = float(math.prod(parts, start=weights).sum())
+    return _of_slots(fine, joint)
+
+
+@views.register
+def _(mechanism: GumbelTopK, counts: Counts) -> list[View]:
+    law = plackett_luce(mechanism, counts)
+
+    def cell(rows: Rows) -> Cell:
+        items = tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows)
+        return items if len(items) >= mechanism.k else (*items, None)
+
+    return [View("the list", law, cell)]
+
+
+@views.register
+def _(mechanism: PermuteAndFlip, counts: Counts) -> list[View]:
+    def cell(rows: Rows) -> Cell:
+        return tuple(item if count is None else _IMPOSSIBLE for item, count, _ in rows) or (None,)
+
+    return [View("the item", flips(mechanism, counts), cell)]
+
+
+@views.register
+def _(mechanism: PrivateCountRelease, counts: Counts) -> list[View]:
+    law = selections(mechanism, counts)
+    sets: dict[frozenset[tuple[str, float]], float] = {}
+    for chosen, chance in law.items():
+        named = frozenset((label, mechanism.levels[level].sigma) for label, level in chosen)
+        sets[named] = sets.get(named, 0.0) + chance
+    found = [View("items and scales", sets, lambda rows: frozenset((item, sigma) for item, _, sigma in rows))]
+    for label, count in _present(counts).items():
+        slots = {
+            level.sigma: _Slot.of(NoiseLaw(_core.Noise.discrete_gaussian(level.sigma)), level.sigma, count, None)
+            for level in mechanism.levels
+        }
+        chances: dict[Cell, float] = {_UNSEEN: 1.0}
+        for named, chance in sets.items():
+            for item, sigma in named:
+                if item == label:
+                    chances[_UNSEEN] -= chance
+                    for band, part in slots[sigma].law.items():
+                        if band != _UNSEEN:
+                            chances[sigma, band] = chances.get((sigma, band), 0.0) + chance * part
+        chances[_UNSEEN] = max(0.0, chances[_UNSEEN])
+
+        def cell(rows: Rows, label: str = label, slots: dict[float, _Slot] = slots) -> Cell:
+            mine = [(noisy, sigma) for item, noisy, sigma in rows if item == label]
+            if len(mine) != 1 or mine[0][0] is None or mine[0][1] not in slots:
+                return _IMPOSSIBLE if mine else _UNSEEN
+            return mine[0][1], slots[mine[0][1]].band(mine[0][0])
+
+        found.append(View(f"the count of {label}", chances, cell))
+    return [*found, _in_order(_present(counts))]
+
+
+_COARSE = (_UNSEEN, "at most the count", "above the count")
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """The law of one noisy count: not published, or in a band between `cuts`."""
+
+    count: int
+    cuts: tuple[int, ...]
+    """The lowest value of each band; the first is the least that can be published."""
+    chances: Chances
+    """Of not being published, and of each band."""
+
+    @classmethod
+    def of(cls, noise: NoiseLaw, deviation: float, count: int, least: int | None, *, near: int | None = None) -> _Slot:
+        """The law of `count` with noise, published from `least` on; `near` is a value that deserves bands."""
+        lowest = count - noise.reach if least is None else least
+        steps = sorted({1, 2, max(1, round(deviation / 2)), max(1, round(3 * deviation / 2))})
+        cuts = {lowest, count, count + 1, *(count - step for step in steps), *(count + step for step in steps)}
+        for edge in (least, near):
+            if edge is not None:
+                cuts |= {edge + step for step in (0, 1, 2, 1 + max(1, round(deviation / 4)))}
+        kept = tuple(sorted(cut for cut in cuts if lowest <= cut <= max(lowest, count + noise.reach)))
+        above = noise.at_least(np.array(kept) - count)
+        if least is None:
+            above[0] = 1.0
+        return cls(count, kept, np.concatenate([[1 - above[0]], above - np.append(above[1:], 0.0)]))
+
+    def given_threshold(self, noise: NoiseLaw, grid: NDArray[np.int64]) -> Chances:
+        """The chances if only values above each threshold of `grid` are published: a row for each cell."""
+        edges = np.maximum(np.array([*self.cuts])[:, None], grid[None, :] + 1)
+        above = noise.at_least(edges - self.count)
+        bands = above - np.vstack([above[1:], np.zeros(len(grid))])
+        return np.vstack([1 - above[0], bands])
+
+    def coarsened(self, given: Chances) -> list[Chances]:
+        """The same in three cells: not published, at most the count, above it."""
+        high = np.array([cut > self.count for cut in self.cuts])
+        return [given[0], given[1:][~high].sum(axis=0), given[1:][high].sum(axis=0)]
+
+    @property
+    def law(self) -> dict[Cell, float]:
+        """The chance of each cell: not published, or the lowest value of a band."""
+        return dict(zip((_UNSEEN, *self.cuts), self.chances.tolist(), strict=True))
+
+    def band(self, noisy: int) -> Cell:
+        """The band of a published value."""
+        place = bisect_right(self.cuts, noisy)
+        return self.cuts[place - 1] if place else _IMPOSSIBLE
+
+
+def _independent(slots: Mapping[str, _Slot]) -> list[View]:
+    """The views of noisy counts that are independent."""
+    parts = [slot.coarsened(slot.chances[:, None]) for slot in slots.values()]
+    joint = {}
+    for cells in itertools.product(range(3), repeat=len(slots)):
+        chances = (float(part[cell][0]) for part, cell in zip(parts, cells, strict=True))
+        joint[tuple(_COARSE[cell] for cell in cells)] = math.prod(chances)
+    return _of_slots(slots, joint)
+
+
+def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[View]:
+    """A view of each count, one of all together, and one of what no release may hold."""
+    require_few(len(joint))
+
+    def noisy(rows: Rows, label: str) -> int | str:
+        mine = [count for item, count, _ in rows if item == label]
+        if len(mine) > 1 or None in mine:
+            return _IMPOSSIBLE
+        return mine[0] if mine else _UNSEEN  # type: ignore[return-value]
+
+    def alone(rows: Rows, label: str, slot: _Slot) -> Cell:
+        value = noisy(rows, label)
+        return value if isinstance(value, str) else slot.band(value)
+
+    def together(rows: Rows) -> Cell:
+        found = ((noisy(rows, label), slot) for label, slot in slots.items())
+        return tuple(value if isinstance(value, str) else _COARSE[1 + (value > slot.count)] for value, slot in found)
+
+    each = [
+        View(f"the count of {label}", slot.law, partial(alone, label=label, slot=slot)) for label, slot in slots.items()
+    ]
+    return [*each, View("all counts together", joint, together), _in_order(slots)]
+
+
+def _in_order(labels: Mapping[str, object]) -> View:
+    """The view that sees items which no user has, and rows that are not in the order of their published counts."""
+
+    def cell(rows: Rows) -> Cell:
+        keys = [(-(count or 0), item) for item, count, _ in rows]
+        return "possible" if all(item in labels for item, *_ in rows) and keys == sorted(keys) else _IMPOSSIBLE
+
+    return View("items and order", {"possible": 1.0}, cell)
+
+
+def _present(counts: Counts) -> dict[str, int]:
+    return {label: count for label, count in sorted(counts.items()) if count > 0}

@@ -1,0 +1,267 @@
+"""A budget pays for a release that promises exactly the budget's total, and for equal shares of any total."""
+
+import math
+import random
+
+import pytest
+from small import histogram, top
+
+import discreet as dp
+from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, ParameterError, PrivateCountRelease
+from discreet.choice import choose
+from discreet.privacy import RHO_LIMIT
+from discreet.queries.choice import choose_answers
+
+LOG = {"user": [user for user in range(3000) for _ in range(2)], "item": ["home", "search"] * 3000}
+COLUMNS = {"user": "user", "item": "item"}
+VERBS = [
+    ("count", {}),
+    ("count", {"l0": 1}),
+    ("count", {"l0": 3}),
+    ("count", {"l0": 50}),
+    ("top_k", {"k": 1}),
+    ("top_k", {"k": 10}),
+    ("top_k", {"k": 3, "method": "discover+peel", "l0": 2}),
+    ("select", {"l0": 1}),
+    ("select", {"l0": 3}),
+    ("select", {"l0": 3, "method": "threshold"}),
+    ("select", {"l0": 2, "method": "dp_sips"}),
+    ("select", {"l0": 3, "method": "weighted_gaussian"}),
+]
+EXTREMES = [(1e-6, 1e-12), (1e-3, 1e-37), (1e-2, 1e-30), (0.1, 0.9), (1.0, 1e-6), (50.0, 1e-300), (100.0, 0.5)]
+EXTREMES += [(1000.0, 1e-9), (999.0, 0.999), (1e-9, 1e-3), (5e-324, 1e-6), (1e-12, 1e-38)]
+
+
+def promises(number, seed):
+    """Pairs of epsilon and delta, the usual ones and extreme ones."""
+    chance = random.Random(seed)
+    usual = [(chance.choice((0.1, 0.5, 1.0, 2.0, 3.0)), chance.choice((1e-4, 1e-6, 1e-9))) for _ in range(number // 2)]
+    wide = [(10 ** chance.uniform(-5, 2.9), 10 ** chance.uniform(-35, -0.1)) for _ in range(number - number // 2)]
+    return [*EXTREMES, *usual, *wide]
+
+
+def check_payable(verb, parameters, epsilon, delta):
+    """Whether the mechanism exists; its budget pays for it, once, and for nothing after it."""
+    try:
+        budget = Budget(epsilon=epsilon, delta=delta)
+        mechanism = choose(verb, epsilon=epsilon, delta=delta, **parameters)[0]
+    except ParameterError:
+        return False
+    assert budget.fits(mechanism), (verb, parameters, epsilon, delta)
+    assert mechanism.guarantee.epsilon(delta) <= epsilon
+    budget.charge(mechanism)
+    assert not budget.fits(mechanism)
+    return True
+
+
+@pytest.mark.parametrize(("verb", "parameters"), VERBS)
+def test_a_budget_pays_for_the_release_it_promises(verb, parameters):
+    paid = sum(check_payable(verb, parameters, *promise) for promise in promises(6, 1))
+    assert paid >= 6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("verb", "parameters"), VERBS)
+def test_a_budget_pays_for_any_release_it_promises(verb, parameters):
+    paid = sum(check_payable(verb, parameters, *promise) for promise in promises(1_000, 2))
+    assert paid >= 500
+
+
+@pytest.mark.parametrize("method", ["gaussian", "laplace", "bounded", "gumbel_correction", "auto"])
+def test_a_budget_pays_for_the_answers_it_promises(method):
+    for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (3.0, 1e-9)]:
+        mechanism, _ = choose_answers(30, None, epsilon, delta, method)
+        assert Budget(epsilon=epsilon, delta=delta).fits(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [(dp.count, {}), (dp.count, {"l0": 2}), (dp.top_k, {"k": 1}), (dp.select, {"l0": 1}), (dp.select, {"l0": 2})],
+)
+def test_a_verb_spends_a_budget_of_its_own_promise(verb, more, tmp_path):
+    promise = {"epsilon": 1.0, "delta": 1e-6}
+    ledger = Ledger.open(tmp_path / "ledger")
+    for payer in (Budget(**promise), ledger.dataset("views", **promise)):
+        assert verb(LOG, **COLUMNS, **promise, **more, budget=payer).private
+        with pytest.raises(BudgetExceeded):
+            verb(LOG, **COLUMNS, **promise, **more, budget=payer)
+    # Another reader of the file finds the same promise and the same rest.
+    again = Ledger.open(tmp_path / "ledger").dataset("views", **promise)
+    assert again.guarantee == Budget(**promise).guarantee
+    assert not again.fits(Guarantee(2.0**-64, 0))
+
+
+def test_a_release_of_the_whole_promise_needs_a_fresh_budget():
+    pair = Guarantee.from_dp(1.0, 1e-6)
+    for before in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128), Guarantee(1e-3, 1e-9)):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        assert budget.fits(pair)
+        whole = budget._account().price(pair)
+        budget.charge(before)
+        assert not budget.fits(pair)
+        # Nor does a charge fit that was priced while the budget was fresh.
+        assert not budget._account().fits(whole)
+        with pytest.raises(BudgetExceeded):
+            budget.charge(pair)
+
+
+def test_nothing_follows_a_release_of_the_whole_promise():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    mechanism = GumbelTopK.from_epsilon(k=1, epsilon=1.0, delta=1e-6)
+    assert mechanism.guarantee.rho > budget.remaining.rho
+    budget.release(mechanism, histogram(), charge="spent")
+    assert budget.remaining == Guarantee(0, 0)
+    for cost in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128), Guarantee.from_dp(1e-6)):
+        with pytest.raises(BudgetExceeded):
+            budget.charge(cost)
+
+
+def test_a_promise_larger_than_the_budget_is_refused():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    for epsilon, delta in [(math.nextafter(1.0, 2), 1e-6), (1.0, math.nextafter(1e-6, 1))]:
+        assert not budget.fits(Guarantee.from_dp(epsilon, delta))
+    assert not Budget(rho=0.1, delta=1e-6).fits(Guarantee.from_dp(1.0, 1e-6))
+    assert not Budget(rho=0.1, delta=1e-6).fits(Guarantee(0.1, math.nextafter(1e-6, 1) * 2))
+
+
+def test_the_promise_of_a_budget_in_epsilon_covers_all_it_pays_for():
+    for epsilon, delta in [(0.01, 1e-9), (1.0, 1e-6), (8.0, 1e-6), (200.0, 0.01), (1000.0, 1e-6)]:
+        promise = Budget(epsilon=epsilon, delta=delta).guarantee
+        assert promise.dp == promise.quoted == (epsilon, delta)
+        # An (epsilon, delta)-DP release may have this zCDP and no less: randomised response does.
+        assert promise.rho >= epsilon * math.tanh(epsilon / 2)
+        assert promise.delta == delta
+        left = Budget(epsilon=epsilon, delta=delta).remaining
+        assert promise.rho >= left.rho
+        after = Guarantee(math.nextafter(left.rho, RHO_LIMIT), math.nextafter(left.delta, 1))
+        assert after.epsilon(delta) <= epsilon
+
+
+def budgets(number):
+    """Budgets in rho and in epsilon, of usual and extreme size."""
+    chance = random.Random(3)
+    yield from (Budget(rho=1.0, delta=1e-6), Budget(rho=1e-4, delta=0), Budget(rho=5000.0, delta=0.999))
+    yield from (Budget(rho=2.0**-64, delta=2.0**-128), Budget(rho=1e-15, delta=1e-33), Budget(epsilon=1.0, delta=1e-6))
+    for _ in range(number):
+        yield Budget(rho=10 ** chance.uniform(-15, 3.6), delta=10 ** chance.uniform(-35, -0.01))
+        yield Budget(epsilon=10 ** chance.uniform(-3, 2.9), delta=10 ** chance.uniform(-30, -0.2))
+
+
+def test_a_budget_fits_its_own_guarantee():
+    for budget in budgets(200):
+        assert budget.fits(budget.guarantee)
+        assert budget.fits(budget.remaining)
+        budget.charge(budget.guarantee)
+        assert budget.remaining == Guarantee(0, 0)
+
+
+@pytest.mark.parametrize("rho", [1.0, 0.1, 3e-4, 1e-4, 1e-15])
+def test_a_budget_pays_for_a_release_of_its_own_rho(rho):
+    budget = Budget(rho=rho, delta=1e-33)
+    budget.charge(Guarantee(rho, 1e-33))
+    assert not budget.fits(Guarantee(2.0**-64, 0))
+
+
+def test_equal_shares_of_any_budget_all_fit():
+    chance = random.Random(5)
+    for budget in budgets(60):
+        if budget.remaining.rho < 1e-12:
+            continue
+        budget.charge(Guarantee(budget.remaining.rho * chance.random() / 2, 0))
+        before = budget._account()
+        shares = budget.split(n := chance.choice((1, 2, 3, 7, 10, 49, 100, 1000)))
+        assert len(shares) == n
+        assert len(set(shares)) == 1
+        for share in shares:
+            budget.charge(share)
+        left = budget._account().total - budget._account().spent
+        before = before.total - before.spent
+        # Less than one unit, or one part in 2^53, is lost by each share.
+        assert 0 <= left.rho <= n + before.rho / 2**52
+        assert 0 <= left.delta <= n + before.delta / 2**52
+
+
+def test_shares_are_of_what_is_left_and_of_the_same_unit():
+    budget = Budget(rho=1.0, delta=1e-6, unit="event", neighbours="replaced")
+    budget.charge(Guarantee(0.5, 0, "event", neighbours="replaced"))
+    first, second = budget.split(2)
+    assert first == second == Guarantee(0.25, 5e-7, "event", neighbours="replaced")
+    for n in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ParameterError):
+            budget.split(n)
+    budget.charge(budget.remaining)
+    with pytest.raises(BudgetExceeded):
+        budget.split(2)
+    with pytest.raises(BudgetExceeded):
+        Budget(rho=2.0**-60, delta=0).split(100)
+
+
+def test_a_mechanism_of_a_share_fits_that_share():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    for share in budget.split(3):
+        budget.release(PrivateCountRelease.from_rho(rho=share.rho, delta=share.delta), histogram())
+    assert budget.remaining.rho < 1e-17
+    budget = Budget(rho=0.7, delta=1e-6)
+    for share in budget.split(3):
+        budget.release(top(rho=share.rho, delta=share.delta), histogram())
+
+
+@pytest.mark.parametrize(("verb", "parameters"), VERBS)
+def test_a_mechanism_of_a_rho_costs_no_more(verb, parameters):
+    chance = random.Random(7)
+    for _ in range(20):
+        rho, delta = chance.choice((0.1, 0.3, 10 ** chance.uniform(-4, 1))), 10 ** chance.uniform(-12, -4)
+        try:
+            mechanism = choose(verb, rho=rho, delta=delta, **parameters)[0]
+        except ParameterError:
+            continue
+        assert Budget(rho=rho, delta=delta).fits(mechanism)
+
+
+def test_too_small_a_total_is_refused():
+    for small in ({"rho": 1e-20, "delta": 0}, {"rho": 1.0, "delta": 1e-40}, {"epsilon": 1e-3, "delta": 1e-40}):
+        with pytest.raises(ParameterError, match="too small"):
+            Budget(**small)
+
+
+def test_an_exchange_is_paid_for_as_parts_of_a_total():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    # Its lists are charged one by one, so that the promise of all of them must fit as a sum.
+    with pytest.raises(BudgetExceeded):
+        budget.pay_what_you_get(outcomes=1, queries=1, epsilon=1.0, delta=1e-6)
+
+
+def test_a_dataset_in_epsilon_is_opened_again_as_it_was(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger")
+    views = ledger.dataset("views", epsilon=1.0, delta=1e-6)
+    assert ledger.dataset("views").guarantee == ledger.dataset("views", epsilon=1.0, delta=1e-6).guarantee
+    for other in ({"epsilon": 2.0, "delta": 1e-6}, {"rho": views.remaining.rho, "delta": views.remaining.delta}):
+        with pytest.raises(ParameterError, match="fixed for good"):
+            ledger.dataset("views", **other)
+    assert ledger.dataset("views", delta=1e-6).guarantee == views.guarantee
+    ledger.dataset("rows", rho=views.remaining.rho, delta=views.remaining.delta)
+    with pytest.raises(ParameterError, match="fixed for good"):
+        ledger.dataset("rows", epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("more", [1.0, 0.1, 0.7, 1e-9, 3000.0])
+def test_a_refusal_prints_digits_that_differ(more):
+    less = math.nextafter(more, 0)
+    message = str(BudgetExceeded(Guarantee(more, 0), Guarantee(less, 0)))
+    cost, left = message.removeprefix("Privacy budget exceeded: this release costs rho=").split("; rho=")
+    assert (float(cost), float(left.split(" ")[0])) == (more, less)
+    message = str(BudgetExceeded(Guarantee(0.1, 1e-6), Guarantee(0.05, 1e-7)))
+    assert "costs rho=0.1 and delta=1e-06; rho=0.05 and delta=1e-07 are left. Nothing was charged." in message
+    assert message.endswith("Try rho=0.05 and delta=1e-07.")
+
+
+def test_what_a_refusal_suggests_fits():
+    chance = random.Random(11)
+    for _ in range(200):
+        budget = Budget(rho=chance.choice((0.1, 1.0, chance.random())), delta=1e-6)
+        budget.charge(Guarantee(chance.choice((0, 0.01, 0.1)) * budget.remaining.rho, chance.choice((0, 1e-8))))
+        cost = Guarantee(budget.remaining.rho * (1 + chance.random()), chance.choice((0.0, 1e-7, 2e-6)))
+        with pytest.raises(BudgetExceeded) as caught:
+            budget.charge(cost)
+        tried = dict(part.split("=") for part in str(caught.value).split("Try ")[1].rstrip(".").split(" and "))
+        assert budget.fits(Guarantee(float(tried["rho"]), float(tried.get("delta", cost.delta))))

@@ -1,0 +1,180 @@
+"""Mechanisms whose parameters promise one law, and whose releases follow another."""
+
+import numpy as np
+
+from discreet import (
+    GaussianThreshold,
+    GaussianTopK,
+    GumbelTopK,
+    KnownItems,
+    LaplaceThreshold,
+    OptimalSelection,
+    PermuteAndFlip,
+    PrivateCountRelease,
+    Replacement,
+    TruncatedGeometric,
+    _core,
+)
+
+
+def running(mechanism, run):
+    """The mechanism with another release: its parameters, and so its exact law, stay what they are."""
+    kind = type(mechanism)
+    values = {name: getattr(mechanism, name) for name in kind.__dataclass_fields__}
+    return type(kind.__name__, (kind,), {"_run": run})(**values)
+
+
+def publish(mechanism, histogram, rows, rng, noisy=None):
+    more = {} if noisy is None else {"noisy": np.asarray(noisy, np.int64), "sigmas": mechanism.deviation}
+    return mechanism._published(histogram, np.asarray(rows, np.int64), rng, **more)
+
+
+def exact(mechanism, histogram, rng):
+    """Publishes the exact counts that are above the threshold."""
+    rows = np.flatnonzero(histogram._counts > mechanism.threshold.value)
+    return publish(mechanism, histogram, rows, rng, histogram._counts[rows])
+
+
+def all_exact(mechanism, histogram, rng):
+    """Publishes all exact counts."""
+    rows = np.arange(len(histogram._counts))
+    return publish(mechanism, histogram, rows, rng, histogram._counts)
+
+
+def noise_ignored(mechanism, histogram, rng):
+    """Decides by noisy counts, and publishes exact ones, which all lie above the threshold."""
+    rows, _ = mechanism.threshold.release(histogram._counts, rng)
+    floor = mechanism.threshold.value + 1
+    return publish(mechanism, histogram, rows, rng, np.maximum(histogram._counts[rows], floor))
+
+
+def moved(by):
+    """Uses a threshold that is larger by `by` than that of the law."""
+
+    def run(mechanism, histogram, rng):
+        other = _core.Threshold(mechanism.noise, mechanism.threshold.value + by)
+        rows, noisy = other.release(histogram._counts, rng)
+        return publish(mechanism, histogram, rows, rng, noisy)
+
+    return run
+
+
+def half_the_noise(mechanism, histogram, rng):
+    noise = rng.sample(mechanism.noise, len(histogram._counts)) // 2
+    return above(mechanism, histogram, histogram._counts + noise, rng)
+
+
+def one_noise_for_all(mechanism, histogram, rng):
+    """Every count alone has the right law; all together do not."""
+    noise = int(rng.sample(mechanism.noise, 1)[0])
+    return above(mechanism, histogram, histogram._counts + noise, rng)
+
+
+def above(mechanism, histogram, noisy, rng):
+    rows = np.flatnonzero((histogram._counts > 0) & (noisy > mechanism.threshold.value))
+    return publish(mechanism, histogram, rows, rng, noisy[rows])
+
+
+def in_order_of_counts(mechanism, histogram, rng):
+    """Publishes what it should, in the order of the exact counts."""
+    rows, noisy = mechanism.threshold.release(histogram._counts, rng)
+    release = publish(mechanism, histogram, rows, rng, noisy)
+    order = np.argsort([list(histogram._labels.take(rows)).index(item) for item in release.items])
+    object.__setattr__(release, "items", [release.items[place] for place in order])
+    object.__setattr__(release, "counts", release.counts[order])
+    return release
+
+
+def largest_first(mechanism, histogram, rng):
+    """The exact top k."""
+    rows = np.arange(min(getattr(mechanism, "k", 1), len(histogram._counts)))
+    return mechanism._published(histogram, rows, rng, ranked=True)
+
+
+def lower_offset(mechanism, histogram, rng):
+    """Peels with a stop element that is one scale lower than that of the law."""
+    counts = histogram._counts[: mechanism.k_bar]
+    bottom = int(histogram._counts[mechanism.k_bar]) if len(histogram._counts) > mechanism.k_bar else 0
+    reference = max(bottom, int(counts.max(initial=0)))
+    rows, _ = rng.peel(counts, reference, mechanism.gamma, bottom, mechanism.offset - 1, mechanism.k)
+    return mechanism._published(histogram, np.array(rows, np.int64), rng, ranked=True)
+
+
+def no_margin_noise(mechanism, histogram, rng):
+    """Noise on the counts, and none on the threshold."""
+    counts = histogram._counts[: mechanism.k_bar]
+    bottom = int(histogram._counts[mechanism.k_bar]) if len(histogram._counts) > mechanism.k_bar else 0
+    noisy = counts + rng.sample(mechanism.noise, len(counts))
+    rows = np.flatnonzero((counts > 0) & (noisy > bottom + mechanism.margin))
+    return publish(mechanism, histogram, rows, rng, noisy[rows])
+
+
+def without_luck(mechanism, histogram, rng):
+    """Names exactly the items with at least an even chance."""
+    rows = [row for row, n in enumerate(histogram._counts.tolist()) if mechanism.release_chance(n) >= 0.5]
+    return mechanism._published(histogram, np.array(rows, np.int64), rng)
+
+
+def one_user_more(mechanism, histogram, rng):
+    """Names items with the chance of one user more."""
+    rows = _core.partition_selection(histogram._counts + 1, mechanism.chances, rng)
+    return mechanism._published(histogram, rows, rng)
+
+
+def exact_known(mechanism, histogram, rng):
+    """Publishes the known items with exact counts."""
+    release = KnownItems._run(mechanism, histogram, rng)
+    true = dict(zip(mechanism.items, histogram._counts_of(mechanism.items).tolist(), strict=True))
+    counts = np.array([true.get(i, n) for i, n in zip(release.items, release.counts.tolist(), strict=True)], np.int64)
+    object.__setattr__(release, "counts", counts)
+    return release
+
+
+def exact_prices(mechanism, histogram, rng):
+    """Private Count Release without noise on its counts."""
+    release = PrivateCountRelease._run(mechanism, histogram, rng)
+    object.__setattr__(release, "counts", histogram._counts_of(release.items))
+    return release
+
+
+LAPLACE = LaplaceThreshold(scale=2.0, delta=1e-2, l0=3)
+GAUSS = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=3)
+BOUNDED = TruncatedGeometric(epsilon=1.0, delta=1e-6)
+OPTIMAL = OptimalSelection(epsilon=1.0, delta=1e-6)
+GUMBEL = GumbelTopK.from_epsilon(k=10, epsilon=1.0, delta=1e-6)
+SHORT = GumbelTopK(k=2, scale=1.0, delta=0.1, k_bar=3)
+GTOP = GaussianTopK(sigma=0.8, delta=1e-2, l0=1, k_bar=1)
+FLIP = PermuteAndFlip(scale=1.0, delta=0.1, k_bar=3)
+KNOWN = KnownItems(mechanism=LAPLACE, items=("0", "home"))
+PRICED = PrivateCountRelease(rho=0.7, delta=0.1, epsilon_star=1.0, delta_star=0.05, k_bar=2)
+REPLACED = Replacement.from_rho(GaussianThreshold, rho=0.1, delta=1e-6, l0=1)
+
+HONEST = [LAPLACE, GAUSS, BOUNDED, OPTIMAL, GUMBEL, SHORT, GTOP, FLIP, KNOWN, PRICED, REPLACED]
+THRESHOLD_LIES = {
+    "publishes the exact counts above the threshold": exact,
+    "publishes all exact counts": all_exact,
+    "ignores its noise": noise_ignored,
+    "uses a threshold one higher than its law": moved(1),
+    "uses a threshold one lower than its law": moved(-1),
+    "adds half the noise": half_the_noise,
+    "adds the same noise to all counts": one_noise_for_all,
+    "publishes in the order of the exact counts": in_order_of_counts,
+}
+LIARS = {
+    f"{type(mechanism).__name__} {lie}": (mechanism, run)
+    for mechanism in (LAPLACE, GAUSS, BOUNDED)
+    for lie, run in THRESHOLD_LIES.items()
+    # One item of a user is one count, which has no order and shares no noise.
+    if mechanism.l0 > 1 or run not in (one_noise_for_all, in_order_of_counts)
+} | {
+    "GumbelTopK publishes the exact list": (GUMBEL, largest_first),
+    "GumbelTopK of a short list publishes the exact list": (SHORT, largest_first),
+    "GumbelTopK uses a lower stop element": (GUMBEL, lower_offset),
+    "GumbelTopK of a short list uses a lower stop element": (SHORT, lower_offset),
+    "PermuteAndFlip publishes the exact maximum": (FLIP, largest_first),
+    "GaussianTopK adds no noise to its threshold": (GTOP, no_margin_noise),
+    "OptimalSelection decides without chance": (OPTIMAL, without_luck),
+    "OptimalSelection counts a user more": (OPTIMAL, one_user_more),
+    "KnownItems publishes exact counts of known items": (KNOWN, exact_known),
+    "PrivateCountRelease publishes exact counts": (PRICED, exact_prices),
+}
