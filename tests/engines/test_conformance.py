@@ -99,7 +99,9 @@ def opened(name, path):
         return whole.to_reader(max_chunksize=700)
     if name == "pandas":
         pandas = pytest.importorskip("pandas")
-        return whole.to_pandas(types_mapper={pyarrow.int64(): pandas.Int64Dtype()}.get)
+        # Objects are text: bytes have a type of their own.
+        kinds = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.binary(): pandas.ArrowDtype(pyarrow.binary())}
+        return whole.to_pandas(types_mapper=kinds.get)
     if name == "dict":
         return whole.to_pydict()
     if name.startswith("ibis-"):

@@ -150,8 +150,8 @@ class NodeSums:
         kept = 0
         while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
             kept += 1
-        self._reserve(len(nodes), len(noise), sum_type(max(sigma for _, sigma in nodes)))
-        known, self._items = self._items, len(noise)
+        self._reserve(len(nodes), noise.items(), sum_type(max(sigma for _, sigma in nodes)))
+        known, self._items = self._items, noise.items()
         if known < self._items:
             for depth, (node, sigma) in enumerate(nodes[:kept]):
                 self._put(depth, known, noise.draw_from(known, node, gaussian(sigma)))
