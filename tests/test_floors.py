@@ -27,9 +27,9 @@ FLOORS = [
     {"export"},
     {"engines"},
     {"theorems", "reference", "_core"},
-    {"privacy"},
+    {"privacy", "private"},
     {"conversion"},
-    {"errors"},
+    {"cached", "errors"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}

@@ -69,8 +69,8 @@ def encoded(item):
 
 
 def rows(histogram):
-    labels = histogram._labels.take(np.arange(len(histogram._counts)))
-    return [(encoded(item), n) for item, n in zip(labels, histogram._counts.tolist(), strict=True)]
+    labels = histogram._labels.take(np.arange(len(histogram._counts())))
+    return [(encoded(item), n) for item, n in zip(labels, histogram._counts().tolist(), strict=True)]
 
 
 @pytest.fixture(scope="module", params=[*FRAMES, *IBIS, *SPARK])

@@ -83,7 +83,23 @@ def test_a_class_of_ones_own_is_counted_by_its_arrow_stream():
     assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])
 
 
-ODD = [None, 7, 2.5, True, b"x", b"\xff", "\ud800", 10**400, float("nan"), [1], {}, object(), uuid.UUID(int=7), 1j, {"a"}]
+ODD = [
+    None,
+    7,
+    2.5,
+    True,
+    b"x",
+    b"\xff",
+    "\ud800",
+    10**400,
+    float("nan"),
+    [1],
+    {},
+    object(),
+    uuid.UUID(int=7),
+    1j,
+    {"a"},
+]
 
 
 def counted(source):

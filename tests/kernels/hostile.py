@@ -1,4 +1,4 @@
-"""Arrow streams whose C structures lie, each read in a process of its own: `python hostile.py` prints what came of it."""
+"""Arrow streams whose C structures lie, each read in a process of its own; as a script, prints what came of them."""
 
 import ctypes
 import os

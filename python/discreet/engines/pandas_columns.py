@@ -71,7 +71,7 @@ def _is_untyped(dtype: Any) -> bool:
 def _dense(column: pandas.Series[Any]) -> pandas.Series[Any]:
     """Return the column, written out where it is sparse."""
     if type(column.dtype).__name__ == "SparseDtype":
-        return column.astype(column.dtype.subtype)  # type: ignore[union-attr]
+        return column.astype(column.dtype.subtype)
     return column
 
 

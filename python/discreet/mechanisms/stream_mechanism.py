@@ -13,6 +13,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.thresholds import require_bounds, require_delta
 from discreet.privacy import Guarantee, require_whole
+from discreet.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,7 +133,7 @@ class StreamMechanism(ABC):
             raise ParameterError("an event has an item once: leave out linf, or take unit='user'")
 
 
-class NodeSums:
+class NodeSums(Private):
     """For every item the sums of its noises over the nodes of a round, first to last.
 
     From one round to the next only the last nodes change, so a round costs about one new noise for each item.
