@@ -20,11 +20,14 @@ mod values;
 
 use pyo3::prelude::*;
 
+use crate::entropy;
 use crate::error::Error;
 
 /// The Rust engine of `discreet`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Classes of Python are made by hash tables of the standard library, which panic without randomness.
+    let [_] = entropy::words()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
