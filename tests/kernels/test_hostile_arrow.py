@@ -1,7 +1,10 @@
 """Arrow producers that lie: every lie that the C interface can tell is an error of discreet's own."""
 
+import itertools
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -115,3 +118,16 @@ def test_a_bitmap_that_the_null_count_denies_is_an_input_error(pa):
     for said in (1, -1):
         column = pa.Array.from_buffers(pa.int64(), 3, cells, null_count=said)
         assert as_dict(_core.count_distinct(pa.table({"u": [1, 2, 3], "i": column}), "u", "i")) == {7: 1, 8: 1}
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_of_a_checked_reader_is_one(pa):
+    main = threading.get_ident()
+    batch = pa.record_batch([np.arange(1000)] * 2, names=["u", "i"])
+
+    # No code of Python's but the check runs while it reads.
+    reader = pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch))
+    interrupt = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        Histogram.from_table(reader, user="u", item="i")

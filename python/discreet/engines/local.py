@@ -16,6 +16,7 @@ from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
+from discreet.engines.validated import was_interrupted
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
+    """Raises KeyboardInterrupt where DuckDB or a reader of pyarrow took a Ctrl-C for itself and made an error of it."""
     try:
         yield
-    except RuntimeError as error:
-        if str(error) == "Query interrupted":
+    except Exception as error:
+        if was_interrupted() or (isinstance(error, RuntimeError) and str(error) == "Query interrupted"):
             raise KeyboardInterrupt from None
         raise
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import _thread
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["validated"]
+__all__ = ["validated", "was_interrupted"]
+
+_interrupts: list[KeyboardInterrupt] = []
+"""Those of readers whose callers have not met them yet."""
 
 
 def validated(data: Any) -> Any:
@@ -32,7 +34,14 @@ def _checked(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]
         for batch in reader:
             batch.validate()
             yield batch
-    except KeyboardInterrupt:
-        # Arrow would make an error of it: the caller meets it again as soon as Arrow has returned.
-        _thread.interrupt_main()
+    except KeyboardInterrupt as interrupt:
+        # Arrow makes an error of it: `was_interrupted` tells the caller what it was.
+        _interrupts.append(interrupt)
         raise
+
+
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C ended a reader since the last call."""
+    found = bool(_interrupts)
+    _interrupts.clear()
+    return found
