@@ -59,7 +59,7 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
     let mut rows = tables::rows(&mut rng, 30_000, 900, 400);
     for as_text in [false, true] {
         for l0 in [None, Some(1), Some(7)] {
-            let bound = Contribution::new(l0, None, label_type(as_text));
+            let bound = Contribution::new(l0, None, label_type(as_text)).unwrap();
             let expected =
                 counted(&rows, (as_text, as_text), 30_000, &terms(bound.as_ref(), 1, None));
             assert!(l0.is_some() || expected.len() == 400);
@@ -107,7 +107,7 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
         counts_by_number(batches, (LabelType::Text, LabelType::Text), terms)
     };
     for l0 in [None, Some(1), Some(7)] {
-        let bound = Contribution::new(l0, None, LabelType::Text);
+        let bound = Contribution::new(l0, None, LabelType::Text).unwrap();
         let expected = counted(false, &terms(bound.as_ref(), 1, None));
         for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
             assert_eq!(counted(true, &terms(bound.as_ref(), threads, memory)), expected);

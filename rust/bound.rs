@@ -5,10 +5,13 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use ahash::RandomState;
+
 use crate::candidates::Candidates;
 use crate::choices::{Choices, Chooser, Offer};
 use crate::counts::Counts;
 use crate::crew;
+use crate::entropy::keyed_hash;
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::interner::Interner;
@@ -29,22 +32,31 @@ const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be
 pub struct Contribution {
     l0: usize,
     /// The items that count, by their bytes, an integer's being those of its key, the lowest first.
-    only: Option<HashSet<Vec<u8>>>,
+    only: Option<HashSet<Vec<u8>, RandomState>>,
 }
 
 impl Contribution {
     /// At most `l0` items of each user, of these alone, which are items of this type or, where that is one of integers,
     /// integers of the other; nothing where neither is given.
-    #[must_use]
-    pub fn new(l0: Option<usize>, only: Option<&Labels>, item_type: LabelType) -> Option<Self> {
-        let only = only.map(|labels| {
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] where the operating system gives no randomness.
+    pub fn new(
+        l0: Option<usize>,
+        only: Option<&Labels>,
+        item_type: LabelType,
+    ) -> Result<Option<Self>> {
+        let listed = |labels: &Labels| {
             // Half of the keys stand for other numbers in the other type.
             let is_alike = labels.label_type() == item_type || !item_type.is_integer();
             let fits = |bytes: &Vec<u8>| is_alike || bytes.last().is_some_and(|&high| high < 0x80);
             let bytes = |row| labels.with_bytes(row, <[u8]>::to_vec);
-            (0..labels.len()).map(bytes).filter(fits).collect()
-        });
-        (l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only })
+            let mut only = HashSet::with_hasher(keyed_hash()?);
+            only.extend((0..labels.len()).map(bytes).filter(fits));
+            Ok(only)
+        };
+        let only = only.map(listed).transpose()?;
+        Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
     }
 
     /// The number of a new item among those that count, to which it is added if it does.
@@ -177,7 +189,7 @@ mod tests {
                 .collect()
         };
         let count = |l0, threads, held, only: Option<&Labels>| {
-            let bound = Contribution::new(Some(l0), only, LabelType::Signed).unwrap();
+            let bound = Contribution::new(Some(l0), only, LabelType::Signed).unwrap().unwrap();
             let mut parts = Vec::new();
             let mut items = Items::default();
             for rows in [rows(0..3), rows(3..4)] {

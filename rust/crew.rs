@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -12,8 +13,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 /// What a thread says that has stopped because something else failed, whose reason is then told.
 pub(crate) const STOPPED: Error = Error::Resource("interrupted");
 
+/// Threads that the system refuses are done without, unless it refuses all.
+const REFUSED: Error = Error::Resource(
+    "the system starts no more threads; end other programs, or allow more threads or memory",
+);
+
 /// What the jobs return, each on a thread of its own. They are to look at `stop` now and then: it is set where a job
-/// or `tick` fails, or `lead`, which runs here in the meantime.
+/// or `tick` fails, or `lead`, which runs here in the meantime. Jobs for which there is no thread are dropped, so that
+/// the others must do their work.
+///
+/// # Errors
+/// [`Error::Resource`] where there is no thread at all, and what a job, `tick` or `lead` returns.
 pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
     jobs: impl Iterator<Item = impl FnOnce() -> Result<S> + Send>,
     stop: &AtomicBool,
@@ -23,17 +33,21 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
     let (led, done) = std::thread::scope(|scope| {
         let (alive, dead) = channel::<()>();
         let handles: Vec<_> = jobs
-            .map(|job| {
+            .filter_map(|job| {
                 let alive = alive.clone();
-                scope.spawn(move || {
+                let work = move || {
                     let done = job();
                     stop.fetch_or(done.is_err(), Ordering::Relaxed);
                     drop(alive);
                     done
-                })
+                };
+                Builder::new().spawn_scoped(scope, work).ok()
             })
             .collect();
         drop(alive);
+        if handles.is_empty() {
+            return (Err(REFUSED), Vec::new());
+        }
         let mut led = lead(&mut tick);
         while led.is_ok() && dead.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
             led = tick();

@@ -15,6 +15,8 @@ pub enum Error {
     Entropy,
     /// The machine gave no more memory or time.
     Resource(&'static str),
+    /// The engine broke a rule of its own.
+    Internal,
 }
 
 impl fmt::Display for Error {
@@ -22,6 +24,9 @@ impl fmt::Display for Error {
         match self {
             Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
             Self::Schema(text) => f.write_str(text),
+            Self::Internal => f.write_str(
+                "an internal error of discreet; nothing was released. Please report what you called",
+            ),
             Self::Entropy => {
                 f.write_str("the operating system refused to give randomness; nothing was released")
             }

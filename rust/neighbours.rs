@@ -66,7 +66,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         // Integers that nothing bounds have rows of their own form, as long as all are small.
         let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
         let label_type = label_type(as_text);
-        let bound = Contribution::new(l0, None, label_type);
+        let bound = Contribution::new(l0, None, label_type).unwrap();
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
             let terms = Terms { bound: bound.as_ref(), limit: None, enough: None, threads, memory };

@@ -128,6 +128,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_files_have_two_keys() {
+        let mut raw = [[0; 64]; 2];
+        for raw in &mut raw {
+            let mut spill = Spill::new().unwrap();
+            spill.push(&[7; 64]).unwrap();
+            spill.flush().unwrap();
+            read_at(&spill.file, 0, raw).unwrap();
+        }
+        assert!(raw[0].iter().zip(&raw[1]).filter(|(a, b)| a == b).count() < 16);
+    }
+
+    #[test]
     fn bytes_come_back_from_anywhere_and_are_not_in_the_file() {
         let mut spill = Spill::new().unwrap();
         let text: Vec<u8> = (0..3 * PIECE).map(|n| (n % 251) as u8).collect();

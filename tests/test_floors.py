@@ -27,9 +27,9 @@ FLOORS = [
     {"export"},
     {"engines"},
     {"theorems", "reference", "_core"},
-    {"privacy"},
+    {"privacy", "private"},
     {"conversion"},
-    {"errors", "forks"},
+    {"cached", "errors", "forks"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "Counts",
     "ItemTable",
     "Labels",
     "Lists",
@@ -26,6 +27,13 @@ __all__ = [
 ]
 
 __version__: str
+
+@final
+class Counts:
+    """Exact counts; not shown, compared, copied or pickled."""
+
+    def __new__(cls, counts: NDArray[np.int64]) -> Counts: ...
+    def array(self) -> NDArray[np.int64]: ...
 
 @final
 class Labels:
@@ -117,7 +125,7 @@ class ItemTable:
     def extend(self, labels: Sequence[str | int | bytes]) -> None: ...
     def find(self, labels: Sequence[str | int | bytes]) -> NDArray[np.int64]: ...
     def select(self, rows: NDArray[np.int64]) -> Labels: ...
-    def __len__(self) -> int: ...
+    def items(self) -> int: ...
 
 @final
 class NodeNoise:
@@ -127,7 +135,7 @@ class NodeNoise:
     def extend(self, keys: bytes) -> None: ...
     def draw(self, node: int, noise: Noise) -> NDArray[np.int64]: ...
     def draw_from(self, first: int, node: int, noise: Noise) -> NDArray[np.int64]: ...
-    def __len__(self) -> int: ...
+    def items(self) -> int: ...
 
 @final
 class WeightedNoise:

@@ -12,6 +12,7 @@ from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
 from discreet.privacy import Sensitivity, require_flag, require_whole
+from discreet.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -22,17 +23,15 @@ COUNT_LIMIT = 2**35
 """The largest count that a histogram holds: more users than there are people."""
 
 
-class Histogram:
+class Histogram(Private):
     """Items with exact counts, in descending order, and what one user can change in them.
 
     A histogram is as private as the data it was made of. It has no length, no order and no repr that
     depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
     """
 
-    __slots__ = ("_clipped_to", "_counts", "_enough", "_labels", "_limit", "_sensitivity")
-
     _labels: _core.Labels
-    _counts: NDArray[np.int64]
+    _exact: _core.Counts
     _limit: int | None
     _enough: int | None
     _sensitivity: Sensitivity
@@ -159,12 +158,16 @@ class Histogram:
         """
         rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)
-        self._labels = labels.select(rows)
-        self._counts = counts[rows]
-        self._limit = limit
-        self._enough = enough
-        self._sensitivity = sensitivity
-        self._clipped_to = clipped_to
+        held = {
+            "_labels": labels.select(rows),
+            "_exact": _core.Counts(counts[rows]),
+            "_limit": limit,
+            "_enough": enough,
+            "_sensitivity": sensitivity,
+            "_clipped_to": clipped_to,
+        }
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
         return self
 
     @property
@@ -172,20 +175,22 @@ class Histogram:
         """What one user can change in the counts."""
         return self._sensitivity
 
+    def _counts(self) -> NDArray[np.int64]:
+        """Return the counts, in descending order."""
+        return self._exact.array()
+
     def _counts_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
         """The counts of these items, zero where there is none."""
-        rows = np.flatnonzero(self._counts)
-        counts = dict(zip(self._labels.take(rows), self._counts[rows].tolist(), strict=True))
+        exact = self._counts()
+        rows = np.flatnonzero(exact)
+        counts = dict(zip(self._labels.take(rows), exact[rows].tolist(), strict=True))
         return np.array([counts.get(item, 0) for item in items], np.int64)
 
     def __repr__(self) -> str:
         return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Histogram is sensitive and is neither copied nor pickled; publish a Release of it")
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Histogram is not edited")
 
 
 def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory, drawn
 from discreet.engines.weighing import Here, Lists
 from discreet.privacy import Sensitivity
+from discreet.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["UserItems"]
 
 
-class UserItems:
+class UserItems(Private):
     """The distinct items of every user, which a `SetUnion` weighs; as private as the data it was made of."""
-
-    __slots__ = ("_lists",)
 
     _lists: Lists
 
@@ -69,14 +68,11 @@ class UserItems:
     @classmethod
     def _of(cls, lists: Lists) -> UserItems:
         self = object.__new__(cls)
-        self._lists = lists
+        object.__setattr__(self, "_lists", lists)
         return self
 
     def __repr__(self) -> str:
         return "UserItems(SENSITIVE)"
 
-    def __sizeof__(self) -> int:
-        return object.__sizeof__(self)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("UserItems are sensitive and are neither copied nor pickled; publish a Release of them")
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("UserItems are not edited")

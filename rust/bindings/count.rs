@@ -6,8 +6,9 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::guard::guarded;
 use super::sources::{Sources, watched};
-use super::values::PyLabels;
+use super::values::{PyCounts, PyLabels};
 use crate::bound::Contribution;
 use crate::count::{Counts, Terms, count_distinct, make_ready};
 use crate::error::{Error, Result};
@@ -81,7 +82,7 @@ fn bound(
         labels.is_empty() || listed == items || listed.is_integer() && items.is_integer()
     };
     if only.is_none_or(is_alike) {
-        return Ok(Contribution::new(l0, only, items));
+        return Contribution::new(l0, only, items);
     }
     Err(Error::Schema("the listed items and the column of items are of different types".into()))
 }
@@ -101,18 +102,19 @@ fn largest<'py>(
     labels: &PyLabels,
     counts: PyReadonlyArray1<'py, i64>,
     n: usize,
-) -> Result<Bound<'py, PyArray1<i64>>> {
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let counts = counts.as_array();
     let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
     if counts.len() != labels.0.len() {
-        return Err(Error::Parameter("labels and counts must be equally long"));
+        return Err(Error::Parameter("labels and counts must be equally long").into());
     }
-    let rows = py.detach(|| top(&labels.0, &counts, n));
+    let rows = guarded(|| Ok(py.detach(|| top(&labels.0, &counts, n))))?;
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLabels>()?;
+    module.add_class::<PyCounts>()?;
     module.add_function(wrap_pyfunction!(count_sources, module)?)?;
     module.add_function(wrap_pyfunction!(count_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(largest, module)?)

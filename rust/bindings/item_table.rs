@@ -3,6 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
+use super::guard::guarded;
 use super::values::{Cells, PyLabels, checked};
 use crate::error::{Error, Result};
 use crate::item_table::ItemTable;
@@ -56,7 +57,8 @@ impl PyItemTable {
         Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)))
     }
 
-    fn __len__(&self) -> usize {
+    /// How many labels there are: private, as the labels are.
+    fn items(&self) -> usize {
         self.0.as_ref().map_or(0, |table| table.labels().len())
     }
 }
@@ -64,7 +66,7 @@ impl PyItemTable {
 impl PyItemTable {
     /// Labels of the type of those that are there.
     fn cells(&self, labels: &Bound<'_, PyAny>) -> PyResult<Cells> {
-        let cells = Cells::read(labels)?;
+        let cells = guarded(|| Cells::read(labels))?;
         match &self.0 {
             Some(table) if table.label_type() != cells.label_type() => {
                 Err(Error::Schema("items must be of one type".into()).into())

@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use crate::error::{Error, Result};
@@ -67,16 +68,16 @@ impl PyLists {
         found: PyReadonlyArray1<'_, i64>,
         key: [u64; 4],
         together: bool,
-    ) -> Result<Self> {
+    ) -> PyResult<Self> {
         if l0 == 0 {
-            return Err(NO_ITEM);
+            return Err(NO_ITEM.into());
         }
         let mut marks = vec![false; self.0.size];
         for &row in found.as_array() {
             let mark = usize::try_from(row).ok().and_then(|row| marks.get_mut(row));
             *mark.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
-        Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, together))))
+        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, together)))))
     }
 
     /// The weights of all items, in units of `2^-bits`.
@@ -88,7 +89,7 @@ impl PyLists {
         bits: u32,
         target: u64,
         few: usize,
-    ) -> Result<Bound<'py, PyArray1<i64>>> {
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let weighting = match weighting {
             "even_squares" => Weighting::EvenSquares,
             "even" => Weighting::Even,
@@ -96,9 +97,9 @@ impl PyLists {
             "greedy" => Weighting::Greedy(target),
             "step" => Weighting::Step(target),
             "adaptive" if few > 0 => Weighting::Adaptive(target, few),
-            _ => return Err(Error::Parameter("there is no such weighting")),
+            _ => return Err(Error::Parameter("there is no such weighting").into()),
         };
-        let weights = py.detach(|| weighting.weights(&self.0, bits))?;
+        let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
         Ok(weights.into_pyarray(py))
     }
 }

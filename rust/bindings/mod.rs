@@ -3,6 +3,10 @@
 
 mod compose;
 mod count;
+mod foreign;
+mod forks;
+mod guard;
+mod import;
 mod item_table;
 mod lists;
 mod node_noise;
@@ -16,13 +20,15 @@ mod values;
 
 use pyo3::prelude::*;
 
+use crate::entropy;
 use crate::error::Error;
 
 /// The Rust engine of `discreet`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Classes of Python are made by hash tables of the standard library, which panic without randomness.
+    let [_] = entropy::words()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<rng::PyRng>()?;
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
     module.add_class::<item_table::PyItemTable>()?;
@@ -34,6 +40,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     count::register(module)?;
     price_list::register(module)?;
     table::register(module)?;
+    guard::hide_panics();
+    forks::register(module)?;
+    module.add_class::<rng::PyRng>()?;
     Ok(())
 }
 
@@ -45,6 +54,7 @@ impl From<Error> for PyErr {
             Error::Input(_) => "InputError",
             Error::Entropy => "EntropyError",
             Error::Resource(_) => "ResourceError",
+            Error::Internal => "DiscreetError",
         };
         let text = error.to_string();
         Python::attach(|py| {

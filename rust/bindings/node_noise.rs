@@ -51,7 +51,8 @@ impl PyNodeNoise {
         py.detach(|| self.0.draw_from(first, node, noise.sampler())).into_pyarray(py)
     }
 
-    fn __len__(&self) -> usize {
+    /// How many items there are: private, as the items are.
+    fn items(&self) -> usize {
         self.0.items()
     }
 }

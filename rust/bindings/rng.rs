@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use rand::Rng;
 use rand_distr::Distribution;
 
+use super::forks::{Process, process};
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
 use crate::gumbel::Candidates;
@@ -20,17 +21,17 @@ use crate::scores::{Choice, Scores};
 #[pyclass(name = "Rng", module = "discreet._core")]
 pub struct PyRng {
     stream: SecureRng,
-    process: u32,
+    process: Process,
 }
 
 impl PyRng {
     fn new(stream: SecureRng) -> Self {
-        Self { stream, process: std::process::id() }
+        Self { stream, process: process() }
     }
 
     /// The stream, where this is still the process that opened it: a forked copy would repeat noise.
     pub fn stream(&mut self) -> Result<&mut SecureRng> {
-        if self.process == std::process::id() {
+        if self.process == process() {
             Ok(&mut self.stream)
         } else {
             Err(Error::Resource("this random stream belongs to another process; open a new one"))

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use super::guard::guarded;
 use super::stream::PairStream;
 use super::values::Cells;
 use crate::column::Batch;
@@ -65,7 +66,7 @@ pub struct Sources {
 impl Sources {
     /// Looks at the schemas; nothing is read.
     pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
-        let open = |source: &Bound<'_, PyAny>| Source::open(source, user, item);
+        let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, user, item));
         let all: Vec<Source> = match source.cast::<PyList>() {
             Ok(list) => list.iter().map(|source| open(&source)).collect::<PyResult<_>>()?,
             Err(_) => vec![open(source)?],
@@ -112,9 +113,6 @@ pub fn watched<T: Send>(
             Error::Resource("interrupted")
         })
     };
-    let done = py.detach(|| work(&mut tick));
-    match (done, raised) {
-        (_, Some(error)) => Err(error),
-        (done, None) => Ok(done?),
-    }
+    let done = guarded(|| Ok(py.detach(|| work(&mut tick))?));
+    raised.map_or(done, Err)
 }

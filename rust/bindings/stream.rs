@@ -1,45 +1,39 @@
 //! Arrow's C stream interface: the one place where the engine follows pointers that others made.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Arc;
 
-use arrow_array::ffi::from_ffi_and_data_type;
-use arrow_data::ArrayData;
-use arrow_data::ffi::FFI_ArrowArray;
-use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{DataType, Fields, Schema};
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::foreign::{Owned, RawArray, RawSchema, RawStream, Released, text};
+use super::import::{Foreign, column_type};
 use crate::column::{Batch, Column};
 use crate::error::{Error, Result};
+use crate::integers::BROKEN;
 use crate::labels::LabelType;
 
 const FAILED: Error = Error::Input("the source failed while it was read");
 const STARVED: Error =
     Error::Resource("the scan of the data needs more memory; allow more with `memory`");
-const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
-
-/// `struct ArrowArrayStream` of the Arrow C stream interface.
-#[repr(C)]
-struct RawStream {
-    get_schema: Option<unsafe extern "C" fn(*mut Self, *mut FFI_ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut Self, *mut FFI_ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut Self) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut Self)>,
-    private_data: *mut c_void,
-}
 
 /// Two columns of a producer's stream. It is opened and dropped with the GIL held and read without.
 pub struct PairStream {
-    raw: RawStream,
-    fields: Fields,
-    columns: [usize; 2],
-    types: (LabelType, LabelType),
+    raw: Owned<RawStream>,
+    /// How many columns a table has.
+    columns: usize,
+    user: Named,
+    item: Named,
 }
 
-// SAFETY: the interface lets any one thread at a time call a stream, and `&mut` keeps it to one.
-unsafe impl Send for PairStream {}
+/// A column of labels.
+struct Named {
+    /// Its place among the columns.
+    index: usize,
+    data_type: DataType,
+    kind: LabelType,
+}
 
 impl PairStream {
     /// Takes the stream out of a capsule or of an object that offers one, and looks at its schema.
@@ -50,107 +44,56 @@ impl PairStream {
             source.call_method0("__arrow_c_stream__")?
         };
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-        let empty = RawStream {
-            get_schema: None,
-            get_next: None,
-            get_last_error: None,
-            release: None,
-            private_data: std::ptr::null_mut(),
-        };
         // SAFETY: a capsule of this name holds a valid stream; moving it out and leaving one that counts
         // as released is how the interface hands over ownership.
-        let raw = unsafe { pointer.cast::<RawStream>().replace(empty) };
-        let mut stream = Self {
-            raw,
-            fields: Fields::empty(),
-            columns: [0; 2],
-            types: (LabelType::Binary, LabelType::Binary),
-        };
-        stream.read_schema(user, item)?;
-        Ok(stream)
+        let mut raw = Owned(unsafe { pointer.cast::<RawStream>().replace(RawStream::EMPTY) });
+        let schema = schema(&mut raw)?;
+        if text(schema.0.format) != Some(b"+s") {
+            return Err(Error::Schema("the Arrow stream is no table".into()).into());
+        }
+        let (user, item) = (label(&schema.0, user)?, label(&schema.0, item)?);
+        Ok(Self { raw, columns: schema.0.columns()?, user, item })
     }
 
     /// What users and items are.
     pub fn types(&self) -> (LabelType, LabelType) {
-        self.types
-    }
-
-    fn read_schema(&mut self, user: &str, item: &str) -> Result<()> {
-        let get_schema = self.raw.get_schema.filter(|_| self.raw.release.is_some());
-        let get_schema = get_schema.ok_or(Error::Input("the Arrow stream was read before"))?;
-        let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the stream is not released and `schema` is an empty structure to be filled.
-        if unsafe { get_schema(&raw mut self.raw, &raw mut schema) } != 0 {
-            return Err(FAILED);
-        }
-        let schema = Schema::try_from(&schema).map_err(|_| {
-            Error::Schema("a column has a type that is not known; select the two columns".into())
-        })?;
-        let find = |name: &str| {
-            let mut found =
-                schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-            match (found.next(), found.next()) {
-                (Some((index, field)), None) => {
-                    Ok((index, LabelType::of(field.data_type(), name)?))
-                }
-                (None, _) => Err(Error::Schema(format!("there is no column {name:?}"))),
-                _ => Err(Error::Schema(format!("there is more than one column {name:?}"))),
-            }
-        };
-        let (users, items) = (find(user)?, find(item)?);
-        self.columns = [users.0, items.0];
-        self.types = (users.1, items.1);
-        self.fields = schema.fields;
-        Ok(())
+        (self.user.kind, self.item.kind)
     }
 
     fn read(&mut self) -> Result<Option<Batch>> {
-        let get_next = self.raw.get_next.ok_or(FAILED)?;
-        let mut array = FFI_ArrowArray::empty();
+        let get_next = self.raw.0.get_next.ok_or(FAILED)?;
+        let mut array = Owned(RawArray::EMPTY);
         // SAFETY: the stream is not released and `array` is an empty structure to be filled.
-        if unsafe { get_next(&raw mut self.raw, &raw mut array) } != 0 {
+        if unsafe { get_next(&raw mut self.raw.0, &raw mut array.0) } != 0 {
             return Err(self.failure());
         }
         if array.is_released() {
             return Ok(None);
         }
-        if array.num_children() != self.fields.len() {
+        let owner = Arc::new(array);
+        let table = Foreign::new(&owner, &owner.0)?;
+        let has_null = table.nulls()?.is_some_and(|nulls| nulls.null_count() > 0);
+        if owner.0.columns()? != self.columns || has_null {
             return Err(BROKEN);
         }
-        for index in self.columns {
-            check_offsets(array.child(index), self.fields[index].data_type())?;
-        }
-        let data_type = DataType::Struct(self.fields.clone());
-        // SAFETY: the producer promises an array of the stream's schema; lengths that lie are caught by
-        // `Column`, which reads through checked slices.
-        let data = unsafe { from_ffi_and_data_type(array, data_type) }.map_err(|_| BROKEN)?;
-        if data.nulls().is_some_and(|nulls| nulls.null_count() > 0) {
-            return Err(BROKEN);
-        }
-        let column = |index: usize| -> Result<Column> {
-            let child: &ArrayData = &data.child_data()[index];
-            let end = data.offset().checked_add(data.len());
-            if end.is_none_or(|end| end > child.len()) {
+        let (offset, len) = table.rows();
+        let column = |label: &Named| -> Result<Column> {
+            let column = Foreign::new(&owner, owner.0.column(label.index)?)?;
+            if offset + len > column.rows().1 {
                 return Err(BROKEN);
             }
-            Column::new(child.slice(data.offset(), data.len()))
+            Column::new(column.import(&label.data_type)?.slice(offset, len))
         };
-        Ok(Some(Batch { users: column(self.columns[0])?, items: column(self.columns[1])? }))
+        Ok(Some(Batch { users: column(&self.user)?, items: column(&self.item)? }))
     }
-}
 
-impl PairStream {
     /// Why the source failed: for want of memory, or for a reason that its text, which may quote cells, keeps.
     fn failure(&mut self) -> Error {
-        let Some(get_last_error) = self.raw.get_last_error else { return FAILED };
+        let Some(get_last_error) = self.raw.0.get_last_error else { return FAILED };
         // SAFETY: the last call of the stream, which is not released, has failed; the text is valid until the next.
-        let text = unsafe { get_last_error(&raw mut self.raw) };
-        if text.is_null() {
-            return FAILED;
-        }
-        // SAFETY: the interface promises text that ends with a zero.
-        let text = unsafe { CStr::from_ptr(text) };
-        if text.to_bytes().starts_with(b"Out of Memory Error") { STARVED } else { FAILED }
+        let told = text(unsafe { get_last_error(&raw mut self.raw.0) });
+        let is_starved = told.is_some_and(|told| told.starts_with(b"Out of Memory Error"));
+        if is_starved { STARVED } else { FAILED }
     }
 }
 
@@ -162,43 +105,33 @@ impl Iterator for PairStream {
     }
 }
 
-impl Drop for PairStream {
-    fn drop(&mut self) {
-        if let Some(release) = self.raw.release.take() {
-            // SAFETY: the stream has not been released: `take` makes sure that this happens once. The
-            // callback expects to find itself in the structure.
-            self.raw.release = Some(release);
-            unsafe { release(&raw mut self.raw) };
-            self.raw.release = None;
-        }
+/// What a stream says of its tables.
+fn schema(stream: &mut Owned<RawStream>) -> Result<Owned<RawSchema>> {
+    const READ: Error = Error::Input("the Arrow stream was read before");
+    let is_released = stream.is_released();
+    let get_schema = stream.0.get_schema.filter(|_| !is_released).ok_or(READ)?;
+    let mut schema = Owned(RawSchema::EMPTY);
+    // SAFETY: the stream is not released and `schema` is an empty structure to be filled.
+    if unsafe { get_schema(&raw mut stream.0, &raw mut schema.0) } != 0 {
+        return Err(FAILED);
     }
+    if schema.is_released() { Err(BROKEN) } else { Ok(schema) }
 }
 
-#[allow(clippy::cast_ptr_alignment, reason = "read unaligned")]
-/// Refuses a string array whose last offset is negative: its length is read off it on import.
-fn check_offsets(array: &FFI_ArrowArray, data_type: &DataType) -> Result<()> {
-    if let (DataType::Dictionary(_, values), Some(dictionary)) = (data_type, array.dictionary()) {
-        return check_offsets(dictionary, values);
-    }
-    let wide = match data_type {
-        DataType::Utf8 | DataType::Binary => false,
-        DataType::LargeUtf8 | DataType::LargeBinary => true,
-        _ => return Ok(()),
-    };
-    if array.num_buffers() != 3 {
-        return Err(BROKEN);
-    }
-    let (offsets, last) = (array.buffer(1), array.offset() + array.len());
-    if offsets.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the interface promises offset + length + 1 offsets in this buffer.
-    let end = unsafe {
-        if wide {
-            offsets.cast::<i64>().add(last).read_unaligned()
-        } else {
-            offsets.cast::<i32>().add(last).read_unaligned().into()
+/// The one column of a name. Other columns may be of any type, and have any name.
+fn label(schema: &RawSchema, name: &str) -> Result<Named> {
+    let mut found = None;
+    for index in 0..schema.columns()? {
+        let column = schema.column(index)?;
+        if text(column.name).unwrap_or_default() == name.as_bytes()
+            && found.replace((index, column)).is_some()
+        {
+            return Err(Error::Schema(format!("there is more than one column {name:?}")));
         }
-    };
-    if end < 0 { Err(BROKEN) } else { Ok(()) }
+    }
+    let missing = || Error::Schema(format!("there is no column {name:?}"));
+    let (index, column) = found.ok_or_else(missing)?;
+    let data_type = column_type(column, name)?;
+    let kind = LabelType::of(&data_type, name)?;
+    Ok(Named { index, data_type, kind })
 }

@@ -11,6 +11,7 @@ use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::guard::guarded;
 use crate::error::Error;
 
 /// Columns of (name, values, type) as an Arrow stream of one batch. The type is one of int64, uint64,
@@ -23,7 +24,7 @@ fn arrow_stream<'py>(
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (name, values, type_name) in columns {
-        let array = array(&values, &type_name)?;
+        let array = guarded(|| array(&values, &type_name))?;
         fields.push(Field::new(name, array.data_type().clone(), false));
         arrays.push(array);
     }

@@ -1,13 +1,18 @@
 //! Python sequences and numpy arrays as columns, and labels as Python objects.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
-use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
+use super::guard::guarded;
 use crate::column::Column;
+use crate::entropy::keyed_hash;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
@@ -157,13 +162,13 @@ impl PyLabels {
     /// Labels from a sequence of distinct integers, strings or bytes.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let cells = Cells::read(values)?;
+        let cells = guarded(|| Cells::read(values))?;
         let legal = match &cells {
             Cells::Signed(cells) => distinct(cells),
             Cells::Unsigned(cells) => distinct(cells),
             Cells::Text(cells) => distinct(cells),
             Cells::Binary(cells) => distinct(cells),
-        };
+        }?;
         if !legal {
             return Err(Error::Parameter("items must be distinct, and none may be missing").into());
         }
@@ -210,10 +215,27 @@ impl PyLabels {
     }
 }
 
+/// Exact counts. Python cannot see them by walking over an object that holds them.
+#[pyclass(name = "Counts", module = "discreet._core", frozen)]
+pub struct PyCounts(Py<PyArray1<i64>>);
+
+#[pymethods]
+impl PyCounts {
+    #[new]
+    fn new(counts: Bound<'_, PyArray1<i64>>) -> Self {
+        Self(counts.unbind())
+    }
+
+    /// The counts.
+    fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
+        self.0.clone_ref(py)
+    }
+}
+
 /// Whether all cells are there and no two are equal.
-fn distinct<T: std::hash::Hash + Eq>(cells: &[Option<T>]) -> bool {
-    let mut seen = HashSet::with_capacity(cells.len());
-    cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell)))
+fn distinct<T: Hash + Eq>(cells: &[Option<T>]) -> Result<bool> {
+    let mut seen = HashSet::with_capacity_and_hasher(cells.len(), keyed_hash()?);
+    Ok(cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell))))
 }
 
 /// Row numbers of labels that are there.

@@ -323,7 +323,7 @@ def test_a_list_of_tables_is_counted_as_one_table(parquet, tmp_path):
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(more).with_columns(polars.col("item").cast(polars.Categorical))
     assert counted([more, frame, frame.lazy()]) == {"b": 2, "c": 1}
-    assert sum(dp.Histogram.from_table([more, frame], user="user", item="item", l0=1)._counts) == 2
+    assert sum(dp.Histogram.from_table([more, frame], user="user", item="item", l0=1)._counts()) == 2
 
 
 def test_tables_that_cannot_be_one_are_refused(parquet, tmp_path):

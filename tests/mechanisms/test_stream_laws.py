@@ -33,17 +33,17 @@ class Grid:
         self.nodes = nodes
         self.size = len(self.values) ** len(nodes)
         self.chance = np.ones(self.size)
-        self.items = 0
+        self.held = 0
 
-    def __len__(self):
-        return self.items
+    def items(self):
+        return self.held
 
     def all_of(self, node):
         places = np.arange(self.size) // len(self.values) ** self.nodes.index(node) % len(self.values)
         return self.values[places]
 
     def draw(self, node, law):
-        return self.all_of(node)[: self.items]
+        return self.all_of(node)[: self.held]
 
     def draw_from(self, first, node, law):
         return self.draw(node, law)[first:]
@@ -55,7 +55,7 @@ class Asked:
     def __init__(self):
         self.nodes = {}
 
-    def __len__(self):
+    def items(self):
         return 1
 
     def draw(self, node, law):
@@ -81,7 +81,7 @@ def estimates(mechanism, rounds, arrival):
         grid.chance *= chances[grid.all_of(node) + reach]
     sums, found = mechanism.sums(), {}
     for number in range(1, rounds + 1):
-        grid.items = grid.size if number >= arrival else 0
+        grid.held = grid.size if number >= arrival else 0
         noise = sums.advance(grid, number)
         found[number] = noise.copy()
     return found, grid.chance
@@ -191,7 +191,7 @@ def test_an_estimate_is_a_function_of_noisy_counts():
 
     class Moved(Grid):
         def __init__(self, by):
-            self.items, self.by = 1000, by
+            self.held, self.by = 1000, by
             self.noise = _core.NodeNoise()
             self.noise.extend(np.random.default_rng(9).bytes(32 * 1000))
 

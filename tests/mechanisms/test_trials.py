@@ -41,7 +41,7 @@ class Careless(LaplaceThreshold):
     """Publishes all counts, whatever the threshold says."""
 
     def _run(self, histogram, rng):
-        noisy = histogram._counts + rng.sample(self.noise, len(histogram._counts))
+        noisy = histogram._counts() + rng.sample(self.noise, len(histogram._counts()))
         rows = np.arange(len(noisy))
         return self._published(histogram, rows, rng, noisy=noisy, sigmas=np.ones(len(rows)))
 
@@ -50,7 +50,8 @@ class Exposed(GaussianThreshold):
     """Adds noise of half the scale, which no exact law of its parameters shows."""
 
     def _run(self, histogram, rng):
-        noisy = histogram._counts + rng.sample(_core.Noise.discrete_gaussian(self.sigma / 4), len(histogram._counts))
+        counts = histogram._counts()
+        noisy = counts + rng.sample(_core.Noise.discrete_gaussian(self.sigma / 4), len(counts))
         rows = np.flatnonzero(noisy > self.threshold.value)
         return self._published(histogram, rows, rng, noisy=noisy[rows], sigmas=np.ones(len(rows)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from discreet import _core
-from discreet.errors import EntropyError, SchemaError
+from discreet.engines.entropy import fresh_key
+from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -92,14 +92,6 @@ class Engine(Protocol):
         each gets an even share. Every item that has a weight comes here, however little: one user's own items may
         pass a threshold, so that leaving any behind would be an answer about the data. Errors are those of `histogram`.
         """
-
-
-def fresh_key() -> str:
-    """256 secret bits as 64 characters, such as for the order of a user's items; EntropyError where there are none."""
-    try:
-        return os.urandom(32).hex()
-    except (OSError, NotImplementedError):
-        raise EntropyError("the operating system gives no randomness") from None
 
 
 def labels(values: Sequence[Any], kind: str) -> _core.Labels:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.pandas_columns import as_arrow, label_cells, text_cells
+from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["frame", "has_objects", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
+__all__ = ["frame", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
 
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
@@ -46,11 +45,27 @@ def narrowed(data: Any, columns: list[str]) -> Any:
         return _without_objects(data.select(columns))
     if kind == "duckdb":
         return data.project(", ".join(files.quoted(name) for name in columns))
-    if kind == "pyarrow" and hasattr(data, "scanner"):
-        return data.scanner(columns=columns).to_reader()
-    if kind == "pyarrow" and hasattr(data, "select"):
-        return data.select(columns)
-    return _plain_labels(data[columns], columns[:2]) if kind == "pandas" else data
+    if kind == "pyarrow":
+        return _validated(data, columns)
+    return _of_pandas(data[columns], columns[:2]) if kind == "pandas" else data
+
+
+def _validated(data: Any, columns: list[str]) -> Any:
+    """These columns of what pyarrow has, as far as it has columns."""
+    if hasattr(data, "scanner"):
+        data = data.scanner(columns=columns).to_reader()
+    elif hasattr(data, "select"):
+        data = data.select(columns)
+    is_table = hasattr(data, "read_next_batch") or hasattr(data, "validate")
+    return validated(data) if is_table and hasattr(data, "schema") else data
+
+
+def _of_pandas(data: Any, labels: list[str]) -> Any:
+    """A frame of pandas as a table of pyarrow, or itself where that is not installed."""
+    try:
+        return validated(as_arrow(data, labels))
+    except ImportError:
+        return data
 
 
 def frame(data: Any, user: str, item: str) -> Any:
@@ -67,12 +82,9 @@ def frame(data: Any, user: str, item: str) -> Any:
         return plain_column(data[user]), plain_column(data[item])
     data = narrowed(data, [user, item])
     if library(data) == "pandas":
-        _require_no_floats(data, [user, item])
+        return label_cells(data[user]), label_cells(data[item])
     if hasattr(data, "__arrow_c_stream__"):
-        try:
-            return data.__arrow_c_stream__()
-        except ImportError:  # pandas needs pyarrow for this; without it the columns are read one by one
-            return _cells(data[user]), _cells(data[item])
+        return data.__arrow_c_stream__()
     raise _no_table(data)
 
 
@@ -98,31 +110,6 @@ def _remedy(data: Any, missing: set[str]) -> str:
     if missing & {*data.index.names}:
         return "; it is in the index: reset_index() first"
     return "; columns have several levels: flatten their MultiIndex first" if data.columns.nlevels > 1 else ""
-
-
-def _plain_labels(data: Any, labels: list[str]) -> Any:
-    """A frame of pandas with its sparse columns written out, and a type for labels of which none is there."""
-    kinds = {name: kind.subtype for name, kind in data.dtypes.items() if type(kind).__name__ == "SparseDtype"}
-    for name in labels:
-        # Objects of which none is there have no type, and whether one is there is private: they are text then.
-        if kinds.get(name, data[name].dtype) == np.dtype(object) and not data[name].notna().any():
-            kinds[name] = "string"
-    return data.astype(kinds) if kinds else data
-
-
-def has_objects(data: Any, columns: list[str]) -> bool:
-    """Whether a frame of pandas has Python objects in some of these columns, sparse ones included."""
-    return object in [getattr(kind, "subtype", kind) for kind in data.dtypes[columns]]
-
-
-def _require_no_floats(data: Any, columns: list[str]) -> None:
-    """Raises SchemaError for columns of floats, which pandas makes of integers of which one is missing."""
-    for name in columns:
-        if getattr(data[name].dtype, "kind", "") in ("f", "c"):
-            raise SchemaError(
-                f"column {name!r} has the type {data[name].dtype}; cast it to text or to integers "
-                '(with missing cells by .astype("Int64"))'
-            )
 
 
 def require_labels(table: dict[str, Any], columns: list[str]) -> None:
@@ -151,16 +138,11 @@ def plain_column(column: Any) -> Any:
         raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array")
     if library(column) == "polars":
         return column.to_list()
+    if library(column) == "pandas" and column.dtype == np.dtype(object):
+        return np.array([*text_cells(column), None], object)[:-1]
     if library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
         return column.to_numpy(dtype=object, na_value=None)
     return column
-
-
-def _cells(column: Any) -> NDArray[Any]:
-    """A column of pandas, without pyarrow."""
-    if isinstance(column.dtype, np.dtype) and column.dtype != object:
-        return column.to_numpy()  # type: ignore[no-any-return]
-    return column.astype(object).where(column.notna(), None).to_numpy()  # type: ignore[no-any-return]
 
 
 def library(value: object) -> str:

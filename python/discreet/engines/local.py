@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
-from discreet.engines.frames import frame, has_objects, is_read_once, library, require_labels
+from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
@@ -25,7 +25,6 @@ __all__ = ["histogram", "read", "scan", "scanning"]
 
 _Result = TypeVar("_Result")
 _REMEDIES = {
-    "pandas": '; cast a column of objects of several types, such as by .astype("string")',
     "duckdb": "; where a cell may not be what a query casts it to, TRY_CAST makes it NULL, and where text may not be "
     "UTF-8, read_parquet(..., utf8_validation = 'replace') reads it",
 }
@@ -91,9 +90,7 @@ def read(
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *(f"the {library(table)} table" for table in frames)]
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
-            objects = (library(table) == "pandas" and has_objects(table, [user, item]) for table in frames)
-            refused = SchemaError if any(objects) else InputError
-            raise_alone(refused(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
+            raise_alone(InputError(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
         raise
 
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from discreet.engines.entropy import fresh_bits
 from discreet.errors import ParameterError
 
 __all__ = ["Memory", "drawn"]
@@ -59,8 +60,9 @@ def drawn(room: int) -> int:
 
     For what has to fit into memory: whether it does depends on the data, and an exact limit would tell whether one row
     is there. So a user's rows change the chance of a refusal by about the part of an eighth that they take up.
+    Raises EntropyError where the system gives no randomness.
     """
-    return room - int.from_bytes(os.urandom(8), "little") % (room // 8)
+    return room - int.from_bytes(fresh_bits(8), "little") % (room // 8)
 
 
 def _parse(given: object) -> int:

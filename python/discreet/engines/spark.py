@@ -6,7 +6,6 @@ likes, and what is run again must come out the same. Spark's error texts are nev
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
+from discreet.engines.entropy import fresh_bits
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _collected(counts: DataFrame, kind: str) -> Counts:
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
     """The result of Spark's work, done in a thread of its own, so that an interrupt is heard and passed on."""
-    tag = f"discreet-{os.urandom(8).hex()}"
+    tag = f"discreet-{fresh_bits(8).hex()}"
     results: list[_Result] = []
     errors: list[BaseException] = []
     ended = threading.Event()

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from discreet.engines import files
-from discreet.errors import InputError, ResourceError
+from discreet.engines.entropy import fresh_bits
+from discreet.errors import EntropyError, InputError, ResourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,9 +102,11 @@ def _table(session: SparkSession, path: str) -> DataFrame:
         if form == "parquet":
             return session.read.parquet(found)
         # An empty cell is NULL and a quoted one is empty text, which Spark confuses where both are written alike.
-        null = os.urandom(16).hex()
+        null = fresh_bits(16).hex()
         return session.read.csv(
             found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
         )
+    except EntropyError:
+        raise
     except Exception:
         raise InputError(f"cannot read {path}: Spark finds no such {form} file") from None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines.memory import Memory
+from discreet.engines.validated import was_interrupted
 from discreet.errors import InputError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Columns:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises KeyboardInterrupt where DuckDB took a Ctrl-C for itself, of which it makes an error of a query."""
+    """Raise KeyboardInterrupt if DuckDB or a reader of pyarrow turned a Ctrl-C into an error of its own."""
     try:
         yield
-    except RuntimeError as error:
-        if str(error) == "Query interrupted":
+    except Exception as error:
+        if was_interrupted() or (isinstance(error, RuntimeError) and str(error) == "Query interrupted"):
             raise KeyboardInterrupt from None
         raise
 

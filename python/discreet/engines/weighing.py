@@ -11,6 +11,7 @@ from discreet.engines import local
 from discreet.engines.engine import Counts, Engine, Progress, Weighting, labels
 from discreet.engines.memory import drawn
 from discreet.errors import ParameterError
+from discreet.private import Private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ class Lists(Protocol):
         """
 
 
-class Here:
+class Here(Private):
     """Lists in the memory of this machine."""
 
     def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
@@ -67,7 +68,7 @@ class Here:
         return _HereWeighing(self._labels, self._lists)
 
 
-class _HereWeighing:
+class _HereWeighing(Private):
     def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
         self._labels, self._lists = labels, lists
         self._named = np.zeros(0, np.int64)
@@ -85,7 +86,7 @@ class _HereWeighing:
         return self._labels.select(self._named)
 
 
-class Elsewhere:
+class Elsewhere(Private):
     """Lists that stay in a table of a cluster or a warehouse, which weighs their items anew for every release."""
 
     def __init__(self, engine: Engine, source: Any, user: str, item: str, progress: Progress | None) -> None:
@@ -109,7 +110,7 @@ class Elsewhere:
         )
 
 
-class _ElsewhereWeighing:
+class _ElsewhereWeighing(Private):
     def __init__(self, lists: Elsewhere, first: Weighting) -> None:
         self._lists = lists
         self._first: Weighting | None = first

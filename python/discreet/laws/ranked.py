@@ -155,7 +155,7 @@ def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tup
     labels, histogram = ranked(counts)
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
     budget = rogers2024.budget_units(mechanism.rho)
-    arguments = (histogram._counts, None, mechanism.levels, budget, calls, mechanism.k_bar)
+    arguments = (histogram._counts(), None, mechanism.levels, budget, calls, mechanism.k_bar)
     law: dict[tuple[tuple[str, int], ...], float] = {}
     ahead, tried = [_Script(())], 0
     while ahead:

@@ -94,7 +94,7 @@ class ContributionBound:
         # Seen from the other side, a table tells how many items each user has.
         users = Histogram.from_table(data, user=item, item=user, progress=progress)
         rng = opened(rng)
-        scores = self.scores(users._counts)
+        scores = self.scores(users._counts())
         # The last candidate stands where a selection has its stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
         notes = (f"the item is a number of items that about {self.percentile} % of the users do not exceed",)

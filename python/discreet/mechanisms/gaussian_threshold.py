@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_hockey_stick
 from discreet.mechanisms.thresholds import ThresholdMechanism, check_threshold_parameters, require_bounds, require_rho

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho

@@ -107,13 +107,13 @@ class _Estimates(NodeSums):
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """The noise of every item in a round."""
-        if len(noise) > self._items:
+        if noise.items() > self._items:
             late: dict[int, NDArray[Any]] = {}
             for before in range(1, self._round + 1):
                 self._close(late, before, lambda node: noise.draw_from(self._items, node, self._noise))
             empty = np.zeros(self._items, self._type)
             self._levels = {j: np.concatenate([self._levels.get(j, empty), late[j]]) for j in late}
-            self._items = len(noise)
+            self._items = noise.items()
         while self._round < number:
             self._round += 1
             self._close(self._levels, self._round, lambda node: noise.draw(node, self._noise))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, Self
 
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism

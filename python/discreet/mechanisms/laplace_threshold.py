@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import round_up
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
+from discreet.cached import cached_property
 from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import LaplaceNoise

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Self
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import pure_rho, round_down, round_up
 from discreet.privacy import Guarantee, require_number, require_whole
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
@@ -86,4 +86,4 @@ class OptimalSelection(EpsilonPerItem, Mechanism):
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        return self._published(histogram, _core.partition_selection(histogram._counts, self.chances, rng), rng)
+        return self._published(histogram, _core.partition_selection(histogram._counts(), self.chances, rng), rng)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
@@ -141,7 +141,7 @@ class PrivateCountRelease(Mechanism):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
-            histogram._counts,
+            histogram._counts(),
             histogram._limit,
             self.levels,
             rogers2024.budget_units(self.rho),

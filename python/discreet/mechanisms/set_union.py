@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import pure_rho, round_down, round_up
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError

@@ -31,6 +31,7 @@ from discreet.mechanisms.stream_file import StreamFile
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.mechanisms.stream_seal import Item, Round
 from discreet.privacy import Guarantee, require_flag, require_whole
+from discreet.private import Private
 from discreet.release import Release
 
 __all__ = ["Stream"]
@@ -39,7 +40,7 @@ _MANY = 100_000
 """How many items of a file are taken in at a time."""
 
 
-class Stream:
+class Stream(Private):
     """Running counts of items, released after every round.
 
     `mechanism.start()` opens one in memory, `Stream.open` one in a file that survives crashes. A round is a batch
@@ -201,7 +202,8 @@ class Stream:
             raise ParameterError("give both user and item with a table, or neither with lists of items")
         else:
             table = Histogram.from_table(events, user=user, item=item, l0=self.mechanism.l0, progress=progress)
-            added = dict(zip(table._labels.take(np.arange(len(table._counts))), table._counts.tolist(), strict=True))
+            counts = table._counts()
+            added = dict(zip(table._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
             kind = column_type(table._labels.type_name, None if added else events, item)
         return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
@@ -255,7 +257,7 @@ class Stream:
     def __repr__(self) -> str:
         return f"Stream({self.mechanism!r}, round {self._round}, SENSITIVE)"
 
-    def __reduce__(self) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise TypeError("a Stream is sensitive and is neither copied nor pickled; keep it in a file by Stream.open")
 
     def _next(self, number: int | None) -> int:

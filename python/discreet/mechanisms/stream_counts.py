@@ -9,6 +9,7 @@ import numpy as np
 from discreet import _core
 from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism
 from discreet.mechanisms.stream_seal import Item, keyed, label_bytes
+from discreet.private import Private
 from discreet.release import Release
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["RunningCounts"]
 
 
-class RunningCounts:
+class RunningCounts(Private):
     """How many events had each item so far, and the item's noise: a function of its label, the key and the round."""
 
     def __init__(self, mechanism: StreamMechanism, empty_type: str) -> None:

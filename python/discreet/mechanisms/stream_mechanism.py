@@ -14,6 +14,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.thresholds import require_bounds, require_delta
 from discreet.privacy import Guarantee, require_whole
+from discreet.private import Private
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,7 +144,7 @@ class StreamMechanism(ABC):
             raise ParameterError("an event has an item once: leave out linf, or take unit='user'")
 
 
-class NodeSums:
+class NodeSums(Private):
     """For every item the sums of its noises over the nodes of a round, first to last.
 
     From one round to the next only the last nodes change, so a round costs about one new noise for each item.
@@ -161,8 +162,8 @@ class NodeSums:
         kept = 0
         while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
             kept += 1
-        self._reserve(len(nodes), len(noise), sum_type(max(sigma for _, sigma in nodes)))
-        known, self._items = self._items, len(noise)
+        self._reserve(len(nodes), noise.items(), sum_type(max(sigma for _, sigma in nodes)))
+        known, self._items = self._items, noise.items()
         if known < self._items:
             for depth, (node, sigma) in enumerate(nodes[:kept]):
                 self._put(depth, known, noise.draw_from(known, node, gaussian(sigma)))

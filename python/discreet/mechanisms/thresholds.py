@@ -69,7 +69,7 @@ class ThresholdMechanism(NoisyCounts):
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        rows, noisy = self.threshold.release(histogram._counts, rng)
+        rows, noisy = self.threshold.release(histogram._counts(), rng)
         return self._published(histogram, rows, rng, noisy=noisy, sigmas=self.deviation)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.cached import cached_property
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.tails import least
@@ -40,7 +40,7 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
             f"this histogram keeps too few counts: this mechanism must see k_bar + 1 = {k_bar + 1}; "
             "make it with a larger k_bar, or give the mechanism a smaller one"
         )
-    counts = histogram._counts
+    counts = histogram._counts()
     return counts[:k_bar], int(counts[k_bar]) if len(counts) > k_bar else 0
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import pure_rho
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
 from typing import Any, Self
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import cdp_epsilon, cdp_rho, round_down
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import bounded_range_rho, round_down, round_up
 from discreet.privacy import require_number, require_whole
 from discreet.queries.answers import require_queries

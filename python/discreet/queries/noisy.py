@@ -6,12 +6,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import pure_rho, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise

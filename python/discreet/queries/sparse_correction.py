@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.conversion import pure_rho, round_down, round_up
 from discreet.errors import ParameterError
 from discreet.privacy import Guarantee, require_number, require_whole

@@ -1,0 +1,36 @@
+"""`cached_property` without a lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from functools import cached_property
+else:
+
+    class cached_property:  # noqa: N801 - it stands for the one of functools, which type checkers know
+        """A property that an instance computes once, or twice where two threads meet.
+
+        On Python 3.11 `functools.cached_property` holds a lock of the class while it computes. A process that is forked
+        in the meantime has the lock taken for ever, and hangs at its first use. The values here are functions of frozen
+        parameters, so that computing one twice does no harm.
+        """
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self.compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            values = vars(instance)
+            if self.name not in values:
+                values[self.name] = self.compute(instance)
+            return values[self.name]
+
+
+__all__ = ["cached_property"]

@@ -1,0 +1,134 @@
+"""Columns of pandas whose cells are Python objects: text, whatever one cell is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+
+from discreet.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+__all__ = ["as_arrow", "label_cells", "text_cells"]
+
+
+def text_cells(cells: Iterable[Any]) -> list[str | None]:
+    """Return each cell as text by a rule of its own type, None where the rule has no text for it.
+
+    Text stands for itself, a 64-bit integer for its digits, bytes for the UTF-8 that they hold, and a UUID and a
+    `pandas.Period` for what `str` makes of them. A missing cell and a cell of any other type have no text: a cell must
+    neither raise an error nor decide how the others are read.
+    """
+    return [_text(cell) for cell in cells]
+
+
+def _text(cell: Any) -> str | None:
+    if isinstance(cell, str):
+        return _utf8(str.__str__(cell))
+    if isinstance(cell, bool | np.bool_):
+        return None
+    if isinstance(cell, int | np.integer):
+        number = int(cell)
+        return str(number) if -(2**63) <= number < 2**64 else None
+    if isinstance(cell, bytes):
+        return _decoded(cell)
+    if isinstance(cell, UUID) or type(cell).__name__ == "Period":
+        return str(cell)
+    return None
+
+
+def _utf8(text: str) -> str | None:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return None
+    return text
+
+
+def _decoded(cell: bytes) -> str | None:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_untyped(dtype: Any) -> bool:
+    """Whether a type of pandas leaves it to each cell what it is, or to pandas what stands for it."""
+    dtype = getattr(dtype, "subtype", dtype)
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return _is_untyped(categories.dtype)
+    return dtype == np.dtype(object) or type(dtype).__name__ in ("StringDtype", "PeriodDtype")
+
+
+def _dense(column: pandas.Series[Any]) -> pandas.Series[Any]:
+    """Return the column, written out where it is sparse."""
+    if type(column.dtype).__name__ == "SparseDtype":
+        return column.astype(column.dtype.subtype)
+    return column
+
+
+def _require_no_floats(column: pandas.Series[Any]) -> None:
+    """Raise SchemaError for floats: pandas makes them of integers of which one is missing."""
+    if getattr(column.dtype, "kind", "") in ("f", "c"):
+        raise SchemaError(
+            f"column {column.name!r} has the type {column.dtype}; cast it to text or to integers "
+            '(with missing cells by .astype("Int64"))'
+        )
+
+
+def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
+    """Return a frame as a pyarrow table, its untyped columns of labels as text.
+
+    Raises:
+        SchemaError: a column of labels holds floats.
+        ImportError: pyarrow is not installed.
+    """
+    import pyarrow
+
+    columns = {}
+    for name in frame.columns:
+        column = _dense(frame[name])
+        if name in labels:
+            _require_no_floats(column)
+        if name in labels and _is_untyped(column.dtype):
+            columns[name] = _text_array(column)
+        else:
+            columns[name] = pyarrow.Table.from_pandas(column.to_frame(), preserve_index=False).column(0)
+    return pyarrow.table(columns)
+
+
+def _text_array(column: Any) -> Any:
+    import pyarrow
+
+    if hasattr(column.dtype, "categories"):
+        codes = column.cat.codes.to_numpy()
+        values = _text_array(column.cat.categories.to_series())
+        if isinstance(values, pyarrow.ChunkedArray):
+            values = values.combine_chunks()
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, mask=codes < 0), values)
+    kind = pyarrow.large_string()
+    if type(column.dtype).__name__ != "PeriodDtype":
+        try:
+            return pyarrow.array(column, kind, from_pandas=True)
+        except (pyarrow.ArrowException, UnicodeError, ValueError, TypeError):  # a cell that is neither text nor missing
+            pass
+    return pyarrow.array(text_cells(column.astype(object)), kind)
+
+
+def label_cells(column: Any) -> Any:
+    """Return a column of labels as an array for `_core`, without pyarrow; errors are those of `as_arrow`."""
+    column = _dense(column)
+    _require_no_floats(column)
+    if _is_untyped(column.dtype):
+        return np.array([*text_cells(column.astype(object)), None], object)[:-1]
+    if isinstance(column.dtype, np.dtype):
+        return column.to_numpy()
+    return column.astype(object).where(column.notna(), None).to_numpy()

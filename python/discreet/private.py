@@ -1,0 +1,42 @@
+"""`Private`: an object that answers alike for all data whatever Python asks of it by itself."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, SupportsIndex
+
+__all__ = ["Private"]
+
+
+class Private:
+    """An object that holds private data and shows none of it.
+
+    A debugger, a notebook, a logger or a test runner walks over objects by `dir`, `vars`, `repr`, `copy` and `pickle`.
+    None of these finds an attribute of an instance here: only code that names one reads it.
+    """
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise AttributeError(f"a {type(self).__name__} is sensitive and does not show its attributes")
+
+    def __sizeof__(self) -> int:
+        return 64
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse()
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self._refuse()
+
+    def __copy__(self) -> NoReturn:
+        self._refuse()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is sensitive and is neither copied nor pickled; publish a Release of it"
+        )

@@ -1,0 +1,197 @@
+//! Columns of Arrow's C interface as arrays: every number that the interface lets one check is checked before a buffer
+//! is made of it.
+//!
+//! The interface gives no sizes of buffers. What has to be believed is that a buffer is as long as the layout asks for:
+//! its offset and length times the width of a cell, the last offset of strings, the lengths of blocks of views.
+#![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use arrow_schema::ffi::FFI_ArrowSchema;
+
+use super::foreign::{Owned, RawArray, RawSchema, text};
+use crate::error::{Error, Result};
+use crate::integers::BROKEN;
+
+/// More bytes than a process can address.
+const MOST: usize = 1 << 47;
+
+/// The type of a column.
+///
+/// # Errors
+/// [`Error::Schema`] where it is none that a label can have, [`Error::Input`] where there is none.
+pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
+    let unknown =
+        |what| format!("column {name:?} has a {what} type; cast it to text or to integers");
+    for part in std::iter::once(schema).chain(schema.dictionary()) {
+        let format = text(part.format).ok_or(BROKEN)?;
+        if format.starts_with(b"+") {
+            return Err(Error::Schema(unknown("nested")));
+        }
+        if std::str::from_utf8(format).is_err() {
+            return Err(BROKEN);
+        }
+    }
+    if schema.dictionary().and_then(RawSchema::dictionary).is_some() {
+        return Err(Error::Schema(unknown("nested")));
+    }
+    // SAFETY: both are `struct ArrowSchema`. All that is read of it are the formats, which are text, and a dictionary,
+    // which has none of its own.
+    let schema = unsafe { &*std::ptr::from_ref(schema).cast::<FFI_ArrowSchema>() };
+    match DataType::try_from(schema) {
+        Ok(DataType::FixedSizeBinary(width)) if width < 0 => Err(BROKEN),
+        Ok(found) => Ok(found),
+        Err(_) => Err(Error::Schema(unknown("foreign"))),
+    }
+}
+
+/// A number of rows or of buffers.
+pub fn whole(number: i64) -> Result<usize> {
+    usize::try_from(number).ok().filter(|&number| number <= MOST).ok_or(BROKEN)
+}
+
+/// One array of a producer, which lives as long as its owner.
+pub struct Foreign<'a> {
+    owner: &'a Arc<Owned<RawArray>>,
+    array: &'a RawArray,
+    offset: usize,
+    len: usize,
+}
+
+impl<'a> Foreign<'a> {
+    /// A look at an array.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where its length or offset cannot be.
+    pub fn new(owner: &'a Arc<Owned<RawArray>>, array: &'a RawArray) -> Result<Self> {
+        Ok(Self { owner, array, offset: whole(array.offset)?, len: whole(array.length)? })
+    }
+
+    /// The rows that it has.
+    pub fn rows(&self) -> (usize, usize) {
+        (self.offset, self.len)
+    }
+
+    /// Which cells are NULL, nothing where there is no bitmap.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where their number is not what the producer says.
+    pub fn nulls(&self) -> Result<Option<NullBuffer>> {
+        let said = self.array.null_count;
+        if !(-1..=self.len as i64).contains(&said) {
+            return Err(BROKEN);
+        }
+        // A table without a bitmap may have no buffer at all.
+        if self.array.n_buffers == 0 || self.len == 0 || self.array.buffer(0)?.is_null() {
+            return if said > 0 { Err(BROKEN) } else { Ok(None) };
+        }
+        let bitmap = self.buffer(0, (self.offset + self.len).div_ceil(8))?;
+        let nulls = NullBuffer::new(BooleanBuffer::new(bitmap, self.offset, self.len));
+        let is_true = said == -1 || said == nulls.null_count() as i64;
+        if is_true { Ok(Some(nulls)) } else { Err(BROKEN) }
+    }
+
+    /// The array as one of this type, which is that of a label.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where it contradicts its own layout.
+    pub fn import(&self, data_type: &DataType) -> Result<ArrayData> {
+        let nulls = self.nulls()?;
+        let index = match data_type {
+            DataType::Dictionary(index, _) => index,
+            other => other,
+        };
+        let (buffers, values) = (self.buffers(index)?, self.values(data_type)?);
+        if self.len == 0 {
+            return Ok(ArrayData::new_empty(data_type));
+        }
+        let builder = ArrayData::builder(data_type.clone())
+            .len(self.len)
+            .offset(self.offset)
+            .nulls(nulls)
+            .buffers(buffers)
+            .child_data(values.into_iter().collect());
+        // SAFETY: `Column` reads an array through slices whose bounds it checks, and takes no text for UTF-8.
+        unsafe { builder.skip_validation(true) }.build().map_err(|_| BROKEN)
+    }
+
+    /// The values of a dictionary.
+    fn values(&self, data_type: &DataType) -> Result<Option<ArrayData>> {
+        match (self.array.dictionary()?, data_type) {
+            (Some(values), DataType::Dictionary(_, kind)) => {
+                Self::new(self.owner, values)?.import(kind).map(Some)
+            }
+            (None, DataType::Dictionary(..)) | (Some(_), _) => Err(BROKEN),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// The buffers behind the bitmap.
+    fn buffers(&self, data_type: &DataType) -> Result<Vec<Buffer>> {
+        let end = self.offset + self.len;
+        let width = match data_type {
+            DataType::Utf8 | DataType::Binary => return self.strings(size_of::<i32>()),
+            DataType::LargeUtf8 | DataType::LargeBinary => return self.strings(size_of::<i64>()),
+            DataType::Utf8View | DataType::BinaryView => return self.views(),
+            DataType::FixedSizeBinary(width) => usize::try_from(*width).map_err(|_| BROKEN)?,
+            other => other.primitive_width().ok_or(BROKEN)?,
+        };
+        self.require_buffers(2)?;
+        Ok(vec![self.buffer(1, bytes(end, width)?)?])
+    }
+
+    /// Offsets and what they point at.
+    fn strings(&self, width: usize) -> Result<Vec<Buffer>> {
+        self.require_buffers(3)?;
+        if self.len == 0 {
+            return Ok(Vec::new());
+        }
+        let last = self.offset + self.len;
+        let offsets = self.buffer(1, bytes(last + 1, width)?)?;
+        let end = &offsets[last * width..];
+        let end = match end.try_into() {
+            Ok(wide) => i64::from_ne_bytes(wide),
+            Err(_) => i32::from_ne_bytes(end.try_into().map_err(|_| BROKEN)?).into(),
+        };
+        Ok(vec![offsets, self.buffer(2, whole(end)?)?])
+    }
+
+    /// Views, and the blocks of bytes that they point at, whose lengths come last.
+    fn views(&self) -> Result<Vec<Buffer>> {
+        let views = self.buffer(1, bytes(self.offset + self.len, size_of::<u128>())?)?;
+        let blocks = whole(self.array.n_buffers)?.checked_sub(3).ok_or(BROKEN)?;
+        let lengths = self.buffer(blocks + 2, bytes(blocks, size_of::<i64>())?)?;
+        let block = |(number, length): (usize, &[u8; 8])| {
+            self.buffer(number + 2, whole(i64::from_ne_bytes(*length))?)
+        };
+        let blocks = lengths.as_chunks().0.iter().enumerate().map(block);
+        std::iter::once(Ok(views)).chain(blocks).collect()
+    }
+
+    fn require_buffers(&self, number: i64) -> Result<()> {
+        if self.array.n_buffers == number { Ok(()) } else { Err(BROKEN) }
+    }
+
+    /// So many bytes of a buffer, which may be missing where there are none.
+    fn buffer(&self, index: usize, bytes: usize) -> Result<Buffer> {
+        match (NonNull::new(self.array.buffer(index)?), bytes) {
+            (_, 0) => Ok(Buffer::from(&[] as &[u8])),
+            (None, _) => Err(BROKEN),
+            (Some(start), _) => {
+                let owner = Arc::clone(self.owner);
+                // SAFETY: the interface promises a buffer that lives as long as its owner and is as long as the layout
+                // asks for (see above).
+                Ok(unsafe { Buffer::from_custom_allocation(start, bytes, owner) })
+            }
+        }
+    }
+}
+
+/// The bytes of some cells.
+fn bytes(cells: usize, width: usize) -> Result<usize> {
+    cells.checked_mul(width).filter(|&bytes| bytes <= MOST).ok_or(BROKEN)
+}

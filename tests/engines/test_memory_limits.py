@@ -1,0 +1,44 @@
+"""Limits of memory that depend on the data: each is drawn anew."""
+
+import types
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet import _core, user_items
+from discreet.engines import weighing
+from discreet.engines.memory import drawn
+
+ROOM = 2**30
+
+
+def test_a_limit_lies_anywhere_in_the_last_eighth():
+    limits = np.array([drawn(ROOM) for _ in range(400)])
+    assert len(np.unique(limits)) > 390
+    assert limits.max() <= ROOM
+    assert limits.min() > ROOM - ROOM // 8
+    # An eighth of 400 falls into each eighth of the last eighth: 50, with a deviation of 6.6.
+    parts = np.bincount((ROOM - limits) * 8 // (ROOM // 8), minlength=8)
+    assert len(parts) == 8
+    assert parts.min() > 50 - 6 * 6.6
+
+
+@pytest.mark.parametrize("read", ["from_table", "from_pairs"])
+def test_users_items_are_read_within_a_limit_drawn_anew(monkeypatch, read):
+    limits = []
+
+    def lists(*sources, memory, **_):
+        limits.append(memory)
+        return _core.Lists.from_pairs([1], ["a"])
+
+    core = types.SimpleNamespace(Lists=types.SimpleNamespace(read=lists, from_pairs=lists))
+    for module in (weighing, user_items):
+        monkeypatch.setattr(module, "_core", core)
+    for _ in range(20):
+        if read == "from_table":
+            dp.UserItems.from_table({"u": [1], "i": ["a"]}, user="u", item="i", memory=ROOM)
+        else:
+            dp.UserItems.from_pairs([1], ["a"], memory=ROOM)
+    assert len(set(limits)) == 20
+    assert all(ROOM - ROOM // 8 < limit <= ROOM for limit in limits)

@@ -1,0 +1,133 @@
+"""Arrow producers that lie: every lie that the C interface can tell is an error of discreet's own."""
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pairs import as_dict
+
+from discreet import ClippedSums, Histogram, InputError, UserItems, _core
+
+HOSTILE = Path(__file__).with_name("hostile.py")
+
+HONEST = {"honest", "metadata below zero"}
+"""Metadata is not read."""
+OF_THE_SCHEMA = {
+    "no format of the table",
+    "a table that is none",
+    "a format that is empty",
+    "a width that is none",
+    "a list without a child",
+    "a union of nothing",
+    "a name that is no UTF-8",
+    "a dictionary of itself",
+    "no name",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="every lie is read in a fork")
+def test_no_lie_of_a_producer_crashes_or_panics():
+    done = subprocess.run([sys.executable, HOSTILE], capture_output=True, text=True, check=False, timeout=600)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [line.split("; ") for line in done.stdout.splitlines()]
+    assert len(found) > 140
+    for lie, kind, outcome in found:
+        expected = "counted 2" if lie in HONEST else "SchemaError" if lie in OF_THE_SCHEMA else "InputError"
+        assert outcome == expected, f"{lie} in a column of {kind}"
+
+
+def lying(pa, kind):
+    """A column of three strings, and a call that has its last offset lie beyond its bytes."""
+    honest = np.array([0, 1, 2, 3], np.int64 if kind == pa.large_string() else np.int32)
+    column = pa.Array.from_buffers(kind, 3, [None, pa.py_buffer(honest), pa.py_buffer(b"abc")])
+
+    def lie(last):
+        honest[3] = last  # behind the back of a library that refuses to make such an array
+
+    return column, lie
+
+
+@pytest.fixture
+def pa():
+    return pytest.importorskip("pyarrow")
+
+
+def frames(pa, column):
+    """The column in everything of pyarrow's that has rows."""
+    table = pa.table({"u": [1, 2, 3], "i": column, "v": [1, 1, 1]})
+    encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), column, safe=False)
+    yield table
+    yield table.to_batches()[0]
+    yield table.to_reader()
+    yield pa.table({"u": [1, 2, 3], "i": encoded, "v": [1, 1, 1]})
+    yield pytest.importorskip("pyarrow.dataset").dataset(table)
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string"])
+@pytest.mark.parametrize("last", [4, 2**30])
+def test_offsets_beyond_the_bytes_are_an_input_error(pa, kind, last):
+    def histogram(frame):
+        Histogram.from_table(frame, user="u", item="i")
+
+    def lists(frame):
+        UserItems.from_table(frame, user="u", item="i")
+
+    def sums(frame):
+        ClippedSums(items=("a",), rho=1.0, low=0, high=1).release(frame, user="u", item="i", value="v")
+
+    for read in (histogram, lists, sums):
+        column, lie = lying(pa, getattr(pa, kind)())
+        made = list(frames(pa, column))
+        lie(last)
+        for frame in made:
+            with pytest.raises(InputError):
+                read(frame)
+
+
+def test_offsets_beyond_the_bytes_in_pandas_are_an_input_error(pa):
+    pandas = pytest.importorskip("pandas")
+    for kind in (pandas.ArrowDtype(pa.large_string()), "str"):
+        column, lie = lying(pa, pa.large_string())
+        frame = pandas.DataFrame({"u": [1, 2, 3], "i": pandas.arrays.ArrowExtensionArray(column)})
+        frame = frame.astype({"i": kind})
+        lie(2**30)
+        with pytest.raises(InputError):
+            Histogram.from_table(frame, user="u", item="i")
+
+
+def test_text_that_is_no_utf8_is_still_dropped(pa):
+    """A validation in full would make an error of one user's cell."""
+    column = pa.array([b"a", b"\xff", b"b"]).view(pa.string())
+    for frame in frames(pa, column):
+        histogram = Histogram.from_table(frame, user="u", item="i")
+        assert histogram._labels.take(np.arange(2)) == ["a", "b"]
+
+
+def test_a_bitmap_that_the_null_count_denies_is_an_input_error(pa):
+    bitmap = pa.py_buffer(b"\x05")
+    for said in (2, 3):
+        cells = [bitmap, pa.py_buffer(np.array([7, 7, 8]))]
+        column = pa.Array.from_buffers(pa.int64(), 3, cells, null_count=said)
+        with pytest.raises(InputError):
+            _core.count_distinct(pa.table({"u": [1, 2, 3], "i": column}), "u", "i")
+    for said in (1, -1):
+        column = pa.Array.from_buffers(pa.int64(), 3, cells, null_count=said)
+        assert as_dict(_core.count_distinct(pa.table({"u": [1, 2, 3], "i": column}), "u", "i")) == {7: 1, 8: 1}
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_of_a_checked_reader_is_one(pa):
+    main = threading.get_ident()
+    batch = pa.record_batch([np.arange(1000)] * 2, names=["u", "i"])
+
+    # No code of Python's but the check runs while it reads.
+    reader = pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch))
+    interrupt = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        Histogram.from_table(reader, user="u", item="i")

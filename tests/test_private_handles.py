@@ -1,0 +1,163 @@
+"""Private handles: what Python asks of an object by itself shows nothing of its data."""
+
+import copy
+import inspect
+import pickle
+import reprlib
+import sys
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+from discreet import BinaryMechanism, Histogram, UserItems, _core
+
+COUNT = 31337
+SECRETS = ("secret-label", str(COUNT), f"{COUNT:,}", hex(COUNT))
+
+
+def streamed():
+    stream = BinaryMechanism.from_rho(rho=1.0, delta=1e-6, horizon=4, l0=1).start(items="text")
+    stream.step([["secret-label"]] * COUNT)
+    return stream
+
+
+def handles():
+    pairs = [*range(COUNT), 1], ["secret-label"] * COUNT + ["other"]
+    labels, lists = _core.Lists.from_pairs(*pairs)
+    table, noise = _core.ItemTable(), _core.NodeNoise()
+    table.extend(["secret-label"] * 1)
+    noise.extend(bytes(32 * COUNT))
+    histogram, items = Histogram.from_pairs(*pairs), UserItems.from_pairs(*pairs)
+    yield from (histogram, items, labels, lists, table, noise, _core.Counts(np.array([COUNT])))
+    yield from (histogram._exact, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
+    yield _core.Rng()
+    stream = streamed()
+    yield from (stream, stream._running)
+
+
+HANDLES = [pytest.param(handle, id=f"{n}-{type(handle).__name__}") for n, handle in enumerate(handles())]
+
+
+def is_data(one):
+    """Whether a text names what is in the data, or an array holds numbers."""
+    return one.dtype != object if isinstance(one, np.ndarray) else any(secret in one for secret in SECRETS)
+
+
+def shown(value, depth=3):
+    """All that somebody sees who walks over a value without naming any of its attributes: texts, and arrays."""
+    if isinstance(value, type) or inspect.ismodule(value) or inspect.isroutine(value):
+        return
+    yield value if isinstance(value, np.ndarray) else repr(value)
+    if isinstance(value, dict):
+        inner = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = list(value)
+    elif depth and type(value).__module__.startswith(("discreet", "test")):
+        inner, depth = asked(value), depth - 1
+    else:
+        return
+    for one in inner:
+        yield from shown(one, depth)
+
+
+ASKING = [
+    dir,
+    vars,
+    repr,
+    str,
+    format,
+    ascii,
+    reprlib.repr,
+    sys.getsizeof,
+    bool,
+    len,
+    iter,
+    list,
+    int,
+    float,
+    bytes,
+    memoryview,
+    hash,
+    copy.copy,
+    copy.deepcopy,
+    pickle.dumps,
+    inspect.getmembers,
+    inspect.getmembers_static,
+    lambda value: object.__reduce_ex__(value, 2),
+    lambda value: object.__reduce_ex__(value, 0),
+    lambda value: object.__dir__(value),
+    lambda value: object.__repr__(value),
+    lambda value: object.__getattribute__(value, "__dict__"),
+    lambda value: value.__getstate__(),
+    lambda value: value.__reduce__(),
+    lambda value: value.__reduce_ex__(4),
+    lambda value: repr(value == value.__class__),
+    lambda value: value < value,
+    lambda value: value + value,
+    lambda value: "secret-label" in value,
+    lambda value: value[0],
+    lambda value: value["secret-label"],
+    lambda value: np.asarray(value),
+    lambda value: weakref.ref(value)(),
+    lambda value: [getattr(value, name) for name in type(value).__slots__],
+]
+
+
+def asked(value):
+    """What the questions and the special methods that need no argument answer, or the text of their refusal."""
+    acting = {"__init__", "__enter__", "__exit__", "__del__"}
+    methods = [getattr(type(value), name) for name in {*dir(type(value))} - acting if name.startswith("__")]
+    calls = [method for method in methods if callable(method) and not isinstance(method, type)]
+    for ask in [*ASKING, *calls]:
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                yield ask(value)
+        except Exception as error:
+            yield str(error)
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_no_walk_over_a_private_handle_shows_its_data(handle):
+    found = [one for one in shown(handle) if is_data(one)]
+    assert found == []
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps, len, iter])
+def test_no_private_handle_is_copied_or_read(handle, copied):
+    with pytest.raises(TypeError):
+        copied(handle)
+
+
+@pytest.mark.parametrize("kind", [Histogram, UserItems])
+def test_two_private_handles_look_the_same(kind):
+    one, many = kind.from_pairs([1], ["a"]), kind.from_pairs([*range(9999)], [*range(9999)])
+    for ask in (repr, str, sys.getsizeof, dir, bool):
+        assert ask(one) == ask(many)
+    assert one != many
+    assert [name for name in dir(one) if not hasattr(type(one), name)] == []
+    with pytest.raises(AttributeError):
+        one.note = 1
+
+
+@pytest.mark.parametrize("kind", [Histogram, UserItems])
+def test_attributes_that_are_named_are_opaque(kind):
+    """A stream's are not: its state is arrays, which only code that names them reads."""
+    handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
+    named = object.__getstate__(handle)
+    assert set(named) <= {"_exact", "_labels", "_limit", "_enough", "_sensitivity", "_lists"}
+    assert not any(map(is_data, shown(named)))
+
+
+def test_a_walk_over_something_public_does_show_it():
+    """Else the walk above would find nothing anywhere."""
+    histogram = Histogram.from_pairs([1], ["secret-label"])
+    assert any(map(is_data, shown({"labels": histogram._labels.take(np.arange(1))})))
+
+    class Open:
+        def __init__(self):
+            self.counts = np.array([COUNT])
+
+    assert any(map(is_data, shown(Open())))

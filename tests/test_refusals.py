@@ -1,0 +1,138 @@
+"""An operating system that refuses randomness or threads: errors of discreet's own, and no number is released."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("cc") is None, reason="a C compiler puts a library before Linux's"
+)
+
+SOURCE = Path(__file__).with_name("refusing.c")
+START = """
+import ctypes, sys
+system = ctypes.CDLL(None)
+import numpy as np
+"""
+TABLE = """
+import discreet as dp
+from discreet import _core
+table = {"user": [1, 2, 3] * 900, "item": ["a", "b", "c"] * 900}
+columns = {"user": "user", "item": "item"}
+"""
+
+RELEASES = {
+    "count": "dp.count(table, **columns, epsilon=1.0, delta=1e-6, l0=1)",
+    "top_k": "dp.top_k(table, **columns, k=1, epsilon=1.0, delta=1e-6)",
+    "select": "dp.select(table, **columns, epsilon=1.0, delta=1e-6, l0=2)",
+    "listed": 'dp.Histogram.from_table(table, **columns, only=["a"])',
+    "histogram": "dp.Histogram.from_table(table, **columns)",
+    "bounded": "dp.Histogram.from_table(table, **columns, l0=1)",
+    "pairs": "dp.Histogram.from_pairs(table['user'], table['item'])",
+    "counts": 'dp.Histogram.from_counts(["a"], [3], l0=1, linf=1, complete=True)',
+    "items": "dp.UserItems.from_table(table, **columns)",
+    "item pairs": "dp.UserItems.from_pairs(table['user'], table['item'])",
+    "labels": '_core.Labels.from_sequence(["a"])',
+    "stream": "dp.BinaryMechanism.from_rho(rho=1.0, delta=1e-6, horizon=4, l0=1).start()",
+    "table": "_core.ItemTable().extend(['a'])",
+    "bits": "_core.Rng()",
+    "answers": "dp.AboveThreshold(epsilon=1.0, threshold=3).release([1, 2, 3])",
+}
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    library = tmp_path_factory.mktemp("refusing") / "refusing.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+    return library
+
+
+def ran(library, code):
+    """What a process says that has the library before the system's."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | {"LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_no_release_without_entropy(refusing):
+    code = START + TABLE
+    for name, call in RELEASES.items():
+        code += f"""
+system.refuse_entropy(1)
+try:
+    found = {call}
+    print({name!r}, "worked")
+except BaseException as error:
+    print({name!r}, type(error).__name__, "randomness" in str(error))
+system.refuse_entropy(0)
+"""
+    assert ran(refusing, code) == [f"{name} EntropyError True" for name in RELEASES]
+
+
+def test_an_import_without_entropy_is_an_entropy_error(refusing):
+    code = START + "system.refuse_entropy(1)\ntry:\n    import discreet\nexcept Exception as error:\n"
+    code += "    print(type(error).__module__, type(error).__name__)\n"
+    assert ran(refusing, code) == ["discreet.errors EntropyError"]
+
+
+def test_all_32_bytes_of_a_key_are_the_systems(refusing):
+    """One byte of each 32 is 1, all others are 0: every place of it makes another stream."""
+    code = START + TABLE + "from discreet.testing import seeded_rng\n"
+    code += """
+streams = []
+for place in range(32):
+    system.fix_entropy(place)
+    streams.append(tuple(_core.Rng().words(4).tolist()))
+print(len(set(streams)), tuple(seeded_rng(1).words(4).tolist()) == streams[0])
+"""
+    assert ran(refusing, code) == ["32 True"]
+
+
+WORK = {
+    "numbers": "table = {'user': np.arange(90000) % 999, 'item': np.arange(90000) % 7}",
+    "text": "table = {'user': [str(n % 999) for n in range(90000)], 'item': ['ab'[n % 2] for n in range(90000)]}",
+}
+COUNTS = {
+    "histogram": "dp.Histogram.from_table(table, **columns)",
+    "bounded": "dp.Histogram.from_table(table, **columns, l0=1)",
+    "spilled": "_core.count_distinct((table['user'], table['item']), '', '', threads=4, memory=0)",
+    "items": "dp.UserItems.from_table(table, **columns)",
+    "select": "dp.select(table, **columns, epsilon=1.0, delta=1e-6, l0=2)",
+}
+
+
+@pytest.mark.parametrize("kind", WORK)
+def test_refused_threads_are_done_without_or_an_error(refusing, kind):
+    code = START + TABLE + WORK[kind] + "\n"
+    for name, call in COUNTS.items():
+        code += f"""
+for allowed in (0, 1, 2, -1):
+    system.allow_threads(allowed)
+    try:
+        found = {call}
+        told = sorted(found._counts()) if isinstance(found, dp.Histogram) else []
+    except BaseException as error:
+        told = type(error).__name__, "threads" in str(error)
+    system.allow_threads(-1)
+    print({name!r}, allowed, told, sep="; ")
+"""
+    lines = [line.split("; ") for line in ran(refusing, code)]
+    told = {(name, allowed): outcome for name, allowed, outcome in lines}
+    assert len(told) == 4 * len(COUNTS)
+    for (name, allowed), outcome in told.items():
+        refused = outcome == "('ResourceError', True)"
+        # Where every allowed thread is used up by one phase of the work, the next one has none.
+        assert refused or outcome == told[name, "-1"] or name == "select", (name, allowed, outcome)
+        assert not (refused and allowed == "-1"), name
+    assert told["histogram", "0"] == told["bounded", "0"] == told["spilled", "0"] == "('ResourceError', True)"
