@@ -3,6 +3,7 @@
 
 mod compose;
 mod count;
+mod csv;
 mod item_table;
 mod lists;
 mod node_noise;
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
     module.add_class::<lists::PyLists>()?;
     count::register(module)?;
+    csv::register(module)?;
     price_list::register(module)?;
     table::register(module)?;
     Ok(())

@@ -53,6 +53,11 @@ class Memory:
         """What is left for counting then."""
         return self.total - self.scan - _BESIDE
 
+    @property
+    def beside_csv(self) -> int:
+        """Bytes that are left for counting where CSV is read: less the batches that wait for a thread."""
+        return self.total - _BESIDE
+
 
 def drawn(room: int) -> int:
     """A limit in the last eighth of so many bytes, another each time.
