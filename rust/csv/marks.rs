@@ -6,7 +6,7 @@ pub(super) const SPAN: usize = 64;
 /// A span's places of interest: bit `n` is byte `n`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marks {
-    /// Quotes, delimiters, LF and CR.
+    /// Quotes and the bytes that were asked for.
     pub all: u64,
     /// Quotes alone.
     pub quotes: u64,
@@ -14,11 +14,10 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Looks at a whole span.
-    pub fn of(span: &[u8; SPAN], delimiter: u8) -> Self {
+    pub fn of(span: &[u8; SPAN], [a, b, c]: [u8; 3]) -> Self {
         let quotes = word(span, |byte| u8::from(byte == b'"'));
-        let others = word(span, |byte| {
-            u8::from(byte == delimiter) | u8::from(byte == b'\n') | u8::from(byte == b'\r')
-        });
+        let is_other = |byte| u8::from(byte == a) | u8::from(byte == b) | u8::from(byte == c);
+        let others = word(span, is_other);
         Self { all: quotes | others, quotes }
     }
 }
@@ -50,10 +49,10 @@ mod tests {
                 span[place] = byte;
                 let bit = 1 << place;
                 let expected = Marks { all: bit, quotes: if is_quote { bit } else { 0 } };
-                assert_eq!(Marks::of(&span, b';'), expected);
+                assert_eq!(Marks::of(&span, *b";\n\r"), expected);
             }
         }
-        assert_eq!(Marks::of(&[b'"'; SPAN], b','), Marks { all: u64::MAX, quotes: u64::MAX });
-        assert_eq!(Marks::of(&[0xff; SPAN], b','), Marks { all: 0, quotes: 0 });
+        assert_eq!(Marks::of(&[b'"'; SPAN], *b",\n\n"), Marks { all: u64::MAX, quotes: u64::MAX });
+        assert_eq!(Marks::of(&[0xff; SPAN], *b",\n\n"), Marks { all: 0, quotes: 0 });
     }
 }

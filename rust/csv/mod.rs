@@ -10,13 +10,17 @@
 //! file    = [BOM] header { record }
 //! record  = cell { DELIMITER cell } end          a line of no bytes is not a record
 //! cell    = plain | QUOTE { byte except QUOTE | QUOTE QUOTE } QUOTE [ tail ]
-//! plain   = [ byte except QUOTE, DELIMITER, LF, CR ] tail
-//! tail    = { byte except DELIMITER, LF, CR }    quotes in here are bytes like any other
-//! end     = LF | CR LF | CR | end of file
+//! plain   = [ byte except QUOTE, DELIMITER, end ] tail
+//! tail    = { byte except DELIMITER, end }       quotes in here are bytes like any other
+//! end     = LF | CR LF | end of file             where the header ends with LF or CR LF
+//!         | CR | end of file                     where it ends with CR alone
 //! ```
 //!
+//! The header says how records end, since no user writes it. A writer may quote the line ends of its own file alone:
+//! Python's before version 3.13 writes a CR into a file of LF as it is, so that it must be a byte like any other there.
+//!
 //! `QUOTE` is `"`. A cell that is open at the end of the file ends there, and so does its record. Python's `csv` module
-//! reads the same cells. Of the records after the header a row is made unless
+//! reads the same cells, where all line ends in cells are quoted. Of the records after the header a row is made unless
 //!
 //! * it has more or fewer cells than the header,
 //! * a wanted cell is longer than [`LONGEST`] bytes or is not UTF-8.

@@ -27,10 +27,27 @@ enum Mode {
     Closed,
 }
 
+/// What ends a record. The header says it, which no user writes: some writers quote the line ends of their own file
+/// alone, so that a cell may hold the other ones as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The header ends with LF or CR.
+    Unknown,
+    /// The header ended with CR; the next byte tells whether this is CR LF.
+    Undecided,
+    /// LF, or CR LF.
+    Lf,
+    /// CR.
+    Cr,
+}
+
 /// Splits a file that comes in blocks of any lengths.
 #[derive(Debug)]
 pub struct Splitter {
     delimiter: u8,
+    end: End,
+    /// Whether the last block ended with a CR that may belong to CR LF.
+    holds_cr: bool,
     mode: Mode,
     column: usize,
     quoted: bool,
@@ -40,7 +57,14 @@ impl Splitter {
     /// A splitter at the beginning of a record.
     #[must_use]
     pub fn new(delimiter: u8) -> Self {
-        Self { delimiter, mode: Mode::Start, column: 0, quoted: false }
+        Self {
+            delimiter,
+            end: End::Unknown,
+            holds_cr: false,
+            mode: Mode::Start,
+            column: 0,
+            quoted: false,
+        }
     }
 
     /// The byte between cells.
@@ -49,13 +73,26 @@ impl Splitter {
         self.delimiter
     }
 
-    /// Reads a block up to its end, or up to the end of the first record that the sink wants to be the last. Returns how
-    /// many bytes were read.
+    /// Reads a block up to its end, up to the end of the header, or up to the end of the first record that the sink wants
+    /// to be the last. Returns how many bytes were read.
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) -> usize {
+        let Some(&first) = block.first() else { return 0 };
         let mut from = 0;
+        if self.end == End::Undecided {
+            (self.end, from) = if first == b'\n' { (End::Lf, 1) } else { (End::Cr, 0) };
+        }
+        if std::mem::take(&mut self.holds_cr) && first != b'\n' {
+            self.piece(b"\r", 0..1, sink);
+        }
+        let ends = match self.end {
+            End::Unknown | End::Undecided => [b'\n', b'\r'],
+            End::Lf => [b'\n'; 2],
+            End::Cr => [b'\r'; 2],
+        };
         let (spans, rest) = block.as_chunks::<SPAN>();
         for (number, span) in spans.iter().enumerate() {
-            if let Some(end) = self.span(span, number * SPAN, block, &mut from, sink) {
+            let marks = Marks::of(span, [self.delimiter, ends[0], ends[1]]);
+            if let Some(end) = self.span(marks, number * SPAN, block, &mut from, sink) {
                 return end;
             }
         }
@@ -63,15 +100,19 @@ impl Splitter {
             // Zeros are no marks.
             let mut span = [0; SPAN];
             span[..rest.len()].copy_from_slice(rest);
-            if let Some(end) = self.span(&span, spans.len() * SPAN, block, &mut from, sink) {
+            let marks = Marks::of(&span, [self.delimiter, ends[0], ends[1]]);
+            if let Some(end) = self.span(marks, spans.len() * SPAN, block, &mut from, sink) {
                 return end;
             }
         }
-        if from < block.len() {
-            if self.mode != Mode::Quoted {
-                self.mode = Mode::Plain;
-            }
-            sink.piece(self.column, block, from..block.len());
+        let mut end = block.len();
+        if self.end == End::Lf && self.mode != Mode::Quoted && from < end && block[end - 1] == b'\r'
+        {
+            self.holds_cr = true;
+            end -= 1;
+        }
+        if from < end {
+            self.piece(block, from..end, sink);
         }
         block.len()
     }
@@ -84,22 +125,27 @@ impl Splitter {
         }
     }
 
+    /// Sends a part of a cell that goes on.
+    fn piece(&mut self, block: &[u8], at: Range<usize>, sink: &mut impl Sink) {
+        if self.mode != Mode::Quoted {
+            self.mode = Mode::Plain;
+        }
+        sink.piece(self.column, block, at);
+    }
+
     /// Reads the marks of one span, which begins at `base`. Returns where to stop, if the sink says so.
     #[inline(always)]
-    #[allow(
-        clippy::inline_always,
-        reason = "the loop over bytes; a call for every span costs a tenth"
-    )]
+    #[allow(clippy::inline_always, reason = "the loop over bytes")]
     fn span(
         &mut self,
-        span: &[u8; SPAN],
+        marks: Marks,
         base: usize,
         block: &[u8],
         from: &mut usize,
         sink: &mut impl Sink,
     ) -> Option<usize> {
-        let marks = Marks::of(span, self.delimiter);
-        let mut left = marks.all;
+        // The LF of CR LF may be the first byte of a block.
+        let mut left = if base < *from { marks.all & !1 } else { marks.all };
         while left != 0 {
             if self.mode == Mode::Quoted {
                 left &= marks.quotes;
@@ -110,27 +156,35 @@ impl Splitter {
             let bit = left.trailing_zeros();
             left &= left - 1;
             let at = base + bit as usize;
-            let byte = span[bit as usize];
+            let byte = block[at];
             if byte == b'"' {
                 self.quote(at, block, from, sink);
-                if self.mode == Mode::Quoted {
-                    continue;
-                }
                 // Inside of quotes other marks were passed over; from here on they count.
                 left = marks.all & (u64::MAX << bit << 1);
                 continue;
             }
             let is_end = byte != self.delimiter;
-            if is_end && self.mode == Mode::Start && self.column == 0 && *from == at {
-                // LF after CR, or an empty line.
+            let mut end = at;
+            if is_end && self.end == End::Lf && *from < at && block[at - 1] == b'\r' {
+                end -= 1;
+            }
+            if is_end && self.mode == Mode::Start && self.column == 0 && *from == end {
+                // An empty line.
                 *from = at + 1;
                 continue;
             }
-            sink.piece(self.column, block, *from..at);
+            sink.piece(self.column, block, *from..end);
             self.end_cell(sink);
             *from = at + 1;
-            if is_end && !self.end_record(sink) {
-                return Some(at + 1);
+            if is_end {
+                let goes_on = self.end_record(sink);
+                let is_header = self.end == End::Unknown;
+                if is_header {
+                    self.end = if byte == b'\n' { End::Lf } else { End::Undecided };
+                }
+                if is_header || !goes_on {
+                    return Some(at + 1);
+                }
             }
         }
         None

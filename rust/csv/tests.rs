@@ -61,7 +61,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 const ODD: &[u8] =
-    b"a,b\r\n\"1,\n\",\"x\"\"y\"\r\r3,\n4,\"\"\n5\n6,7,8\n\"9\"z\",q\"q\n\n\"10\",\"open\n11,b";
+    b"a,b\r\n\"1,\n\",\"x\"\"y\"\r\n\r\n3,\n4,\"\"\n5\n6,7,8\n\"9\"z\",q\"q\n\n\"10\",\"open\n11,b";
 
 #[test]
 fn records_are_the_same_however_blocks_are_cut() {
@@ -104,6 +104,24 @@ fn random_bytes_split_alike_in_blocks_of_any_length() {
             assert_eq!(records(bytes.chunks(size), b','), whole, "{bytes:?} in blocks of {size}");
         }
     }
+}
+
+#[test]
+fn records_end_as_the_header_does() {
+    let cells = |text: &str| -> Vec<Vec<String>> {
+        let whole = records([text.as_bytes()], b',');
+        for size in 1..9 {
+            assert_eq!(records(text.as_bytes().chunks(size), b','), whole, "blocks of {size}");
+        }
+        let text = |cell: Vec<u8>| String::from_utf8(cell).unwrap();
+        whole.into_iter().skip(1).map(|record| record.into_iter().map(text).collect()).collect()
+    };
+    assert_eq!(
+        cells("a,b\n1,x\ry\n2\r,\r\n\r\n\r3,\"z\"\r\n4,w\r"),
+        [["1", "x\ry"], ["2\r", ""], ["\r3", "z"], ["4", "w"]]
+    );
+    assert_eq!(cells("a,b\r\n1,x\ry\r\n2,z\n"), [["1", "x\ry"], ["2", "z"]]);
+    assert_eq!(cells("a,b\r1,x\ny\r\r2,z"), [["1", "x\ny"], ["2", "z"]]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ __all__ = ["Memory", "drawn"]
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _LEAST = 2**28
+"""1,500,000 rows of text take 0.8 s in 32 MiB, and 4 s in 4 MiB, where a thread writes nearly every row to disk. What a scan
+takes of the least leaves 128 MiB for counting, and 64 MiB beside the largest Parquet file on standard input."""
 _BESIDE = 2**26
 """About what DuckDB takes beyond its own limit, for what it hands over and what it has freed."""
 _UNKNOWN = 4 * 2**30
@@ -35,7 +37,10 @@ class Memory:
             return cls(max(_allowed() // 2, _LEAST))
         total = given if isinstance(given, int) and not isinstance(given, bool) else _parse(given)
         if total < _LEAST:
-            raise ParameterError("memory must be at least 256MiB")
+            raise ParameterError(
+                "memory must be at least 256MiB; with less, rows would be written to disk and read back many times. "
+                "Allow more, or leave memory out for half of what the machine allows"
+            )
         return cls(min(total, 2**62))
 
     @property

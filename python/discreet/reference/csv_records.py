@@ -8,22 +8,27 @@ __all__ = ["records", "rows"]
 
 
 def records(content: bytes, delimiter: bytes = b",") -> Iterator[list[tuple[bytes, bool]]]:
-    """Yields each record as its cells: their bytes, and whether they began with a quote."""
+    """Yields each record as its cells: their bytes, and whether they began with a quote. The first ends by LF, CR LF or CR
+    alone, and all others as it does."""
+    ends: tuple[bytes, ...] = (b"\n", b"\r")
     cells: list[tuple[bytes, bool]] = []
     cell, quoted, mode = b"", False, "start"
-    for letter in (content[n : n + 1] for n in range(len(content))):
+    letters = [content[n : n + 1] for n in range(len(content))]
+    for letter, following in zip(letters, [*letters[1:], b""], strict=True):
         if mode == "quoted":
             mode, cell = ("closed", cell) if letter == b'"' else (mode, cell + letter)
         elif letter == b'"' and mode == "start":
             quoted, mode = True, "quoted"
         elif letter == b'"' and mode == "closed":
             cell, mode = cell + letter, "quoted"
-        elif letter in (b"\n", b"\r", delimiter):
+        elif letter == b"\r" and ends[0] == b"\n" and following in (b"\n", b""):
+            continue
+        elif letter in (*ends, delimiter):
             if letter == delimiter or cells or mode != "start":
                 cells.append((cell, quoted))
             if letter != delimiter and cells:
                 yield cells
-                cells = []
+                cells, ends = [], ends if len(ends) == 1 else (letter,)
             cell, quoted, mode = b"", False, "start"
         else:
             cell, mode = cell + letter, "plain"
