@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+
 from command import BUDGET, COUNT, discreet
 
 SECRET = b"secret-of-a-user"

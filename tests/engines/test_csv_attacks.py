@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from discreet import ClippedSums
 from discreet.engines import local
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sums import clipped_sums

@@ -8,8 +8,10 @@ __all__ = ["records", "rows"]
 
 
 def records(content: bytes, delimiter: bytes = b",") -> Iterator[list[tuple[bytes, bool]]]:
-    """Yields each record as its cells: their bytes, and whether they began with a quote. The first ends by LF, CR LF or CR
-    alone, and all others as it does."""
+    """Yields each record as its cells: their bytes, and whether they began with a quote.
+
+    The header ends with LF, CR LF or CR alone, and all other records end as it does.
+    """
     ends: tuple[bytes, ...] = (b"\n", b"\r")
     cells: list[tuple[bytes, bool]] = []
     cell, quoted, mode = b"", False, "start"
