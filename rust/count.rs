@@ -166,6 +166,8 @@ fn count_batches(
     drop((receiver, ticket));
     let done = crew::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
+            // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+            tick()?;
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
                 return Err(Error::Input("the columns are not equally long"));

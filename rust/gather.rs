@@ -48,6 +48,8 @@ pub fn gather(
     give_back(0);
     let mut gathering = Gathering::new(terms)?;
     for batch in batches {
+        // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+        tick()?;
         gathering.read(&batch?, item_type, &mut tick)?;
     }
     gathering.settle(&mut tick)?;

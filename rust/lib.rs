@@ -38,6 +38,7 @@
 //! rng                          one fresh ChaCha20 per release
 //! counts                       a histogram before it is sorted
 //! compose crew spill           laws on a grid, rounding bounded; threads at work; an encrypted temporary file
+//! csv                          CSV files -> columns of text
 //! interner item_table top      strings by number; the items and their one order
 //! hash recent keystream        keyed hashes; labels met lately; first blocks of many streams at once
 //! labels                       the labels of a histogram
@@ -65,6 +66,7 @@ pub mod compose;
 pub mod count;
 mod counts;
 mod crew;
+pub mod csv;
 mod ends;
 mod entropy;
 pub mod error;

@@ -45,6 +45,16 @@ def test_a_release_from_a_file_is_made_beside_queries_that_count(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_csv_file_is_read_beside_scans_of_duckdb():
+    pytest.importorskip("duckdb")
+    command = [sys.executable, str(BENCHES / "csv_read.py"), "--megabytes", "0.1", "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()] == [
+        "discreet", "splitting", "duckdb_parallel", "duckdb_serial",
+    ] * 2  # fmt: skip
+
+
 def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     from compare import compared

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Counts",
+    "CsvInput",
     "ItemTable",
     "Labels",
     "Lists",
@@ -21,6 +22,8 @@ __all__ = [
     "compose",
     "count_distinct",
     "count_pairs",
+    "csv_header",
+    "csv_stream",
     "partition_selection",
     "price_list",
     "top",
@@ -66,6 +69,18 @@ class Lists:
     ) -> tuple[Labels, Lists]: ...
     def bounded(self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, together: bool = False) -> Lists: ...
     def weights(self, weighting: str, bits: int, *, target: int = 1, few: int = 1) -> NDArray[np.int64]: ...
+
+@final
+class CsvInput:
+    """A CSV table on standard input, which is read once."""
+
+    def __new__(cls, head: bytes, delimiter: int) -> CsvInput: ...
+    @property
+    def header(self) -> list[bytes]: ...
+    def stream(self, columns: Sequence[int]) -> object: ...
+
+def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
+def csv_stream(paths: Sequence[str], delimiter: int, columns: Sequence[int], *, block: int = ...) -> object: ...
 
 _Counts = Sequence[int] | NDArray[np.int64]
 

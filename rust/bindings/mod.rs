@@ -3,6 +3,7 @@
 
 mod compose;
 mod count;
+mod csv;
 mod foreign;
 mod forks;
 mod guard;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
     module.add_class::<lists::PyLists>()?;
     count::register(module)?;
+    csv::register(module)?;
     price_list::register(module)?;
     table::register(module)?;
     guard::hide_panics();

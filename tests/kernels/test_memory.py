@@ -270,6 +270,27 @@ def test_other_memory_is_a_parameter_error(given):
         Memory.of(given)
 
 
+def test_less_memory_than_the_floor_names_the_floor_and_a_remedy():
+    with pytest.raises(ParameterError, match=r"at least 256MiB.*leave memory out"):
+        Memory.of(2**28 - 1)
+
+
+@POSIX
+def test_the_floor_holds_a_csv_file_of_a_usual_size(tmp_path):
+    # Without a folder for temporary files nothing can be put away.
+    code = f"""
+        import duckdb
+        from discreet.engines import local
+        path = {str(tmp_path / "log.csv")!r}
+        rows = "SELECT 'user ' || hash(n) % 300000 AS \\"user\\", 'item ' || hash(-n) % 60000 AS item"
+        rows += " FROM range(1500000) t(n)"
+        duckdb.sql(f"COPY ({{rows}}) TO '{{path}}'")
+        print(len(local.histogram(path, "user", "item", memory="256MiB")[1]))
+    """
+    done = run(code, tmp_path / "missing")
+    assert done.stdout == "60000\n", done.stderr
+
+
 def test_half_of_what_the_machine_or_its_group_allows_is_the_default(tmp_path):
     assert Memory.of(None).total >= 2**28
     (tmp_path / "cgroup").write_text("0::/a/b\n")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +14,7 @@ from discreet.cli import interrupts, options, outputs, report
 from discreet.cli.budget import paying
 from discreet.engines import spark_session
 from discreet.engines.sql import query
-from discreet.errors import InputError
+from discreet.engines.standard_input import standard_input
 
 __all__ = ["count", "select", "top_k"]
 
@@ -42,8 +39,8 @@ def count(**options: Any) -> None:
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
     discreet count 'logs/*.csv' --user id --item word --epsilon 4 --delta 1e-7 -o words.csv
-    discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true)" \\
-        --user id --item word --epsilon 4 --delta 1e-7
+    discreet count --sql "SELECT * FROM read_csv('excel.csv', delim = ';', all_varchar = true,
+        parallel = false)" --user id --item word --epsilon 4 --delta 1e-7
     """
     _publish(discreet.count, **options)
 
@@ -128,31 +125,17 @@ def _publish(
 
 @contextmanager
 def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
-    """The data that a command names; standard input passes through a temporary file of the user's own.
+    """Yields the data that a command names.
 
-    Its folder has to be removed and Spark's jobs to be ended, however long that takes: only others end within a second.
+    Spark's jobs have to be ended, however long that takes. Everything else ends within a second of an interrupt.
     """
     if engine == "spark":
         with spark_session.opened(file or "", master or "local[*]") as table:
             yield table
-    elif file != "-":
-        with interrupts.within_a_second():
-            yield file if sql is None else query(sql, memory)
     else:
-        with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
-            start = sys.stdin.buffer.read(4)
-            path = Path(folder) / f"stdin{_suffix(start)}"
-            try:
-                with path.open("xb") as copy:
-                    copy.write(start)
-                    shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
-            except OSError:
-                raise InputError("cannot keep standard input: the temporary folder is full or read-only") from None
-            if path.stat().st_size == 0:
-                raise InputError("cannot read standard input: it is empty")
-            yield str(path)
-
-
-def _suffix(start: bytes) -> str:
-    """The suffix of a file that begins with these four bytes."""
-    return ".parquet" if start == b"PAR1" else ".csv.gz" if start.startswith(b"\x1f\x8b") else ".csv"
+        with interrupts.within_a_second():
+            if file == "-":
+                with standard_input(memory) as data:
+                    yield data
+            else:
+                yield file if sql is None else query(sql, memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import os
 import stat
@@ -14,8 +13,8 @@ from pathlib import Path
 from discreet.errors import InputError, SchemaError
 
 __all__ = [
+    "Nameless",
     "Source",
-    "csv_header",
     "find",
     "form_of",
     "quoted",
@@ -35,10 +34,29 @@ class Source:
     shown: str
     """The paths and globs as they were given."""
     paths: list[str]
-    """Every file, with the characters that a glob would read escaped."""
+    """Every file."""
     form: str
     """"parquet" or "CSV"."""
     delimiter: str = ","
+
+    @property
+    def escaped(self) -> list[str]:
+        """Every file as a glob that matches it alone, as DuckDB takes paths."""
+        return [glob.escape(path) for path in self.paths]
+
+
+@dataclass(frozen=True, slots=True)
+class Nameless:
+    """A file in memory that is open in this process and has no name of its own."""
+
+    path: str
+    shown: str
+    form: str
+    size: int
+    """In bytes."""
+
+    def __fspath__(self) -> str:
+        return self.path
 
 
 def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
@@ -47,6 +65,8 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
     Raises InputError, which names the path, where there are none, one is not a regular file or they are of different
     forms, and for the address of something elsewhere.
     """
+    if len(paths) == 1 and isinstance(paths[0], Nameless):
+        return Source(shown=paths[0].shown, paths=[paths[0].path], form=paths[0].form)
     given = [shown(path) for path in paths]
     found = [name for path in given for name in _matches(path)]
     forms = {form_of(name) for name in found}
@@ -58,8 +78,7 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
     for name in found:
         _require_readable(name)
     form, delimiter = forms.pop()
-    escaped = [glob.escape(name) for name in found]
-    return Source(shown=", ".join(given), paths=escaped, form=form, delimiter=delimiter)
+    return Source(shown=", ".join(given), paths=found, form=form, delimiter=delimiter)
 
 
 def _matches(given: str) -> list[str]:
@@ -76,6 +95,8 @@ def _matches(given: str) -> list[str]:
 
 def shown(path: str | os.PathLike[str]) -> str:
     """A path or glob as text."""
+    if isinstance(path, Nameless):
+        return path.shown
     return os.fsdecode(os.fspath(path))
 
 
@@ -100,28 +121,6 @@ def _require_readable(name: str) -> None:
         raise InputError(f"cannot read {name}: it does not exist or may not be read") from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")
-
-
-def csv_header(source: Source) -> list[str]:
-    """The column names that all files of a CSV source begin with."""
-    headers = [_first_record(name, source.delimiter) for name in source.paths]
-    if any(header != headers[0] for header in headers):
-        raise SchemaError(f"the files of {source.shown} do not all have the same header")
-    if len({name.lower() for name in headers[0]}) < len(headers[0]):
-        raise SchemaError(f"the header of {source.shown} has duplicate names; rename its columns")
-    return headers[0]
-
-
-def _first_record(escaped: str, delimiter: str) -> list[str]:
-    import gzip
-
-    name = glob.glob(escaped)[0]  # noqa: PTH207 - as above
-    opener = gzip.open if name.lower().endswith(".gz") else open
-    try:
-        with opener(name, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-            return next(csv.reader(lines, delimiter=delimiter))
-    except (OSError, EOFError, csv.Error, StopIteration):
-        raise InputError(f"cannot read {name} as CSV: it must be whole, and what its suffix says") from None
 
 
 def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, str | None]]:

@@ -27,7 +27,7 @@ def is_read_once(data: Any) -> bool:
         return any(map(is_read_once, data.values()))
     if isinstance(data, list | tuple):
         return any(is_read_once(table) for table in data[:1000] if not isinstance(table, str | bytes | numbers.Number))
-    return type(data).__name__ == "RecordBatchReader" or hasattr(data, "__next__")
+    return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
 def narrowed(data: Any, columns: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""This machine: DuckDB scans files, everything else arrives as an Arrow stream; Rust counts.
+"""This machine: DuckDB scans Parquet files, everything else arrives as an Arrow stream; Rust counts.
 
 DuckDB's own error texts are never passed on, since they quote cells of the data.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.csv_rows import CsvInput, CsvRows
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
@@ -67,11 +68,19 @@ def read(
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
     frames = [table for table in tables if not isinstance(table, str | os.PathLike)]
 
+    has_csv = bool(paths) or any(isinstance(table, CsvInput) for table in frames)
+
     def attempt(careful: bool) -> _Result:
         with interruptible():
-            sources: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
-            sources += [frame(table, user, item) for table in frames]
-            return work(sources, room.beside_scan if paths else room.total)
+            scanned: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
+            opened = [
+                table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
+                for table in frames
+            ]
+            is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
+            left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
+            kept = sum(path.size for path in paths if isinstance(path, files.Nameless))
+            return work(scanned + opened, left - kept)
 
     try:
         return attempt(False) if any(map(is_read_once, frames)) else scanning(paths, attempt)
@@ -88,7 +97,7 @@ def read(
         # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
-            shown = [*map(files.shown, paths), *(f"the {library(table)} table" for table in frames)]
+            shown = [*map(files.shown, paths), *map(_named, frames)]
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
             raise_alone(InputError(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
         raise
@@ -115,8 +124,8 @@ def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], 
 
 def scan(
     paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None, *, careful: bool = False
-) -> DuckDBPyRelation:
-    """A relation over the named columns of Parquet or of CSV files, given by paths and globs.
+) -> DuckDBPyRelation | CsvRows:
+    """The named columns of Parquet or of CSV files, given by paths and globs; an object with an Arrow stream.
 
     Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
     takes twice as long; otherwise they end it. Those of CSV files are always left out.
@@ -124,26 +133,14 @@ def scan(
     import duckdb
 
     source = files.find(paths)
+    if source.form == "CSV":
+        return CsvRows.of(source, columns)
     wanted = ", ".join(quoted(name) for name in columns)
     connection = connect(room)
     try:
-        if source.form == "parquet":
-            _require_one_schema(connection, source, columns)
-            found = connection.sql(f"SELECT {wanted} FROM read_parquet($1)", params=[source.paths])
-            return _without_broken_text(connection, source.paths, found) if careful else found
-        names = files.csv_header(source)
-        marks = "tabs" if source.delimiter == "\t" else "commas"
-        headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
-        files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
-        # A column without a name, as the index of a frame is written, has to be called something.
-        called = [name or f"unnamed {place}" for place, name in enumerate(names)]
-        types = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in called)
-        return connection.sql(
-            f"SELECT {wanted} FROM read_csv($1, columns = {{{types}}}, delim = {_literal(source.delimiter)}, "
-            "header = true, auto_detect = false, quote = '\"', escape = '\"', nullstr = '', "
-            "allow_quoted_nulls = false, ignore_errors = true, null_padding = false, strict_mode = false)",
-            params=[source.paths],
-        )
+        _require_one_schema(connection, source, columns)
+        found = connection.sql(f"SELECT {wanted} FROM read_parquet($1)", params=[source.escaped])
+        return _without_broken_text(connection, source.escaped, found) if careful else found
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")
@@ -154,7 +151,7 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
     """Raises SchemaError unless all Parquet files have the columns, and of one type: DuckDB would cast to the first
     file's, and stop at a cell that is not of it."""
     types = set()
-    for path in source.paths:
+    for path in source.escaped:
         asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
         found = files.top_level(connection.execute(asked, [path]).fetchall())
         files.require_distinct([name for name, _ in found], source.shown)
@@ -187,5 +184,6 @@ def _without_broken_text(
     )
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _named(table: Any) -> str:
+    """A table in an error's text."""
+    return table.shown if isinstance(table, CsvInput) else f"the {library(table)} table"

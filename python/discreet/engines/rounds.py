@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
 from discreet.engines.local import scan, scanning
 from discreet.engines.sql import connect, interruptible
@@ -27,7 +28,8 @@ class TimedEvents:
 
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
         self._data, self._columns = data, (event, item, time)
-        kind = str(scan([data], [time]).types[0])
+        found = scan([data], [time])
+        kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[0])
         self.text = kind in _TEXT
         """Whether the times are text, of which a cell may be any."""
         if not self.text and kind not in _MOMENTS:

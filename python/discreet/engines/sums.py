@@ -56,7 +56,8 @@ def clipped_sums(
         raise
     except Exception:
         # What others say of the data is never passed on: it may quote cells.
-        raise_alone(InputError("cannot sum this data; check it and its source"))
+        shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
+        raise_alone(InputError(f"cannot sum {shown}; check it and its source"))
 
 
 def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:

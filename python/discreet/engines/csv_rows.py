@@ -1,0 +1,74 @@
+"""Columns of CSV files as an Arrow stream of text; `_core` splits the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet import _core
+from discreet.engines import files
+from discreet.errors import InputError, SchemaError
+
+__all__ = ["CsvInput", "CsvRows"]
+
+
+@dataclass(frozen=True)
+class CsvRows:
+    """Columns of CSV files with one header. Rows come in the order of the files, as often as they are asked for."""
+
+    paths: Sequence[str]
+    delimiter: str
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, source: files.Source, columns: list[str]) -> CsvRows:
+        """Reads the headers of all files.
+
+        Raises:
+            SchemaError: the headers differ, or the columns are not in them once.
+            InputError: a file cannot be read; it names the file.
+        """
+        first = _header(source.paths[0], source.delimiter)
+        if any(_header(path, source.delimiter) != first for path in source.paths[1:]):
+            raise SchemaError(f"the files of {source.shown} do not all have the same header")
+        return cls(source.paths, source.delimiter, _places(first, columns, source.shown, source.delimiter))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return _core.csv_stream(self.paths, ord(self.delimiter), self.places)
+
+
+class CsvInput:
+    """A CSV table with commas on standard input, whose rows are read once and kept nowhere."""
+
+    shown = "standard input"
+
+    def __init__(self, head: bytes) -> None:
+        """Reads the header, up to the end of the first block; `head` are bytes that were read before."""
+        try:
+            self._table = _core.CsvInput(head, ord(","))
+        except InputError:
+            raise InputError(
+                "cannot read standard input as CSV: it must be whole, and begin with the names of its columns"
+            ) from None
+
+    def columns(self, columns: list[str]) -> object:
+        """These columns as an Arrow stream, once; SchemaError where they are not there."""
+        return self._table.stream(_places(self._table.header, columns, self.shown, ","))
+
+
+def _header(path: str, delimiter: str) -> list[bytes]:
+    try:
+        return _core.csv_header(path, ord(delimiter))
+    except InputError:
+        raise InputError(f"cannot read {path} as CSV: it must be whole, and what its suffix says") from None
+
+
+def _places(header: list[bytes], columns: list[str], shown: str, delimiter: str) -> list[int]:
+    """Where columns are in a header."""
+    names = [cell.decode("utf-8", "replace") for cell in header]
+    if len({name.lower() for name in names}) < len(names):
+        raise SchemaError(f"the header of {shown} has duplicate names; rename its columns")
+    marks = "tabs" if delimiter == "\t" else "commas"
+    headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
+    files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
+    return [names.index(column) for column in columns]

@@ -1,0 +1,78 @@
+"""A table on standard input, no byte of which reaches a file with a name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from discreet.engines.csv_rows import CsvInput
+from discreet.engines.files import Nameless
+from discreet.engines.memory import Memory
+from discreet.errors import InputError, ResourceError
+
+__all__ = ["standard_input"]
+
+_PIECE = 1 << 20
+_PARQUET = b"PAR1"
+
+
+@contextmanager
+def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | Nameless]:
+    """Yields the table on standard input, which its first bytes tell: Parquet, CSV, or CSV compressed by gzip.
+
+    CSV is counted while it is read. Parquet is read in any order, so it is kept in memory, in at most a quarter of
+    `memory`.
+
+    Raises:
+        InputError: standard input is empty, cannot be read, or is Parquet on a system without nameless files in memory.
+        ResourceError: Parquet on standard input is larger than a quarter of `memory`.
+    """
+    head = _first(len(_PARQUET))
+    if not head:
+        raise InputError("cannot read standard input: it is empty")
+    if head != _PARQUET:
+        yield CsvInput(head)
+        return
+    if not hasattr(os, "memfd_create"):
+        raise InputError("this system cannot keep Parquet from standard input in memory; give the file by its name")
+    descriptor = os.memfd_create("discreet", os.MFD_CLOEXEC)
+    try:
+        size = _keep(descriptor, head, Memory.of(memory).scan)
+        yield Nameless(f"/proc/self/fd/{descriptor}", shown="standard input", form="parquet", size=size)
+    finally:
+        os.close(descriptor)
+
+
+def _first(size: int) -> bytes:
+    """Reads up to `size` bytes, no more, so that the rest is there for the next reader."""
+    head = b""
+    while len(head) < size and (piece := _read(size - len(head))):
+        head += piece
+    return head
+
+
+def _read(size: int) -> bytes:
+    try:
+        return os.read(0, size)
+    except OSError:
+        raise InputError("cannot read standard input: it is closed or failed") from None
+
+
+def _keep(descriptor: int, head: bytes, limit: int) -> int:
+    """Writes standard input to a file in memory. Returns its size in bytes."""
+    piece, size = head, 0
+    with os.fdopen(descriptor, "wb", closefd=False) as kept:
+        while piece:
+            size += len(piece)
+            if size > limit:
+                raise ResourceError(
+                    "Parquet on standard input is kept in memory, and needs more than a quarter of it; give the file "
+                    "by its name, or allow more with `memory`"
+                )
+            try:
+                kept.write(piece)
+            except OSError:
+                raise ResourceError("the system gave no memory for standard input; give the file by its name") from None
+            piece = _read(_PIECE)
+    return size

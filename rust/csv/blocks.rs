@@ -1,0 +1,132 @@
+//! Reads and decompresses a file on a thread of its own, block by block, so that a wait for data can be interrupted.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read, stdin};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::error::{Error, Result};
+
+/// How many bytes are read at a time, unless a test asks for fewer: a block stays in a core's own cache.
+pub const BLOCK: usize = 1 << 18;
+/// How many blocks are read ahead.
+const AHEAD: usize = 4;
+/// How long a caller waits before it looks for an interrupt.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+const CLOSED: Error = Error::Input("the file does not exist or may not be read");
+const BROKEN: Error = Error::Input("the file is not whole");
+const REFUSED: Error = Error::Resource("the system refused a thread that reads a file");
+
+/// Where bytes come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A file, compressed if its name ends in `.gz`.
+    File(PathBuf),
+    /// These first bytes, and then standard input; compressed if they begin as gzip does.
+    Input(Vec<u8>),
+}
+
+impl Source {
+    fn open(self) -> Result<Box<dyn Read + Send>> {
+        let (is_gzip, bytes): (bool, Box<dyn Read + Send>) = match self {
+            Self::File(path) => {
+                let is_gzip = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
+                (is_gzip, Box::new(File::open(path).map_err(|_| CLOSED)?))
+            }
+            Self::Input(head) => {
+                (head.starts_with(b"\x1f\x8b"), Box::new(Cursor::new(head).chain(stdin())))
+            }
+        };
+        if is_gzip {
+            let bytes = BufReader::with_capacity(BLOCK, bytes);
+            return Ok(Box::new(MultiGzDecoder::new(bytes)));
+        }
+        Ok(bytes)
+    }
+}
+
+/// What the next look at a file found.
+pub(super) enum Next {
+    Block(Vec<u8>),
+    /// Nothing yet: the caller may look for an interrupt and ask again.
+    Wait,
+    End,
+}
+
+/// The blocks of a file in order.
+pub(super) struct Blocks {
+    full: Receiver<Result<Option<Vec<u8>>>>,
+    /// Blocks that were read and may be filled again.
+    used: Sender<Vec<u8>>,
+}
+
+impl Blocks {
+    /// Begins to read blocks of `size` bytes, at least four. The thread ends with the file, or when the blocks are
+    /// dropped; one that waits for standard input ends with that.
+    pub fn open(source: Source, size: usize) -> Result<Self> {
+        let (ready, full) = sync_channel(AHEAD);
+        let (used, free) = channel();
+        let work = move || read(source, size.max(4), &ready, &free);
+        Builder::new().name("discreet-csv".into()).spawn(work).map_err(|_| REFUSED)?;
+        Ok(Self { full, used })
+    }
+
+    /// The next block, which is only empty at the end.
+    pub fn next(&mut self) -> Result<Next> {
+        match self.full.recv_timeout(PATIENCE) {
+            Ok(Ok(Some(block))) => Ok(Next::Block(block)),
+            Ok(Ok(None)) => Ok(Next::End),
+            Ok(Err(error)) => Err(error),
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Wait),
+            Err(RecvTimeoutError::Disconnected) => Err(BROKEN),
+        }
+    }
+
+    /// Gives back a block that was read.
+    pub fn recycle(&mut self, block: Vec<u8>) {
+        // Without its thread nobody needs it.
+        self.used.send(block).unwrap_or_default();
+    }
+}
+
+/// Sends all blocks, and then either nothing or why there are no more.
+fn read(
+    source: Source,
+    size: usize,
+    ready: &SyncSender<Result<Option<Vec<u8>>>>,
+    free: &Receiver<Vec<u8>>,
+) {
+    let end = source.open().and_then(|mut bytes| {
+        loop {
+            let mut block = free.try_recv().unwrap_or_default();
+            block.resize(size, 0);
+            let held = fill(&mut bytes, &mut block)?;
+            block.truncate(held);
+            let is_last = held < size;
+            if (held > 0 && ready.send(Ok(Some(block))).is_err()) || is_last {
+                return Ok(None);
+            }
+        }
+    });
+    // Where nobody listens any more, nobody needs to know.
+    ready.send(end).unwrap_or_default();
+}
+
+/// Reads until the block is full or the source has ended.
+fn fill(bytes: &mut impl Read, block: &mut [u8]) -> Result<usize> {
+    let mut held = 0;
+    while held < block.len() {
+        match bytes.read(&mut block[held..]) {
+            Ok(0) => break,
+            Ok(read) => held += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(BROKEN),
+        }
+    }
+    Ok(held)
+}

@@ -1,0 +1,43 @@
+//! Reads the wanted columns of CSV files, record by record from the first byte on.
+//!
+//! One user may choose every byte of a cell, so no byte is taken for the beginning of a record because it looks like one:
+//! the state below is followed through the whole file. `DuckDB`'s parallel scan guesses where records begin at multiples of
+//! 8,000,000 bytes. A correctly quoted cell of 1.2 MB became 73,750 rows that way.
+//!
+//! # Grammar
+//!
+//! ```text
+//! file    = [BOM] header { record }
+//! record  = cell { DELIMITER cell } end          a line of no bytes is not a record
+//! cell    = plain | QUOTE { byte except QUOTE | QUOTE QUOTE } QUOTE [ tail ]
+//! plain   = [ byte except QUOTE, DELIMITER, end ] tail
+//! tail    = { byte except DELIMITER, end }       quotes in here are bytes like any other
+//! end     = LF | CR LF | end of file             where the header ends with LF or CR LF
+//!         | CR | end of file                     where it ends with CR alone
+//! ```
+//!
+//! The header says how records end, since no user writes it. A writer may quote the line ends of its own file alone:
+//! Python's before version 3.13 writes a CR into a file of LF as it is, so that it must be a byte like any other there.
+//!
+//! `QUOTE` is `"`. A cell that is open at the end of the file ends there, and so does its record. Python's `csv` module
+//! reads the same cells, where all line ends in cells are quoted. Of the records after the header a row is made unless
+//!
+//! * it has more or fewer cells than the header,
+//! * a wanted cell is longer than [`LONGEST`] bytes or is not UTF-8.
+//!
+//! A plain cell of no bytes is NULL; `""` is the empty string. Cells of other columns may hold any bytes, any number of
+//! them: they are not kept.
+
+mod blocks;
+mod marks;
+mod rows;
+mod splitter;
+mod table;
+
+pub use blocks::{BLOCK, Source};
+pub use rows::{LONGEST, Rows};
+pub use splitter::{Sink, Splitter};
+pub use table::{Batches, Table, records};
+
+#[cfg(test)]
+mod tests;

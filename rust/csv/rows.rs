@@ -1,0 +1,221 @@
+//! Collects the wanted cells of records as Arrow columns of text.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, StringArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+
+use super::splitter::Sink;
+use crate::error::{Error, Result};
+
+/// The most bytes of a wanted cell: a row with a longer one is dropped, so that a quote that never closes cannot fill
+/// the memory.
+pub const LONGEST: usize = 1 << 21;
+
+const NO_TEXT: Error = Error::Input("a cell is not UTF-8");
+/// Columns that are not wanted.
+const NONE: u8 = u8::MAX;
+/// Cells up to this length are copied without a loop.
+const SHORT: usize = 32;
+
+/// The rows of some records, of the wanted columns alone.
+pub struct Rows {
+    width: usize,
+    /// For each column of the file the place among the wanted ones, or `NONE`.
+    slots: Vec<u8>,
+    columns: Vec<Cells>,
+    whole: usize,
+    is_bad: bool,
+}
+
+#[derive(Default)]
+struct Cells {
+    bytes: Vec<u8>,
+    /// Where cells end in `bytes`.
+    ends: Vec<i32>,
+    /// Which rows are NULL.
+    missing: Vec<usize>,
+}
+
+impl Cells {
+    fn end(&self, row: usize) -> usize {
+        row.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        let end = self.end(rows);
+        self.ends.truncate(rows);
+        self.bytes.truncate(end);
+        while self.missing.last().is_some_and(|&row| row >= rows) {
+            self.missing.pop();
+        }
+    }
+
+    /// Whether every cell is UTF-8.
+    fn is_text(&self) -> bool {
+        // Halves of a character in two cells are not text.
+        let is_bounded =
+            |text: &str| self.ends.iter().all(|&end| text.is_char_boundary(end as usize));
+        self.bytes.is_ascii() || std::str::from_utf8(&self.bytes).is_ok_and(is_bounded)
+    }
+
+    fn is_text_at(&self, row: usize) -> bool {
+        std::str::from_utf8(&self.bytes[self.end(row)..self.end(row + 1)]).is_ok()
+    }
+
+    /// The cells of the rows that are kept.
+    fn kept(&self, keep: &[bool]) -> Self {
+        let mut kept = Self::default();
+        let mut missing = self.missing.iter().peekable();
+        for row in (0..self.ends.len()).filter(|&row| keep[row]) {
+            while missing.next_if(|&&at| at < row).is_some() {}
+            if missing.next_if(|&&at| at == row).is_some() {
+                kept.missing.push(kept.ends.len());
+            }
+            kept.bytes.extend_from_slice(&self.bytes[self.end(row)..self.end(row + 1)]);
+            kept.ends.push(kept.bytes.len() as i32);
+        }
+        kept
+    }
+
+    fn into_array(self) -> Result<ArrayRef> {
+        let rows = self.ends.len();
+        let nulls = (!self.missing.is_empty()).then(|| {
+            let mut present = vec![true; rows];
+            self.missing.iter().for_each(|&row| present[row] = false);
+            NullBuffer::from(present)
+        });
+        let offsets: Vec<i32> = std::iter::once(0).chain(self.ends).collect();
+        let array =
+            StringArray::try_new(OffsetBuffer::new(offsets.into()), self.bytes.into(), nulls);
+        array.map(|array| Arc::new(array) as ArrayRef).map_err(|_| NO_TEXT)
+    }
+}
+
+impl Rows {
+    /// No rows yet of a file with `width` columns, of which some are wanted, at most 255.
+    ///
+    /// # Panics
+    /// Where a wanted column is not one of the file's.
+    #[must_use]
+    pub fn new(width: usize, wanted: &[usize]) -> Self {
+        let mut slots = vec![NONE; width];
+        for (slot, &column) in (0..NONE).zip(wanted) {
+            slots[column] = slot;
+        }
+        let columns = wanted.iter().map(|_| Cells::default()).collect();
+        Self { width, slots, columns, whole: 0, is_bad: false }
+    }
+
+    /// How many rows there are, those included that may turn out not to be text.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.whole
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.whole == 0
+    }
+
+    /// How many bytes the cells of whole rows have. A cell that is still open is left out: a batch cannot end in it.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.columns.iter().map(|cells| cells.end(self.whole)).sum()
+    }
+
+    /// How many bytes are held of cells that no whole row has yet.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.columns.iter().map(|cells| cells.bytes.len()).sum::<usize>() - self.held()
+    }
+
+    /// Forgets what is beyond the longest cell that is kept of one that is still open. Called after every block, so that
+    /// memory is bounded by [`LONGEST`] and a block.
+    pub fn trim(&mut self) {
+        for cells in &mut self.columns {
+            let start = cells.end(cells.ends.len());
+            cells.bytes.truncate(start + LONGEST + 1);
+        }
+    }
+
+    /// Takes out all whole rows, as a column of text for each wanted one; rows with a cell that is not UTF-8 are dropped.
+    ///
+    /// # Errors
+    /// None: cells are checked before.
+    pub fn take(&mut self) -> Result<Vec<ArrayRef>> {
+        let rows = std::mem::take(&mut self.whole);
+        let mut whole = Vec::with_capacity(self.columns.len());
+        for cells in &mut self.columns {
+            // A cell may be half read.
+            let mut rest = Cells::default();
+            let end = cells.end(rows);
+            rest.bytes.extend_from_slice(&cells.bytes[end..]);
+            rest.ends.extend(cells.ends[rows..].iter().map(|at| at - end as i32));
+            rest.missing
+                .extend(cells.missing.iter().filter(|&&row| row >= rows).map(|row| row - rows));
+            rest.bytes.reserve(cells.bytes.len());
+            rest.ends.reserve(rows);
+            cells.truncate(rows);
+            whole.push(std::mem::replace(cells, rest));
+        }
+        if !whole.iter().all(Cells::is_text) {
+            let keep: Vec<bool> =
+                (0..rows).map(|row| whole.iter().all(|cells| cells.is_text_at(row))).collect();
+            for cells in &mut whole {
+                *cells = cells.kept(&keep);
+            }
+        }
+        whole.into_iter().map(Cells::into_array).collect()
+    }
+
+    #[inline]
+    fn slot(&self, column: usize) -> Option<usize> {
+        self.slots.get(column).filter(|&&slot| slot != NONE).map(|&slot| slot.into())
+    }
+}
+
+impl Sink for Rows {
+    #[inline]
+    fn piece(&mut self, column: usize, block: &[u8], at: Range<usize>) {
+        let Some(slot) = self.slot(column) else { return };
+        let cells = &mut self.columns[slot];
+        let len = at.len();
+        if len <= SHORT
+            && let Some(short) = block.get(at.start..at.start + SHORT)
+        {
+            let end = cells.bytes.len() + len;
+            let short: &[u8; SHORT] = short.try_into().unwrap_or(&[0; SHORT]);
+            cells.bytes.extend_from_slice(short);
+            cells.bytes.truncate(end);
+        } else {
+            cells.bytes.extend_from_slice(&block[at]);
+        }
+    }
+
+    #[inline]
+    fn end_cell(&mut self, column: usize, quoted: bool) {
+        let Some(slot) = self.slot(column) else { return };
+        let cells = &mut self.columns[slot];
+        let (start, end) = (cells.end(self.whole), cells.bytes.len());
+        if start == end && !quoted {
+            cells.missing.push(self.whole);
+        }
+        self.is_bad |= end - start > LONGEST;
+        cells.ends.push(end as i32);
+    }
+
+    #[inline]
+    fn end_record(&mut self, cells: usize) -> bool {
+        if cells == self.width && !self.is_bad {
+            self.whole += 1;
+        } else {
+            self.is_bad = false;
+            let rows = self.whole;
+            self.columns.iter_mut().for_each(|cells| cells.truncate(rows));
+        }
+        true
+    }
+}

@@ -1,0 +1,230 @@
+//! CSV files of one header as a table, in Arrow batches.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+use super::blocks::{Blocks, Next, Source};
+use super::rows::Rows;
+use super::splitter::{Sink, Splitter};
+use crate::error::{Error, Result};
+
+/// A batch ends when it has as many rows, or their cells as many bytes.
+const ROWS: usize = 1 << 16;
+const BYTES: usize = 1 << 20;
+/// How many bytes are split before the batch is looked at.
+const STEP: usize = 1 << 16;
+/// A batch ends when as many bytes were split, be it empty: the caller then looks for an interrupt.
+const SPLIT: usize = 1 << 23;
+
+const HEADLESS: Error = Error::Input("the file has no first line");
+const UNLIKE: Error = Error::Input("the files do not all have the same header");
+
+/// A file whose header has been read.
+pub struct Table {
+    header: Vec<Vec<u8>>,
+    blocks: Blocks,
+    /// The block that is being read, and how much of it has been.
+    block: (Vec<u8>, usize),
+    splitter: Splitter,
+    is_over: bool,
+}
+
+impl Table {
+    /// Reads the header of a file. `block` is how many bytes are read at a time.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the file cannot be read or has no header, and what `tick` returns, which is called while
+    /// the header is waited for.
+    pub fn open(
+        source: Source,
+        delimiter: u8,
+        block: usize,
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<Self> {
+        let mut blocks = Blocks::open(source, block)?;
+        let (mut splitter, mut header) = (Splitter::new(delimiter), Header::default());
+        let mut is_first = true;
+        loop {
+            match blocks.next()? {
+                Next::Block(bytes) => {
+                    let is_marked = is_first && bytes.starts_with(b"\xef\xbb\xbf");
+                    is_first = false;
+                    let start = if is_marked { 3 } else { 0 };
+                    let read = start + splitter.push(&bytes[start..], &mut header);
+                    if header.is_whole {
+                        let header = header.cells;
+                        return Ok(Self {
+                            header,
+                            blocks,
+                            block: (bytes, read),
+                            splitter,
+                            is_over: false,
+                        });
+                    }
+                    blocks.recycle(bytes);
+                }
+                Next::Wait => tick()?,
+                Next::End => break,
+            }
+        }
+        splitter.finish(&mut header);
+        if !header.is_whole {
+            return Err(HEADLESS);
+        }
+        Ok(Self { header: header.cells, blocks, block: (Vec::new(), 0), splitter, is_over: true })
+    }
+
+    /// The cells of the first record.
+    #[must_use]
+    pub fn header(&self) -> &[Vec<u8>] {
+        &self.header
+    }
+
+    /// Adds rows until there are enough for a batch or the file is over, or data has to be waited for.
+    fn read(&mut self, rows: &mut Rows) -> Result<()> {
+        let mut split = 0;
+        while !self.is_over && rows.len() < ROWS && rows.held() < BYTES && split < SPLIT {
+            let (block, read) = &mut self.block;
+            if *read < block.len() {
+                let end = block.len().min(*read + STEP);
+                self.splitter.push(&block[*read..end], rows);
+                rows.trim();
+                split += end - *read;
+                *read = end;
+                continue;
+            }
+            match self.blocks.next()? {
+                Next::Block(next) => {
+                    self.blocks.recycle(std::mem::replace(block, next));
+                    *read = 0;
+                }
+                Next::Wait => return Ok(()),
+                Next::End => {
+                    self.splitter.finish(rows);
+                    self.is_over = true;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects the cells of one record.
+#[derive(Default)]
+struct Header {
+    cells: Vec<Vec<u8>>,
+    open: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Sink for Header {
+    fn piece(&mut self, _: usize, block: &[u8], at: Range<usize>) {
+        self.open.extend_from_slice(&block[at]);
+    }
+
+    fn end_cell(&mut self, _: usize, _: bool) {
+        self.cells.push(std::mem::take(&mut self.open));
+    }
+
+    fn end_record(&mut self, _: usize) -> bool {
+        self.is_whole = true;
+        false
+    }
+}
+
+/// The wanted columns of one or several files of the same header, as columns of text.
+pub struct Batches {
+    schema: SchemaRef,
+    header: Vec<Vec<u8>>,
+    delimiter: u8,
+    block: usize,
+    rows: Rows,
+    open: Option<Table>,
+    others: VecDeque<Source>,
+}
+
+impl Batches {
+    /// The rows of `first` and then of `others`; `wanted` are different columns of the header, by place.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where there are no such columns.
+    pub fn new(
+        first: Table,
+        others: impl IntoIterator<Item = Source>,
+        wanted: &[usize],
+        block: usize,
+    ) -> Result<Self> {
+        let header = first.header.clone();
+        let are_known = wanted.iter().all(|&column| column < header.len());
+        if !are_known || wanted.len() >= usize::from(u8::MAX) {
+            return Err(Error::Parameter("there is no such column"));
+        }
+        let field = |&column: &usize| {
+            Field::new(String::from_utf8_lossy(&header[column]), DataType::Utf8, true)
+        };
+        let schema = Arc::new(Schema::new(wanted.iter().map(field).collect::<Vec<_>>()));
+        let (rows, delimiter) = (Rows::new(header.len(), wanted), first.splitter.delimiter());
+        let others = others.into_iter().collect();
+        Ok(Self { schema, header, delimiter, block, rows, open: Some(first), others })
+    }
+
+    /// The next rows, none while data is waited for.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        if self.open.is_none() {
+            let Some(source) = self.others.pop_front() else { return Ok(None) };
+            let table = Table::open(source, self.delimiter, self.block, || Ok(()))?;
+            if table.header != self.header {
+                return Err(UNLIKE);
+            }
+            self.open = Some(table);
+        }
+        if let Some(table) = &mut self.open {
+            table.read(&mut self.rows)?;
+        }
+        self.open.take_if(|table| table.is_over);
+        let columns = self.rows.take()?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
+        batch.map(Some).map_err(|_| Error::Input("the columns are not equally long"))
+    }
+}
+
+impl Iterator for Batches {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.read().transpose();
+        batch.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// All records of a file that comes in blocks: for tests, and for whoever throws bytes at the splitter.
+pub fn records<'a>(blocks: impl IntoIterator<Item = &'a [u8]>, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
+    let mut splitter = Splitter::new(delimiter);
+    let mut found = Vec::new();
+    let mut record = Header::default();
+    let mut end = |record: &mut Header| {
+        if std::mem::take(&mut record.is_whole) {
+            found.push(std::mem::take(&mut record.cells));
+        }
+    };
+    for mut block in blocks {
+        while !block.is_empty() {
+            let read = splitter.push(block, &mut record);
+            block = &block[read..];
+            end(&mut record);
+        }
+    }
+    splitter.finish(&mut record);
+    end(&mut record);
+    found
+}

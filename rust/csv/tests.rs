@@ -1,0 +1,202 @@
+//! Records, rows and batches, however the bytes are cut into blocks.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+
+use super::{Batches, LONGEST, Rows, Source, Splitter, Table, records};
+use crate::entropy;
+use crate::error::{Error, Result};
+
+/// A file that is removed with the test.
+struct Kept(PathBuf);
+
+impl Kept {
+    fn new(name: &str, content: &[u8]) -> Self {
+        let [word] = entropy::words().unwrap();
+        let path = std::env::temp_dir().join(format!("discreet-test-{word:016x}-{name}"));
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
+}
+
+fn open(file: &Kept, block: usize) -> Result<Table> {
+    Table::open(Source::File(file.0.clone()), b',', block, || Ok(()))
+}
+
+fn pairs(batches: &[RecordBatch]) -> Vec<(Option<String>, Option<String>)> {
+    let mut found = Vec::new();
+    for batch in batches {
+        let [a, b] = [0, 1].map(|column| batch.column(column).as_string::<i32>());
+        let cell = |cells: &arrow_array::StringArray, row: usize| {
+            cells.is_valid(row).then(|| cells.value(row).to_owned())
+        };
+        found.extend((0..batch.num_rows()).map(|row| (cell(a, row), cell(b, row))));
+    }
+    found
+}
+
+fn read(file: &Kept, block: usize) -> Result<Vec<(Option<String>, Option<String>)>> {
+    let batches: std::result::Result<Vec<_>, _> =
+        Batches::new(open(file, block)?, [], &[0, 1], block)?.collect();
+    batches.map(|batches| pairs(&batches)).map_err(|_| Error::Input("a batch failed"))
+}
+
+fn some(cells: &[(&str, &str)]) -> Vec<(Option<String>, Option<String>)> {
+    cells.iter().map(|(a, b)| (Some((*a).to_owned()), Some((*b).to_owned()))).collect()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut made = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    made.write_all(content).unwrap();
+    made.finish().unwrap()
+}
+
+const ODD: &[u8] =
+    b"a,b\r\n\"1,\n\",\"x\"\"y\"\r\n\r\n3,\n4,\"\"\n5\n6,7,8\n\"9\"z\",q\"q\n\n\"10\",\"open\n11,b";
+
+#[test]
+fn records_are_the_same_however_blocks_are_cut() {
+    let whole = records([ODD], b',');
+    let texts: Vec<Vec<&str>> = whole
+        .iter()
+        .map(|record| record.iter().map(|cell| std::str::from_utf8(cell).unwrap()).collect())
+        .collect();
+    let expected: [&[&str]; 8] = [
+        &["a", "b"],
+        &["1,\n", "x\"y"],
+        &["3", ""],
+        &["4", ""],
+        &["5"],
+        &["6", "7", "8"],
+        &["9z\"", "q\"q"],
+        &["10", "open\n11,b"],
+    ];
+    assert_eq!(texts, expected);
+    for size in 1..=ODD.len() {
+        assert_eq!(records(ODD.chunks(size), b','), whole, "blocks of {size}");
+    }
+    for first in 0..ODD.len() {
+        assert_eq!(records([&ODD[..first], &ODD[first..]], b','), whole, "cut at {first}");
+    }
+}
+
+#[test]
+fn random_bytes_split_alike_in_blocks_of_any_length() {
+    let letters = b",\"\"\"\n\ra\x00\xff";
+    for _ in 0..2000 {
+        let words: [u64; 32] = entropy::words().unwrap();
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .map(|byte| letters[byte as usize % letters.len()])
+            .collect();
+        let whole = records([&*bytes], b',');
+        for size in [1, 2, 63, 64, 65] {
+            assert_eq!(records(bytes.chunks(size), b','), whole, "{bytes:?} in blocks of {size}");
+        }
+    }
+}
+
+#[test]
+fn records_end_as_the_header_does() {
+    let cells = |text: &str| -> Vec<Vec<String>> {
+        let whole = records([text.as_bytes()], b',');
+        for size in 1..9 {
+            assert_eq!(records(text.as_bytes().chunks(size), b','), whole, "blocks of {size}");
+        }
+        let text = |cell: Vec<u8>| String::from_utf8(cell).unwrap();
+        whole.into_iter().skip(1).map(|record| record.into_iter().map(text).collect()).collect()
+    };
+    assert_eq!(
+        cells("a,b\n1,x\ry\n2\r,\r\n\r\n\r3,\"z\"\r\n4,w\r"),
+        [["1", "x\ry"], ["2\r", ""], ["\r3", "z"], ["4", "w"]]
+    );
+    assert_eq!(cells("a,b\r\n1,x\ry\r\n2,z\n"), [["1", "x\ry"], ["2", "z"]]);
+    assert_eq!(cells("a,b\r1,x\ny\r\r2,z"), [["1", "x\ny"], ["2", "z"]]);
+}
+
+#[test]
+fn null_is_not_the_empty_text_and_odd_rows_are_dropped() {
+    let file = Kept::new("odd.csv", ODD);
+    let mut expected = some(&[("1,\n", "x\"y"), ("3", ""), ("4", ""), ("9z\"", "q\"q")]);
+    expected[1].1 = None;
+    expected.extend(some(&[("10", "open\n11,b")]));
+    for block in [4, 7, 64, 1000] {
+        assert_eq!(read(&file, block).unwrap(), expected, "blocks of {block}");
+    }
+}
+
+#[test]
+fn halves_of_a_character_in_two_cells_are_not_text() {
+    let file = Kept::new("halves.csv", b"a,b\n1,\xc3\n2,\xa9\n,x\n3,\xc3\xa9\n");
+    let mut expected = some(&[("", "x"), ("3", "\u{e9}")]);
+    expected[0].0 = None;
+    assert_eq!(read(&file, 64).unwrap(), expected);
+}
+
+#[test]
+fn a_cell_that_is_too_long_costs_its_own_row_alone() {
+    for quote in ["", "\""] {
+        let letter = if quote.is_empty() { "x" } else { "\"\"" };
+        let (fits, long) = (letter.repeat(LONGEST), letter.repeat(LONGEST + 1));
+        let content = format!("a,b\n1,x\n2,{quote}{long}{quote}\n3,{quote}{fits}{quote}\n4,y\n");
+        let file = Kept::new("long.csv", content.as_bytes());
+        let found = read(&file, 1 << 16).unwrap();
+        let users: Vec<_> = found.iter().map(|row| row.0.clone().unwrap()).collect();
+        assert_eq!(users, ["1", "3", "4"]);
+        assert_eq!(found[1].1.as_ref().unwrap().len(), LONGEST);
+    }
+}
+
+#[test]
+fn an_open_cell_holds_no_more_than_the_longest() {
+    let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]));
+    splitter.push(b"a,b\n", &mut Rows::new(2, &[1]));
+    splitter.push(b"1,\"", &mut rows);
+    for _ in 0..100 {
+        splitter.push(&vec![b'x'; 1 << 16], &mut rows);
+        rows.trim();
+    }
+    assert!(rows.open() <= LONGEST + 1, "{} bytes", rows.open());
+    splitter.push(b"\"\n2,a\n", &mut rows);
+    assert_eq!(rows.take().unwrap()[0].as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a")]);
+}
+
+#[test]
+fn a_compressed_file_is_read_whole_or_not_at_all() {
+    let content = format!("a,b\n{}", "1,x\n2,y\n".repeat(50_000));
+    let whole = gzip(content.as_bytes());
+    let file = Kept::new("whole.csv.gz", &whole);
+    assert_eq!(read(&file, 1 << 16).unwrap().len(), 100_000);
+    let twice = Kept::new("twice.csv.gz", &[gzip(b"a,b\n1,x\n"), gzip(b"2,y\n")].concat());
+    assert_eq!(read(&twice, 64).unwrap(), some(&[("1", "x"), ("2", "y")]));
+    for cut in [whole.len() - 1, whole.len() / 2, 5] {
+        let file = Kept::new("cut.csv.gz", &whole[..cut]);
+        assert!(matches!(read(&file, 1 << 16), Err(Error::Input(_))), "cut at {cut}");
+    }
+}
+
+#[test]
+fn files_of_another_header_and_files_without_one_are_refused() {
+    let (one, other) =
+        (Kept::new("1.csv", b"a,b\n1,x"), Kept::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
+    let both = |file: &Kept| {
+        let others = [Source::File(file.0.clone())];
+        Batches::new(open(&one, 64).unwrap(), others, &[0, 1], 64).unwrap()
+    };
+    let batches: Vec<_> = both(&other).map(|batch| batch.unwrap()).collect();
+    assert_eq!(pairs(&batches), some(&[("1", "x"), ("2", "y")]));
+    assert!(both(&Kept::new("3.csv", b"b,a\n2,y")).any(|batch| batch.is_err()));
+    assert!(open(&Kept::new("4.csv", b"\n\r\n"), 64).is_err());
+    let missing = Source::File(std::env::temp_dir().join("discreet-missing").join("5.csv"));
+    assert!(Table::open(missing, b',', 64, || Ok(())).is_err());
+}

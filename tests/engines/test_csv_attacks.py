@@ -1,0 +1,105 @@
+"""Correctly quoted cells of one user change nothing but that user's contributions to a CSV table."""
+
+import csv
+import gzip
+import io
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from discreet.engines import local
+from discreet.engines.rounds import TimedEvents
+from discreet.engines.sums import clipped_sums
+
+FORGED = "forged"
+HEADER = ["user", "item", "value", "when", "note"]
+
+
+def honest(rows):
+    return [[f"u{n}", f"item {n % 7}", n % 5, f"2026-01-{1 + n % 3:02d}", ""] for n in range(rows)]
+
+
+def written(path, rows):
+    """A file of Python's csv module; of `.gz` too."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([HEADER, *rows])
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    return path
+
+
+def counted(path, **options):
+    labels, counts = local.histogram(str(path), "user", "item", **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def expected(path):
+    """The distinct users of each item as Python's csv module reads the file."""
+    csv.field_size_limit(2**30)
+    opened = gzip.open if path.suffix == ".gz" else open
+    users = {}
+    with opened(path, "rt", encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            if row["user"] and row["item"]:
+                users.setdefault(row["item"], set()).add(row["user"])
+    return {item: len(those) for item, those in users.items()}
+
+
+def forging(size):
+    """A cell of so many bytes that looks like rows of users that are not there."""
+    lines, made = [""], 0
+    while made < size:
+        lines.append(f"ghost{len(lines)},{FORGED},4,2026-01-02,")
+        made += len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+def attack(kind):
+    """Rows of which one tries to forge or to erase others' rows at 8,000,000 bytes."""
+    rows = honest(300_000)
+    cells = {"1.2 MB": forging(1_200_000), "29 kB": forging(29_000), "half": forging(29_000) + '\n5,"abc'}
+    cell = cells[kind]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(HEADER)
+    place = 0
+    # The last bytes of the cell lie beyond the multiple at which DuckDB begins to look for rows.
+    while text.tell() < 8_000_000 - len(cell) // 2:
+        writer.writerow(rows[place])
+        place += 1
+    return [*rows[:place], ["attacker", "theirs", 1, "2026-01-01", cell], *rows[place:]]
+
+
+@pytest.fixture(scope="module", params=["1.2 MB", "29 kB", "half"])
+def rows(request):
+    return attack(request.param)
+
+
+@pytest.fixture(scope="module", params=["log.csv", "log.csv.gz"])
+def path(request, rows, tmp_path_factory):
+    return written(tmp_path_factory.mktemp("attack") / request.param, rows)
+
+
+@pytest.mark.parametrize("options", [{}, {"memory": "256MiB"}, {"l0": 3}])
+def test_a_quoted_cell_forges_and_erases_no_rows(path, options):
+    assert counted(path, **options) == expected(path)
+
+
+def test_a_quoted_cell_forges_no_sums(path):
+    found = clipped_sums(
+        str(path), columns=("user", "item", "value"), items=["item 1", FORGED], bounds=(0, 4), resolution=1.0
+    )
+    rows = [row for row in honest(300_000) if row[1] == "item 1"]
+    assert found == [sum(row[2] for row in rows), 0]
+
+
+def test_a_quoted_cell_forges_no_timed_events(path):
+    events = TimedEvents(str(path), event="user", item="item", time="when")
+    rows_of = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
+    for number in (1, 2, 3):
+        labels, counts = local.histogram(rows_of(number), "user", "item")
+        found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+        theirs = found.pop("theirs", 0)
+        assert theirs == (number == 1)
+        assert sum(found.values()) == 100_000

@@ -1,0 +1,177 @@
+"""The reader of CSV files against Python's csv module and against its own twin, wherever cells lie."""
+
+import csv
+import gzip
+import io
+import random
+import sys
+from collections import defaultdict
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import InputError, _core
+from discreet.engines import local
+from discreet.reference import csv_records
+
+MEGABYTE = 1_000_000
+PLACES = [8 * MEGABYTE, 16 * MEGABYTE, 24 * MEGABYTE, 64 * MEGABYTE]
+
+
+class Stream:
+    def __init__(self, path, columns, block=1 << 18):
+        self.given = path, columns, block
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        path, columns, block = self.given
+        return _core.csv_stream([str(path)], ord(","), columns, block=block)
+
+
+def read(path, columns, block):
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    connection.register("given", Stream(path, columns, block))
+    return connection.execute("SELECT * FROM given").fetchall()
+
+
+def counted(path, **options):
+    labels, counts = local.histogram(str(path), "user", "item", **options)
+    return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+
+
+def counts_of(pairs):
+    users = defaultdict(set)
+    for user, item in pairs:
+        if user and item:
+            users[item].add(user)
+    return {item: len(those) for item, those in users.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [b",", b'"', b'""', b"\n", b"\r", b"\r\n", b"a", b"b,", b"\xc3\xa9", b"\xc3", b"\x00", b"1,2\n"]
+        )
+    ),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
+    st.integers(4, 70),
+)
+def test_the_reader_and_its_twin_read_the_same_rows(tmp_path_factory, pieces, end, block):
+    path = tmp_path_factory.mktemp("rows") / "log.csv"
+    content = b"\xef\xbb\xbfuser,item" + end + b"".join(pieces)
+    path.write_bytes(content)
+    assert read(path, [1, 0], block) == csv_records.rows(content, [1, 0])
+
+
+def unquoted(cell):
+    return not {*cell} & {*'",\n'} and sys.version_info < (3, 13)
+
+
+cells = st.text(st.sampled_from('",\n\r aé\t\u2028'), max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(cells, cells, cells), max_size=20), st.sampled_from(["\n", "\r\n", "\r"]), st.integers(4, 70))
+def test_the_reader_agrees_with_pythons_csv_module(tmp_path_factory, rows, end, block):
+    path = tmp_path_factory.mktemp("rows") / "log.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator=end).writerows([["user", "item", "note"], *rows])
+    # The writer of Python before 3.13 quotes the line end of its file alone.
+    expected = [[*row[:2], row[2].removesuffix("\r") if end == "\n" and unquoted(row[2]) else row[2]] for row in rows]
+    assert [[cell or "" for cell in row] for row in read(path, [0, 1, 2], block)] == expected
+    with path.open(newline="", encoding="utf-8") as file:
+        if end == "\r\n":
+            assert list(csv.reader(file))[1:] == expected
+
+
+def cell(choose):
+    """A cell of up to 1.5 MB that looks like rows, ends inside of what looks like quotes, or both."""
+    size = choose.choice([10, 300, 29_000, 100_000, 1_500_000])
+    lines = ["", "ghost,forged,", 'ghost,"forged,', '"', '5,"abc', "\r", ",,", 'x","forged","', "ghost,forged,\r\n"]
+    made, held = [], 0
+    while held < size:
+        made.append(choose.choice(lines).replace("ghost", f"ghost{choose.randrange(10**6)}"))
+        held += len(made[-1]) + 1
+    return "\n".join(made)
+
+
+def write(path, choose, size):
+    """A file of Python's csv module with such cells across the places and anywhere; the rows, with the odd users'."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["user", "item", "note"])
+    pairs, waiting = [], [place for place in PLACES if place < size]
+    plain = [(f"user {n}", f"item {n % 50}", "") for n in range(200_000)]
+    at = 0
+    odd = cell(choose)
+    while text.tell() < size:
+        if waiting and text.tell() > waiting[0] - choose.randrange(1, len(odd) + 1):
+            row = [f"odd {len(pairs)}", f"theirs {len(pairs)}", odd]
+            choose.shuffle(row)
+            if len(row[0]) > 10_000 or len(row[1]) > 10_000:
+                row = [f"odd {len(pairs)}", odd[:1000], odd]
+            waiting.pop(0)
+            odd = cell(choose)
+            rows = [row]
+        elif choose.random() < 0.01:
+            rows = [[f"odd {len(pairs)}", f"theirs {len(pairs)}", cell(choose)[: choose.randrange(1, 5000)]]]
+        else:
+            rows = plain[at : at + 500]
+            at = (at + 500) % len(plain)
+        writer.writerows(rows)
+        pairs += [row[:2] for row in rows]
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    return pairs
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+@pytest.mark.parametrize(("seed", "size"), [(1, 26 * MEGABYTE), (2, 9 * MEGABYTE), (3, 66 * MEGABYTE)])
+def test_odd_cells_at_any_place_change_no_count(tmp_path, name, seed, size):
+    pairs = write(tmp_path / name, random.Random(seed), size)
+    assert counted(tmp_path / name) == counts_of(pairs)
+
+
+def test_a_users_row_changes_that_users_contributions_alone(tmp_path):
+    choose = random.Random(5)
+    rows = [[f"user {n}", f"item {n % 9}", "x" * 40] for n in range(200_000)]
+    expected = counts_of(row[:2] for row in rows)
+    for number in range(6):
+        at = choose.randrange(len(rows)) if number else 150_000
+        changed = [*rows[:at], ["attacker", "item 3", cell(choose)], *rows[at:]]
+        with (tmp_path / "log.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["user", "item", "note"], *changed])
+        assert counted(tmp_path / "log.csv") == {**expected, "item 3": expected["item 3"] + 1}
+
+
+@pytest.mark.parametrize(("end", "other"), [("\n", "\r"), ("\r\n", "\r"), ("\r", "\n")])
+def test_a_line_end_that_a_writer_does_not_quote_forges_no_row(tmp_path, end, other):
+    # Python's writer before 3.13, and pandas with it, quote the line end of the file alone.
+    rows = ["user,item,note", "1,home,x", f"2,home,y{other}3,forged,z", f"4,home,{other}5,forged,z{other}w"]
+    (tmp_path / "log.csv").write_bytes(end.join(rows).encode())
+    assert "forged" not in counted(tmp_path / "log.csv")
+
+
+def test_several_files_count_as_one_table(tmp_path):
+    for name, rows in (("a.csv", "1,x\n2,y"), ("b.csv", '1,x\n3,"x'), ("c.csv", "4,x\n")):
+        (tmp_path / name).write_text(f"user,item\n{rows}")
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfuser,item\r\n5,x\r\n"))
+    assert counted(tmp_path / "*.csv") == {"x": 3, "y": 1}
+    paths = [str(tmp_path / "[abc].csv"), str(tmp_path / "d.csv.gz")]
+    labels, counts = local.histogram(paths, "user", "item")
+    assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {"x": 4, "y": 1}
+
+
+@pytest.mark.parametrize("cut", [0.5, 0.999, 4])
+def test_a_file_that_is_cut_is_an_input_error_with_its_path(tmp_path, cut):
+    content = gzip.compress(b"user,item\n" + b"".join(b"%d,secret%d\n" % (n, n) for n in range(300_000)))
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(content[: int(len(content) * cut) if cut < 1 else cut])
+    with pytest.raises(InputError) as caught:
+        counted(path)
+    assert str(path) in str(caught.value)
+    assert "secret" not in str(caught.value)
