@@ -105,8 +105,8 @@ def fuzz(rest: list[str]) -> int:
     for name in [options.target] if options.target else targets:
         found = FUZZ / "artifacts" / name
         found.mkdir(parents=True, exist_ok=True)
-        limits = [f"-max_total_time={options.seconds}", "-timeout=60", "-rss_limit_mb=4096", "-max_len=4096"]
-        limits.append(f"-artifact_prefix={found}{os.sep}")
+        limits = [f"-max_total_time={options.seconds}", "-timeout=60", "-rss_limit_mb=4096"]
+        limits += ["-max_len=4096", "-len_control=0", f"-artifact_prefix={found}{os.sep}"]
         start = fuzz_rust if targets[name].suffix == ".rs" else fuzz_python
         failed += start(targets[name], limits) != 0
     return 1 if failed else 0
