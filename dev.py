@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import tomllib
@@ -115,10 +116,19 @@ def fuzz(rest: list[str]) -> int:
 def fuzz_rust(target: Path, limits: list[str]) -> int:
     if not shutil.which("cargo-fuzz"):
         return fail(f"cargo-fuzz is not installed; install it with: cargo install --locked cargo-fuzz@{CARGO_FUZZ}")
+    build()
     run("fetching crates", [cargo(), "fetch", "--locked", "--manifest-path", FUZZ / "Cargo.toml"], cwd=ROOT)
-    # The stable compiler ships the sanitizer too, behind flags that only this variable lets it take.
-    environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}
-    command = [cargo(), "fuzz", "run", "--fuzz-dir", FUZZ, target.stem, "--", *limits]
+    environment = {
+        **os.environ,
+        # The stable compiler ships the sanitizer too, behind flags that only this variable lets it take.
+        "RUSTC_BOOTSTRAP": "1",
+        # The targets link Python, which finds numpy in .venv and frees no memory when it ends.
+        "PYO3_PYTHON": str(PYTHON),
+        "PYTHONPATH": sysconfig.get_path("purelib", vars={"base": str(VENV)}),
+        "LD_LIBRARY_PATH": str(sysconfig.get_config_var("LIBDIR")),
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }
+    command = [cargo(), "fuzz", "run", "--fuzz-dir", FUZZ, target.stem, "--", *limits, "-detect_leaks=0"]
     return subprocess.call(command, cwd=ROOT, env=environment)
 
 
