@@ -28,9 +28,11 @@ impl LabelType {
                 Self::Unsigned
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Self::Binary,
-            // Arrow's own layout of a negative width panics.
-            DataType::FixedSizeBinary(0..) => Self::Binary,
+            // A negative width is refused: Arrow's own layout of it panics.
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(0..) => Self::Binary,
             DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
                 Self::of(values, column)?
             }
