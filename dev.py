@@ -14,15 +14,19 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
+FUZZ = ROOT / "fuzz"
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 SILENCE = 10.0
+DENY = "0.20.2"
+CARGO_FUZZ = "0.13.2"
 
 
 def main() -> int:
@@ -34,6 +38,7 @@ def main() -> int:
         "lint": "formatting, lints, types and stubs",
         "docs": "the pages of docs/, with a reference of all public names (further arguments go to sphinx-build)",
         "bench": "the benchmarks beside their peers (further arguments go to pytest)",
+        "fuzz": "feed random input to a parser, or to all of them (see `dev.py fuzz --help`)",
         "build": "build and install into .venv",
     }
     for name, text in texts.items():
@@ -52,7 +57,7 @@ def demo(rest: list[str]) -> int:
 def test(rest: list[str]) -> int:
     build("test", "frames", "ibis", *(["spark"] if "spark" in rest else []))
     full = ["--release", "--", "--include-ignored"] if "statistical" in rest else []
-    run("cargo test", [cargo(), "test", "--quiet", *full], cwd=ROOT)
+    run("cargo test", [cargo(), "test", "--locked", "--quiet", *full], cwd=ROOT)
     return subprocess.call([PYTHON, "-m", "pytest", *rest], cwd=ROOT)
 
 
@@ -66,10 +71,18 @@ def lint(rest: list[str]) -> int:
         [PYTHON, "-m", "mypy.stubtest", "discreet._core"],
         [PYTHON, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         [cargo(), "fmt", "--check"],
-        [cargo(), "clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
-        [cargo(), "clippy", "--quiet", "--features", "python", "--", "-D", "warnings"],
+        [cargo(), "fmt", "--check", "--manifest-path", FUZZ / "Cargo.toml"],
+        [cargo(), "clippy", "--locked", "--quiet", "--all-targets", "--", "-D", "warnings"],
+        [cargo(), "clippy", "--locked", "--quiet", "--features", "python", "--", "-D", "warnings"],
     ]
     failed = 0
+    if shutil.which("cargo-deny"):
+        checks.append([cargo(), "deny", "--locked", "check", "bans", "licenses", "sources"])
+    else:
+        fail(
+            f"cargo-deny is not installed: crates are not checked; cargo install --locked cargo-deny@{DENY} installs it"
+        )
+        failed += "CI" in os.environ
     for check in checks:
         print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
         failed += subprocess.call(check, cwd=ROOT) != 0
@@ -80,6 +93,52 @@ def docs(rest: list[str]) -> int:
     build("docs")
     made = ROOT / "docs" / "_build"
     return subprocess.call([PYTHON, "-m", "sphinx", "-q", "-W", "--keep-going", *rest, ROOT / "docs", made])
+
+
+def fuzz(rest: list[str]) -> int:
+    """Run fuzz targets. An input that makes one fail is kept in fuzz/artifacts."""
+    targets = {path.stem: path for path in sorted((FUZZ / "targets").iterdir()) if path.suffix in (".rs", ".py")}
+    parser = argparse.ArgumentParser(prog="dev.py fuzz", description=fuzz.__doc__)
+    parser.add_argument("target", nargs="?", choices=targets, help="all by default")
+    parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    options = parser.parse_args(rest)
+    failed = 0
+    for name in [options.target] if options.target else targets:
+        found = FUZZ / "artifacts" / name
+        found.mkdir(parents=True, exist_ok=True)
+        limits = [f"-max_total_time={options.seconds}", "-timeout=60", "-rss_limit_mb=4096"]
+        limits += ["-max_len=4096", "-len_control=0", f"-artifact_prefix={found}{os.sep}"]
+        start = fuzz_rust if targets[name].suffix == ".rs" else fuzz_python
+        failed += start(targets[name], limits) != 0
+    return 1 if failed else 0
+
+
+def fuzz_rust(target: Path, limits: list[str]) -> int:
+    if not shutil.which("cargo-fuzz"):
+        return fail(f"cargo-fuzz is not installed; install it with: cargo install --locked cargo-fuzz@{CARGO_FUZZ}")
+    build()
+    run("fetching crates", [cargo(), "fetch", "--locked", "--manifest-path", FUZZ / "Cargo.toml"], cwd=ROOT)
+    environment = {
+        **os.environ,
+        # The stable compiler ships the sanitizer too, behind flags that only this variable lets it take.
+        "RUSTC_BOOTSTRAP": "1",
+        # The targets link Python, which finds numpy in .venv and frees no memory when it ends.
+        "PYO3_PYTHON": str(PYTHON),
+        "PYTHONPATH": sysconfig.get_path("purelib", vars={"base": str(VENV)}),
+        "LD_LIBRARY_PATH": str(sysconfig.get_config_var("LIBDIR")),
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }
+    command = [cargo(), "fuzz", "run", "--fuzz-dir", FUZZ, target.stem, "--", *limits, "-detect_leaks=0"]
+    return subprocess.call(command, cwd=ROOT, env=environment)
+
+
+def fuzz_python(target: Path, limits: list[str]) -> int:
+    if sys.platform != "linux":
+        return fail(f"the target {target.stem} needs atheris, which is made for Linux alone")
+    build("fuzz")
+    corpus = FUZZ / "corpus" / target.stem
+    corpus.mkdir(parents=True, exist_ok=True)
+    return subprocess.call([PYTHON, target, corpus, *limits], cwd=ROOT)
 
 
 def bench(rest: list[str]) -> int:
@@ -104,7 +163,7 @@ def build(*groups: str) -> None:
         # The environment is named outright: maturin would otherwise follow whichever one is active.
         environment = {k: v for k, v in os.environ.items() if k not in ("CONDA_PREFIX", "PYTHONHOME")}
         environment["VIRTUAL_ENV"] = str(VENV)
-        command = [PYTHON, "-m", "maturin", "develop", "--release", "--quiet"]
+        command = [PYTHON, "-m", "maturin", "develop", "--locked", "--release", "--quiet"]
         digest = sources()
         run("building in release mode", command, cwd=ROOT, env=environment)
         set_stamp("sources", digest)
@@ -190,6 +249,7 @@ COMMANDS = {
     "lint": lint,
     "docs": docs,
     "bench": bench,
+    "fuzz": fuzz,
     "build": lambda rest: build() or 0,
 }
 

@@ -28,10 +28,11 @@ impl LabelType {
                 Self::Unsigned
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
+            // A negative width is refused: Arrow's own layout of it panics.
             DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => Self::Binary,
+            | DataType::FixedSizeBinary(0..) => Self::Binary,
             DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
                 Self::of(values, column)?
             }
@@ -72,8 +73,8 @@ impl Column {
     /// # Errors
     /// [`Error::Schema`] for another type, [`Error::Input`] where a buffer is too short.
     pub fn new(mut data: ArrayData) -> Result<Self> {
-        data.align_buffers();
         let label_type = LabelType::of(data.data_type(), "")?;
+        data.align_buffers();
         let cells = match data.data_type().clone() {
             DataType::Dictionary(index, _) => {
                 let values = data.child_data().first().ok_or(BROKEN)?.clone();
@@ -205,6 +206,20 @@ impl Column {
         match &self.cells {
             Cells::Strings(cells) => cells.read(rows, null),
             _ => Err(BROKEN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_a_negative_width_are_refused() {
+        let wrong = DataType::FixedSizeBinary(-1);
+        let values = Box::new(wrong.clone());
+        for data_type in [wrong, DataType::Dictionary(Box::new(DataType::Int8), values)] {
+            assert!(matches!(LabelType::of(&data_type, "user"), Err(Error::Schema(_))));
         }
     }
 }

@@ -1,0 +1,132 @@
+"""What builds and publishes the library is pinned: actions by hash, crates by the lock file."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+")
+# Subcommands of cargo and maturin that resolve crates. `cargo fmt` and `maturin sdist` resolve none.
+CARGO = r"cargo(?: \S*\+\S+)? (?:bench|build|check|clippy|fetch|install|miri|run|rustc|test)"
+BUILDS = re.compile(rf"(?:{CARGO}|maturin (?:build|develop))\b.*")
+
+
+def lines(path):
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.fixture
+def dev(monkeypatch):
+    """`dev.py` as a module whose commands are recorded instead of run."""
+    spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.commands = []
+    record = lambda command: module.commands.append([Path(command[0]).name, *map(str, command[1:])])  # noqa: E731
+    monkeypatch.setattr(module, "build", lambda *groups: None)
+    monkeypatch.setattr(module, "cargo", lambda: "cargo")
+    monkeypatch.setattr(module, "run", lambda title, command, **options: record(command))
+    monkeypatch.setattr(module.subprocess, "call", lambda command, **options: record(command) or 0)
+    return module
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+class TestWorkflow:
+    def test_actions_are_pinned_by_commit_hash(self, path):
+        used = [line.split("uses:")[1].strip() for line in lines(path) if re.match(r"\s*(- )?uses:", line)]
+        assert used
+        for action in used:
+            assert action.startswith("./") or PINNED.fullmatch(action), action
+
+    def test_builds_keep_to_the_lock_file(self, path):
+        for line in lines(path):
+            for command in BUILDS.findall(line):
+                assert "--locked" in command.split(), command
+
+    def test_the_token_reads_contents_alone_by_default(self, path):
+        assert "permissions: { contents: read }" in lines(path)
+
+    def test_checkouts_leave_no_token_behind(self, path):
+        text = path.read_text("utf-8")
+        steps = re.findall(r"uses: actions/checkout@.*\n\s+with: \{ persist-credentials: false \}", text)
+        assert len(steps) == text.count("uses: actions/checkout@")
+
+
+def test_one_action_has_one_version():
+    versions = {}
+    for path in WORKFLOWS:
+        for action, version in re.findall(r"uses: ([^@\s]+)@(.*)", path.read_text("utf-8")):
+            versions.setdefault(action, set()).add(version.strip())
+    assert versions
+    assert {action: found for action, found in versions.items() if len(found) > 1} == {}
+
+
+def test_fuzzing_uses_the_crates_that_are_shipped():
+    locks = [tomllib.loads((ROOT / name).read_text("utf-8"))["package"] for name in ("Cargo.lock", "fuzz/Cargo.lock")]
+    shipped, fuzzed = ({(crate["name"], crate["version"]) for crate in lock} for lock in locks)
+    known = {name for name, _ in shipped}
+    assert {crate for crate in fuzzed if crate[0] in known} <= shipped
+
+
+def test_fuzz_targets_are_all_run(dev, monkeypatch):
+    monkeypatch.setattr(dev.shutil, "which", lambda name, **options: name)
+    monkeypatch.setattr(dev.sys, "platform", "linux")
+    assert dev.fuzz(["--seconds", "7"]) == 0
+    runs = [made for made in dev.commands if "-max_total_time=7" in made]
+    names = {Path(part).stem for made in runs for part in made}
+    assert {path.stem for path in (ROOT / "fuzz" / "targets").iterdir()} <= names
+    assert not any(made[:2] == ["cargo", "fetch"] and "--locked" not in made for made in dev.commands)
+
+
+def test_wheels_are_built_from_the_lock_file():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["tool"]["maturin"]["locked"] is True
+
+
+def test_build_tools_of_wheels_are_pinned_by_hash():
+    text = (ROOT / ".github" / "build-tools.txt").read_text("utf-8").replace("\\\n", " ")
+    pins = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    assert {pin.split("==")[0] for pin in pins} == {"maturin", "ziglang"}
+    for pin in pins:
+        assert re.fullmatch(r"\S+==\S+( ;[^-]*)?(\s+--hash=sha256:[0-9a-f]{64})+\s*", pin), pin
+    assert "pip install --require-hashes" in (ROOT / ".github" / "workflows" / "wheels.yml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", ["test", "lint"])
+def test_commands_of_cargo_keep_to_the_lock_file(dev, monkeypatch, command):
+    monkeypatch.setattr(dev.shutil, "which", lambda name, **options: name)
+    assert dev.COMMANDS[command]([]) == 0
+    resolving = [made for made in dev.commands if BUILDS.fullmatch(" ".join(made))]
+    assert resolving
+    for made in resolving:
+        assert "--locked" in made, made
+
+
+def test_lint_checks_the_licences_and_sources_of_crates(dev, monkeypatch):
+    monkeypatch.setattr(dev.shutil, "which", lambda name, **options: name)
+    assert dev.lint([]) == 0
+    assert ["cargo", "deny", "--locked", "check", "bans", "licenses", "sources"] in dev.commands
+
+
+def test_lint_says_that_it_leaves_cargo_deny_out(dev, monkeypatch, capsys):
+    monkeypatch.setattr(dev.shutil, "which", lambda name, **options: None)
+    monkeypatch.delenv("CI", raising=False)
+    assert dev.lint([]) == 0
+    assert not any("deny" in made for made in dev.commands)
+    assert "cargo install --locked cargo-deny" in capsys.readouterr().err
+
+
+def test_workflows_install_the_tools_that_lint_and_fuzz_name(dev):
+    text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
+    assert f"cargo-deny@{dev.DENY}" in text
+    assert f"cargo-fuzz@{dev.CARGO_FUZZ}" in text
+
+
+def test_lint_in_ci_fails_without_cargo_deny(dev, monkeypatch):
+    monkeypatch.setattr(dev.shutil, "which", lambda name, **options: None)
+    monkeypatch.setenv("CI", "true")
+    assert dev.lint([]) == 1
