@@ -8,6 +8,7 @@ from discreet import SchemaError
 from discreet.engines.sql import query
 
 ROWS = "FROM (VALUES (1, 'a'), (1, 'a'), (2, 'a'), (2, 'b')) t(\"user\", item)"
+LOG = "read_csv('rows.csv', parallel = false)"
 COUNTS = {"a": 2, "b": 1}
 
 WRITES = [
@@ -134,19 +135,19 @@ def test_names_of_python_are_no_tables():
     [
         ROWS,
         f"SELECT * {ROWS}",
-        "SELECT * FROM 'rows.csv'",
-        "FROM read_csv('rows.csv', all_varchar = true)",
-        "FROM read_csv($$rows.csv$$, columns = {'user': 'INT', 'item': 'VARCHAR'}, delim = ',')",
-        "WITH a AS (FROM 'rows.csv'), b AS MATERIALIZED (FROM a WHERE item IN ('a', 'b')) SELECT \"user\", item FROM b",
-        "SELECT DISTINCT a.\"user\", b.item FROM 'rows.csv' a JOIN 'rows.csv' b USING (\"user\", item)",
-        "SELECT \"user\", item FROM 'rows.csv' WHERE item LIKE 'a%' UNION ALL SELECT 2, lower(trim(' B '))",
+        "SELECT * FROM LOG",
+        "FROM read_csv('rows.csv', all_varchar = true, parallel = false)",
+        "FROM read_csv($$rows.csv$$, columns = {'user': 'INT', 'item': 'VARCHAR'}, delim = ',', parallel := false)",
+        "WITH a AS (FROM LOG), b AS MATERIALIZED (FROM a WHERE item IN ('a', 'b')) SELECT \"user\", item FROM b",
+        'SELECT DISTINCT a."user", b.item FROM LOG a JOIN LOG b USING ("user", item)',
+        "SELECT \"user\", item FROM LOG WHERE item LIKE 'a%' UNION ALL SELECT 2, lower(trim(' B '))",
         'SELECT "user", item FROM (SELECT *, row_number() OVER (PARTITION BY item ORDER BY "user") AS n '
-        "FROM 'rows.csv') QUALIFY rank() OVER (ORDER BY n) > 0",
+        "FROM LOG) QUALIFY rank() OVER (ORDER BY n) > 0",
         "SELECT u::BIGINT AS \"user\", CASE i WHEN 0 THEN 'a' ELSE 'b' END AS item "
         "FROM (VALUES (1, 0), (2, 0), (2, 1)) t(u, i) ORDER BY random() LIMIT 100 OFFSET 0",
         "SELECT unnest([1, 2, 2]) AS \"user\", unnest(list_transform(['A', 'A', 'B'], lambda x: lower(x))) AS item",
-        "SELECT \"user\", item FROM 'rows.csv', LATERAL (SELECT max(\"user\") AS top FROM 'rows.csv') WHERE top > 0",
-        "SELECT \"user\", max(item) AS item FROM 'rows.csv' GROUP BY ALL HAVING count(*) > 0 UNION SELECT 2, 'a'",
+        'SELECT "user", item FROM LOG, LATERAL (SELECT max("user") AS top FROM LOG) WHERE top > 0',
+        "SELECT \"user\", max(item) AS item FROM LOG GROUP BY ALL HAVING count(*) > 0 UNION SELECT 2, 'a'",
         "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 2) SELECT n AS \"user\", 'a' AS item "
         "FROM r UNION ALL SELECT TRY_CAST('2' AS INT), regexp_extract('xb', 'x(.)', 1)",
         'SELECT "user", item FROM (SELECT 1 AS a, 2 AS b) UNPIVOT ("user" FOR item IN (a, b)) '
@@ -154,7 +155,26 @@ def test_names_of_python_are_no_tables():
     ],
 )
 def test_a_query_that_reads_is_counted(folder, sql):
-    assert counted(query(sql)) == COUNTS
+    assert counted(query(sql.replace("LOG", LOG))) == COUNTS
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "'rows.csv'",
+        '"rows.CSV"',
+        "'*.csv' t",
+        "'rows.tsv.gz'",
+        "read_csv('rows.csv')",
+        "read_csv_auto('rows.csv', parallel = true)",
+        "read_csv('rows.csv', parallel = (1 = 0))",
+        "read_csv('rows.csv', parallel = false, parallel := true)",
+        "(SELECT * FROM (VALUES (1)) v, read_CSV(['rows.csv']))",
+    ],
+)
+def test_a_query_that_guesses_where_rows_begin_is_refused(folder, read):
+    with pytest.raises(SchemaError, match="parallel = false"):
+        query(f"WITH x AS (FROM {read}) FROM x")
 
 
 def test_a_long_query_is_no_deep_one():

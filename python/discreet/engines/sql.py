@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,15 @@ _PARTS = """
     SELECT id, parent, key, atom ->> '$' FROM json_tree(json_serialize_sql($1))
     WHERE key IN ('type', 'class', 'info_type', 'function', 'function_name', 'error')
 """
+_TABLES = """
+    SELECT atom ->> '$' FROM json_tree(json_serialize_sql($1)) WHERE key = 'table_name' AND atom IS NOT NULL
+"""
+_CSV_ARGUMENTS = """
+    SELECT value -> 'arguments' FROM json_tree(json_serialize_sql($1))
+    WHERE key = 'function' AND lower(value ->> 'function_name') LIKE 'read_csv%'
+"""
+_CSV_NAME = re.compile(r"\.[ct]sv\b", re.IGNORECASE)
+_FALSE = {"kind": "BOOLEAN", "text": "false"}
 _WITHOUT_SIDE_EFFECTS = """
     SELECT lower(function_name) FROM duckdb_functions()
     WHERE function_type IN ('scalar', 'aggregate', 'window', 'macro') AND internal AND lower(function_name) IN $1
@@ -111,6 +122,7 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     try:
         with interruptible():
             _require_reading(connection, sql)
+            _require_serial_csv(connection, sql)
             return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
         told = str(error).splitlines()[0]
@@ -161,3 +173,34 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     for name in asked:
         if name not in allowed - _RUNS_TEXT:
             raise SchemaError(f"the query must only read: {name} is no function that is known to write nothing")
+
+
+def _require_serial_csv(connection: DuckDBPyConnection, sql: str) -> None:
+    """Raise SchemaError if the query reads CSV in parallel, which DuckDB does by default.
+
+    A parallel scan guesses where a row begins in the middle of a file. So a quoted cell with line breaks can forge or
+    erase rows of other users (`tests/engines/test_csv_attacks.py`).
+    """
+    named = [name for (name,) in connection.execute(_TABLES, [sql]).fetchall() if _CSV_NAME.search(name)]
+    found = connection.execute(_CSV_ARGUMENTS, [sql]).fetchall()
+    if named or not all(_is_serial(json.loads(arguments)) for (arguments,) in found):
+        raise SchemaError(
+            "a query must read CSV in one piece, since DuckDB otherwise guesses where rows begin: write "
+            f"read_csv({_literal(named[0]) if named else '...'}, parallel = false)"
+        )
+
+
+def _is_serial(arguments: list[dict[str, Any]]) -> bool:
+    """Return whether the arguments of read_csv, in DuckDB's JSON, set `parallel` to false alone."""
+    said = []
+    for argument in arguments:
+        name, value = argument["name"], argument["expression"]
+        if not name and value["type"] == "COMPARE_EQUAL" and value["left"]["type"] == "COLUMN_REF":
+            name, value = value["left"]["column_names"][-1], value["right"]
+        if name.lower() == "parallel":
+            said.append(value.get("literal") == _FALSE)
+    return bool(said) and all(said)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
