@@ -55,6 +55,29 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
 
 
+def test_a_release_of_the_whole_epsilon_is_said_to_use_up_the_budget(run):
+    run("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-6")
+    whole = [
+        "--user",
+        "user",
+        "--item",
+        "item",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--ledger",
+        "l",
+        "--dataset",
+        "views",
+    ]
+    code, _, err = run("count", "log.csv", *whole, "--l0", "3")
+    assert code == 0
+    assert "Charged to views: the whole budget, which pays for one release of its epsilon and delta." in err
+    assert "Left in the ledger for views: rho 0, delta 0." in err
+    assert run("count", "log.csv", *whole, "--l0", "3")[0] == 3
+
+
 def test_a_stream_is_charged_when_it_is_made(run, tmp_path):
     run("budget", "init", "l", "--dataset", "events", "--rho", "1", "--delta", "1e-5", "--unit", "event")
     stream = ["--rho", "0.6", "--delta", "1e-6", "--l0", "1", "--horizon", "8", "--ledger", "l", "--dataset", "events"]

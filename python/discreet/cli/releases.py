@@ -115,9 +115,12 @@ def _publish(
         release = verb(data, budget=budget, progress=progress, **parameters)
     report.publish(release, output, form, quiet=quiet, certificate=certificate)
     if budget is not None and not quiet:
-        whole, left = release.guarantee, budget.remaining
+        cost, total, left = release.guarantee, budget.total, budget.remaining
+        charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"
+        if cost.rho > total.rho or cost.delta > total.delta:
+            charged = "the whole budget, which pays for one release of its epsilon and delta"
         click.echo(
-            f"Charged to {dataset}: the whole guarantee, rho {whole.rho:.6g} and delta {whole.delta:.3g}. "
+            f"Charged to {dataset}: {charged}. "
             f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,
         )
