@@ -31,21 +31,21 @@ def publish(mechanism, histogram, rows, rng, noisy=None):
 
 def exact(mechanism, histogram, rng):
     """Publishes the exact counts that are above the threshold."""
-    rows = np.flatnonzero(histogram._counts > mechanism.threshold.value)
-    return publish(mechanism, histogram, rows, rng, histogram._counts[rows])
+    rows = np.flatnonzero(histogram._counts() > mechanism.threshold.value)
+    return publish(mechanism, histogram, rows, rng, histogram._counts()[rows])
 
 
 def all_exact(mechanism, histogram, rng):
     """Publishes all exact counts."""
-    rows = np.arange(len(histogram._counts))
-    return publish(mechanism, histogram, rows, rng, histogram._counts)
+    rows = np.arange(len(histogram._counts()))
+    return publish(mechanism, histogram, rows, rng, histogram._counts())
 
 
 def noise_ignored(mechanism, histogram, rng):
     """Decides by noisy counts, and publishes exact ones, which all lie above the threshold."""
-    rows, _ = mechanism.threshold.release(histogram._counts, rng)
+    rows, _ = mechanism.threshold.release(histogram._counts(), rng)
     floor = mechanism.threshold.value + 1
-    return publish(mechanism, histogram, rows, rng, np.maximum(histogram._counts[rows], floor))
+    return publish(mechanism, histogram, rows, rng, np.maximum(histogram._counts()[rows], floor))
 
 
 def moved(by):
@@ -53,31 +53,31 @@ def moved(by):
 
     def run(mechanism, histogram, rng):
         other = _core.Threshold(mechanism.noise, mechanism.threshold.value + by)
-        rows, noisy = other.release(histogram._counts, rng)
+        rows, noisy = other.release(histogram._counts(), rng)
         return publish(mechanism, histogram, rows, rng, noisy)
 
     return run
 
 
 def half_the_noise(mechanism, histogram, rng):
-    noise = rng.sample(mechanism.noise, len(histogram._counts)) // 2
-    return above(mechanism, histogram, histogram._counts + noise, rng)
+    noise = rng.sample(mechanism.noise, len(histogram._counts())) // 2
+    return above(mechanism, histogram, histogram._counts() + noise, rng)
 
 
 def one_noise_for_all(mechanism, histogram, rng):
     """Every count alone has the right law; all together do not."""
     noise = int(rng.sample(mechanism.noise, 1)[0])
-    return above(mechanism, histogram, histogram._counts + noise, rng)
+    return above(mechanism, histogram, histogram._counts() + noise, rng)
 
 
 def above(mechanism, histogram, noisy, rng):
-    rows = np.flatnonzero((histogram._counts > 0) & (noisy > mechanism.threshold.value))
+    rows = np.flatnonzero((histogram._counts() > 0) & (noisy > mechanism.threshold.value))
     return publish(mechanism, histogram, rows, rng, noisy[rows])
 
 
 def in_order_of_counts(mechanism, histogram, rng):
     """Publishes what it should, in the order of the exact counts."""
-    rows, noisy = mechanism.threshold.release(histogram._counts, rng)
+    rows, noisy = mechanism.threshold.release(histogram._counts(), rng)
     release = publish(mechanism, histogram, rows, rng, noisy)
     order = np.argsort([list(histogram._labels.take(rows)).index(item) for item in release.items])
     object.__setattr__(release, "items", [release.items[place] for place in order])
@@ -87,14 +87,14 @@ def in_order_of_counts(mechanism, histogram, rng):
 
 def largest_first(mechanism, histogram, rng):
     """The exact top k."""
-    rows = np.arange(min(getattr(mechanism, "k", 1), len(histogram._counts)))
+    rows = np.arange(min(getattr(mechanism, "k", 1), len(histogram._counts())))
     return mechanism._published(histogram, rows, rng, ranked=True)
 
 
 def lower_offset(mechanism, histogram, rng):
     """Peels with a stop element that is one scale lower than that of the law."""
-    counts = histogram._counts[: mechanism.k_bar]
-    bottom = int(histogram._counts[mechanism.k_bar]) if len(histogram._counts) > mechanism.k_bar else 0
+    counts = histogram._counts()[: mechanism.k_bar]
+    bottom = int(histogram._counts()[mechanism.k_bar]) if len(histogram._counts()) > mechanism.k_bar else 0
     reference = max(bottom, int(counts.max(initial=0)))
     rows, _ = rng.peel(counts, reference, mechanism.gamma, bottom, mechanism.offset - 1, mechanism.k)
     return mechanism._published(histogram, np.array(rows, np.int64), rng, ranked=True)
@@ -102,8 +102,8 @@ def lower_offset(mechanism, histogram, rng):
 
 def no_margin_noise(mechanism, histogram, rng):
     """Noise on the counts, and none on the threshold."""
-    counts = histogram._counts[: mechanism.k_bar]
-    bottom = int(histogram._counts[mechanism.k_bar]) if len(histogram._counts) > mechanism.k_bar else 0
+    counts = histogram._counts()[: mechanism.k_bar]
+    bottom = int(histogram._counts()[mechanism.k_bar]) if len(histogram._counts()) > mechanism.k_bar else 0
     noisy = counts + rng.sample(mechanism.noise, len(counts))
     rows = np.flatnonzero((counts > 0) & (noisy > bottom + mechanism.margin))
     return publish(mechanism, histogram, rows, rng, noisy[rows])
@@ -111,13 +111,13 @@ def no_margin_noise(mechanism, histogram, rng):
 
 def without_luck(mechanism, histogram, rng):
     """Names exactly the items with at least an even chance."""
-    rows = [row for row, n in enumerate(histogram._counts.tolist()) if mechanism.release_chance(n) >= 0.5]
+    rows = [row for row, n in enumerate(histogram._counts().tolist()) if mechanism.release_chance(n) >= 0.5]
     return mechanism._published(histogram, np.array(rows, np.int64), rng)
 
 
 def one_user_more(mechanism, histogram, rng):
     """Names items with the chance of one user more."""
-    rows = _core.partition_selection(histogram._counts + 1, mechanism.chances, rng)
+    rows = _core.partition_selection(histogram._counts() + 1, mechanism.chances, rng)
     return mechanism._published(histogram, rows, rng)
 
 
