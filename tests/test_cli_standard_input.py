@@ -71,7 +71,12 @@ def started(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "100"}
     command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=environment, **pipes)
+
+    def hear_interrupts():
+        # A shell starts commands in the background with interrupts ignored, and these tests with them.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(command, env=environment, preexec_fn=hear_interrupts, **pipes)
 
 
 @LINUX

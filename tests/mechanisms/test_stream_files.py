@@ -269,7 +269,7 @@ def test_a_stream_that_is_forgotten_does_not_hold_its_file(tmp_path, monkeypatch
 
 def test_a_closed_stream_has_no_key_and_no_counts_any_more(tmp_path):
     stream = stream_at(tmp_path / "s", 2)
-    key = stream._key
+    key = stream._keys[0]
     stream.close()
     for path in tmp_path.iterdir():
         assert key not in path.read_bytes()

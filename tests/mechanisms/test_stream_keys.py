@@ -41,7 +41,7 @@ def contents(folder):
 
 def test_the_key_lies_in_no_file_but_its_own(tmp_path):
     with begun(tmp_path / "s") as stream:
-        key = stream._key
+        key = stream._keys[0]
         assert read_key((tmp_path / "s-key").read_bytes()) == key
         shutil.move(tmp_path / "s-key", tmp_path.parent / f"{tmp_path.name}-moved")
         found = contents(tmp_path)
@@ -173,7 +173,7 @@ def test_a_key_that_was_cut_short_is_made_anew(tmp_path, monkeypatch):
             Stream.open(path, MECHANISM)
     (tmp_path / "s-key").write_bytes((tmp_path / "s-key").read_bytes()[:50])
     with begun(path, 1) as stream:
-        assert read_key((tmp_path / "s-key").read_bytes()) == stream._key
+        assert read_key((tmp_path / "s-key").read_bytes()) == stream._keys[0]
 
 
 def test_a_key_is_not_used_for_a_second_stream(tmp_path):

@@ -58,7 +58,9 @@ class Stream(Private):
     def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:
         self.mechanism = mechanism
         self._declared = items
-        self._key: bytes | None = key
+        # The key while the stream is open. To close it puts another list in the place of this one, so that a step
+        # that is under way cannot open it again.
+        self._keys = [key]
         self._process = process()
         self._lock = threading.RLock()
         self._round = 0
@@ -162,10 +164,12 @@ class Stream(Private):
         """
         require_flag("release", release)
         with self._exclusively() as key:
+            keys = self._keys
             number = self._next(round)
             kind, added = self._added(events, user, item, key, number, progress)
-            # The events are the caller's own code, which may have closed rounds of this stream.
+            # The events are the caller's own code, which may have closed rounds of this stream, or the stream.
             self._next(number)
+            self._require_open(keys)
             restart = self.mechanism.starts_over(self._round + 1, number)
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
@@ -175,11 +179,14 @@ class Stream(Private):
                 self._file.require(step)
             # File and memory may differ until both have the round. The stream is closed meanwhile, so that one that is
             # interrupted stays closed even where the handler below is interrupted, too.
-            self._key = None
+            keys.clear()
             try:
+                # A handler of a signal may have taken in this round; from here on it cannot.
+                self._next(number)
                 self._advance(step, key)
                 self._type = self._type or kind
-                self._key = key
+                keys.append(key)
+                self._require_open(keys)
             except BaseException:
                 self.detach()
                 raise
@@ -222,7 +229,11 @@ class Stream(Private):
         """The release of the round that was last: the same whenever it is asked for, at no further cost."""
         with self._exclusively():
             if self._latest is None:
-                self._latest = self._running.release(self._round)
+                number = self._round
+                latest = self._running.release(number)
+                if self._round != number:
+                    raise StateError("a round was taken in while its release was made; call show again")
+                self._latest = latest
             return self._latest
 
     def close(self) -> None:
@@ -232,7 +243,7 @@ class Stream(Private):
         cannot be written.
         """
         with self._exclusively():
-            self._key = None
+            self._keys = []
             try:
                 if self._file is not None:
                     self._file.destroy()
@@ -243,7 +254,7 @@ class Stream(Private):
         """Lets go of the file without ending the stream; `open` goes on with it."""
         if self._process != process():
             # The lock may have been taken when the process was forked; the file is the other's.
-            self._file = self._key = None
+            self._file, self._keys = None, []
             return
         with self._lock:
             self._let_go()
@@ -276,14 +287,20 @@ class Stream(Private):
         if self._process != process():
             raise StateError("this stream belongs to another process; open its file there")
         with self._lock:
-            if self._key is None:
+            keys = self._keys
+            if not keys:
                 self._let_go()
-                raise StateError("this stream is closed; start a new one, or open its file again")
-            yield self._key
+            self._require_open(keys)
+            yield keys[0]
+
+    def _require_open(self, keys: list[bytes]) -> None:
+        """Raise StateError if the stream was closed, also where a handler of a signal did it during a step."""
+        if self._keys is not keys or not keys:
+            raise StateError("this stream is closed; start a new one, or open its file again")
 
     def _let_go(self) -> None:
         """Close the stream in memory, and its file. An interrupt in between leaves it closed."""
-        self._key = None
+        self._keys = []
         if self._file is not None:
             self._file.close()
         self._file = None

@@ -97,6 +97,7 @@ class StreamFile:
     def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
         """Make the stream in an empty file, or go on where that was cut short: the key and the journal come first."""
         self.key = self._unused_key() or new_key()
+        self._journal.cut()
         if not self._journal.lines.done:
             self._journal.append("done", 0, seal.digest(self.key, _FIRST))
             failure_point("journal made")
@@ -141,6 +142,7 @@ class StreamFile:
             remedy = "upgrade discreet" if version > VERSION else "it was made by an older discreet: start a new stream"
             raise StateError(f"{self._path} is of version {version}, not {VERSION}; {remedy}")
         if lines.closed:
+            self._require_own_journal()
             run("COMMIT")
             self._finish_closing()
             raise StateError(f"the stream in {self._path} is closed; start a new one in another file")
@@ -153,13 +155,22 @@ class StreamFile:
             raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:
             raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
-        if lines.done.get(0) != seal.digest(self.key, _FIRST):
-            raise StateError(f"the journal beside {self._path} is not its own; bring back the copy that is")
+        self._require_own_journal()
+        self._journal.cut()
         if self.round not in lines.done:
             if self.round not in lines.begun:
                 raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
             # The file was written and the process ended before it could say so.
             self._journal.append("done", self.round, lines.begun[self.round])
+
+    def _require_own_journal(self) -> None:
+        """Raise StateError if the journal is that of a stream with another key; a destroyed key tells nothing."""
+        if self._key_file is None and os.path.lexists(self._beside["key"]):
+            with suppress(StateError):  # a key whose overwriting was cut short
+                self._key_file = KeyFile.open(self._beside["key"])
+        key = None if self._key_file is None else self._key_file.key
+        if key is not None and self._journal.lines.done.get(0) != seal.digest(key, _FIRST):
+            raise StateError(f"the journal beside {self._path} is not its own; bring back the copy that is")
 
     def _require_key(self, name: bytes) -> None:
         """Read the key, which must be this stream's own."""

@@ -14,6 +14,8 @@ from discreet.mechanisms.stream_paths import make_durable, open_plain, write_all
 __all__ = ["Journal", "Lines", "failure_point", "read_lines"]
 
 _LINE = re.compile(rb"(begin|done|closed) ([0-9]{1,15}) ([0-9a-f]{32})")
+_BEGINNING = re.compile(rb"[a-z0-9 \0]{0,60}")
+"""The beginning of a line that a crash cut short, which may hold zeros that were never written."""
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Journal:
             make_durable(path.parent)
 
     def _read(self) -> Lines:
-        """Read all whole lines and cut off what follows them."""
+        """Read all whole lines."""
         content = b""
         while part := os.read(self._handle, 1 << 20):
             content += part
@@ -66,14 +68,27 @@ class Journal:
             lines = read_lines(content)
         except ValueError:
             raise StateError(f"the journal {self._path} is damaged; bring back a copy of it, with its stream") from None
-        if lines.size < len(content):
-            os.ftruncate(self._handle, lines.size)
         return lines
 
+    def cut(self) -> None:
+        """Remove a last line that a crash cut short. The caller knows that the journal is its own."""
+        if os.fstat(self._handle).st_size > self.lines.size:
+            os.ftruncate(self._handle, self.lines.size)
+
     def append(self, word: str, number: int, digest: str) -> None:
-        """Add a line, durably. Raises StateError where somebody else has written to the file, OSError where it cannot
-        be written."""
-        if os.fstat(self._handle).st_size != self.lines.size:
+        """Add a line, durably.
+
+        Raises StateError if somebody else has written to the file, or has put another one in its place, which the lock
+        does not cover; OSError if the file cannot be written.
+        """
+        held = os.fstat(self._handle)
+        try:
+            named = os.lstat(self._path)
+        except FileNotFoundError:
+            named = None
+        if named is None or not os.path.samestat(held, named):
+            raise StateError(f"the journal {self._path} was replaced by another file; open the stream again")
+        if held.st_size != self.lines.size:
             raise StateError(f"the journal {self._path} was changed by another process; open the stream again")
         line = f"{word} {number} {digest}\n".encode()
         write_all(self._handle, line)
@@ -95,9 +110,11 @@ def read_lines(content: bytes) -> Lines:
     """Return the lines of a journal, without a last one that was cut short.
 
     Raises:
-        ValueError: Where a whole line is not one of a journal.
+        ValueError: Where a whole line is not one of a journal, or the rest cannot be the beginning of one.
     """
     lines = Lines(size=content.rfind(b"\n") + 1)
+    if not _BEGINNING.fullmatch(content, lines.size):
+        raise ValueError("no beginning of a line of a journal")
     for line in content[: lines.size].split(b"\n")[:-1]:
         found = _LINE.fullmatch(line)
         if found is None:

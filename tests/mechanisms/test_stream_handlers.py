@@ -1,0 +1,127 @@
+"""Streams that are closed, detached or replaced while a round is taken in."""
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.errors import StateError
+from discreet.mechanisms.binary_mechanism import BinaryMechanism
+from discreet.mechanisms.stream import Stream
+
+MECHANISM = BinaryMechanism.from_rho(rho=2.0, delta=1e-3, l0=1, horizon=64)
+HOME = str(Path(discreet.__file__).parent)
+ENDINGS = ["detach", "close"]
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A stream in a file, after one round."""
+    stream = Stream.open(tmp_path / "s", MECHANISM, items="text")
+    stream.step([["a"]] * 500)
+    yield stream
+    stream.detach()
+
+
+def ends_in_the_middle(stream, ending):
+    for number in range(400):
+        if number == 200:
+            getattr(stream, ending)()
+        yield ["a"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_events_that_end_their_stream_end_the_step(opened, tmp_path, ending):
+    with pytest.raises(StateError, match="closed"):
+        opened.step(ends_in_the_middle(opened, ending))
+    for call in (opened.show, lambda: opened.step([["a"]])):
+        with pytest.raises(StateError, match="closed"):
+            call()
+    if ending == "detach":
+        with Stream.open(tmp_path / "s") as again:
+            assert again.round == 1
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "step"])
+def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
+    """At each line of a step a handler ends the stream, or takes in the round itself, and its errors are lost."""
+    strike, reached = 0, True
+    while reached:
+        reached = False
+        path = tmp_path / f"s{strike}"
+        stream = Stream.open(path, MECHANISM, items="text")
+        stream.step([["a"]] * 50)
+        left = strike
+
+        def handler(frame, event, argument, stream=stream):
+            nonlocal left, reached
+            if event == "line" and frame.f_code.co_filename.startswith(HOME):
+                left -= 1
+                if left == -1:
+                    reached = True
+                    sys.settrace(None)
+                    with suppress(StateError):
+                        stream.step([["b"]] * 70) if ending == "step" else getattr(stream, ending)()
+            return handler
+
+        released = None
+        sys.settrace(handler)
+        try:
+            with suppress(StateError):
+                released = stream.step([["a"]] * 400, round=2)
+        finally:
+            sys.settrace(None)
+        if ending == "step":
+            stream.detach()
+        elif reached and released is None:
+            with pytest.raises(StateError):
+                stream.show()
+        stream.detach()
+        if ending != "close":
+            with Stream.open(path) as again:
+                # What was released is what the file has, under the noise of its round.
+                assert again.round in (1, 2, 3 if ending == "step" else 2)
+                if released is not None and again.round == 2:
+                    assert list(again.show()) == list(released)
+                assert released is None or again.round > 1
+        strike += 7
+    assert strike > 70
+
+
+def test_a_stream_whose_journal_was_replaced_takes_no_round(opened, tmp_path):
+    journal = tmp_path / "s-rounds"
+    shutil.copy(journal, tmp_path / "copy")
+    os.replace(tmp_path / "copy", journal)
+    with pytest.raises(StateError, match="replaced"):
+        opened.step([["a"]] * 10)
+    with Stream.open(tmp_path / "s") as again:
+        assert again.round == 1
+
+
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
+    for name, content in (("log", b"no stream"), ("empty", b"")):
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / f"{name}-rounds").write_bytes(b"Notes of a meeting, without an end")
+        with pytest.raises(StateError):
+            Stream.open(tmp_path / name, MECHANISM)
+        assert (tmp_path / f"{name}-rounds").read_bytes() == b"Notes of a meeting, without an end"
+
+
+def test_the_journal_of_a_closed_stream_ends_no_other(tmp_path):
+    with Stream.open(tmp_path / "s", MECHANISM, items="text") as stream:
+        stream.step([["a"]] * 50)
+        stream.close()
+    with Stream.open(tmp_path / "t", MECHANISM, items="text") as stream:
+        stream.step([["a"]] * 50)
+        shown = list(stream.show())
+    for end in ("", "-key"):
+        os.replace(tmp_path / f"t{end}", tmp_path / f"s{end}")
+    with pytest.raises(StateError, match="not its own"):
+        Stream.open(tmp_path / "s")
+    os.replace(tmp_path / "t-rounds", tmp_path / "s-rounds")
+    with Stream.open(tmp_path / "s") as stream:
+        assert list(stream.show()) == shown
