@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +79,17 @@ def test_a_release_of_the_whole_epsilon_is_said_to_use_up_the_budget(run):
     assert "Charged to views: the whole budget, which pays for one release of its epsilon and delta." in err
     assert "Left in the ledger for views: rho 0, delta 0." in err
     assert run("count", "log.csv", *whole, "--l0", "3")[0] == 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_charge_is_said_where_rows_cannot_be_written(run, tmp_path):
+    run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
+    command = [sys.executable, "-m", "discreet", "count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "views"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "The release was charged to views" in done.stderr
+    assert "-o FILE" in done.stderr
 
 
 def test_a_stream_is_charged_when_it_is_made(run, tmp_path):

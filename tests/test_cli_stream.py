@@ -317,3 +317,12 @@ def test_no_output_replaces_a_file_of_the_stream(discreet, step, ending):
         assert code == 2
         assert "would replace" in err
     assert Path(f"s{ending}").read_bytes() == before
+
+
+def test_a_stream_by_times_takes_no_rows_without_times_by_chance(discreet, step):
+    assert step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes")[0] == 0
+    rows = ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")
+    code, _, err = discreet(*rows)
+    assert (code, shown(discreet)["round"]) == (2, 2)
+    assert "--time" in err
+    assert discreet(*rows, "--round", "3")[0] == 0

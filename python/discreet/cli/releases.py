@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -113,7 +113,17 @@ def _publish(
     budget = paying(ledger, dataset)
     with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
-    report.publish(release, output, form, quiet=quiet, certificate=certificate)
+    try:
+        report.publish(release, output, form, quiet=quiet, certificate=certificate)
+    except OSError:
+        if budget is not None:
+            with suppress(OSError):
+                click.echo(
+                    f"The release was charged to {dataset}, and its rows could not all be written. They cannot be "
+                    "drawn again: another release costs again. Give -o FILE to keep rows in a file.",
+                    err=True,
+                )
+        raise
     if budget is not None and not quiet:
         cost, total, left = release.guarantee, budget.total, budget.remaining
         charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"

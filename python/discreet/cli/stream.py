@@ -135,6 +135,10 @@ def step(
     outputs.require_apart(output, data, file, *map(str, beside(Path(file)).values()))
     with _opened(file) as opened:
         _require_items(opened, data)
+        if time is None and number is None and opened.round and opened.clock is not None:
+            raise click.UsageError(
+                "the rounds of this stream go by times: give --time and --until, or --round N for all of DATA in round N"
+            )
         if time is None or until is None:
             with _saying_what_was_closed(opened):
                 release = opened.step(data, user=event, item=item, round=number)
