@@ -137,7 +137,7 @@ def step(
         _require_items(opened, data)
         if time is None and number is None and opened.round and opened.clock is not None:
             raise click.UsageError(
-                "the rounds of this stream go by times: give --time and --until, or --round N for all of DATA in round N"
+                "the rounds of this stream go by times: give --time and --until, or --round N for all of DATA at once"
             )
         if time is None or until is None:
             with _saying_what_was_closed(opened):
