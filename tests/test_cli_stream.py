@@ -171,6 +171,12 @@ def test_a_column_that_can_hold_no_times_is_refused_by_its_type(discreet, step):
     assert step(*days, "--until", "2026-01-05", time="s", data="log.parquet")[0] == 2
 
 
+def test_a_column_of_times_that_is_another_one_too_is_refused(step):
+    code, out, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes", time="visit")
+    assert (code, out) == (2, "")
+    assert "three different columns" in err
+
+
 def test_whether_texts_are_times_is_asked_for_once(discreet, step):
     days = ("--every", "1d", "--since", "2026-01-01")
     for answer, ended, text in (("", 2, "give --yes"), ("n\n", 1, "nothing was changed")):

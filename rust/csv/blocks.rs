@@ -19,7 +19,7 @@ const AHEAD: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 const CLOSED: Error = Error::Input("the file does not exist or may not be read");
-const BROKEN: Error = Error::Input("the file is not whole");
+const BROKEN: Error = Error::Input("the data is cut short or damaged, or its suffix is wrong");
 const REFUSED: Error = Error::Resource("the system refused a thread that reads a file");
 
 /// Where bytes come from.

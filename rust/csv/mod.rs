@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! file    = [BOM] header { record }
-//! record  = cell { DELIMITER cell } end          a line of no bytes is not a record
+//! record  = cell { DELIMITER cell } end          a line of no bytes is not a record, nor the header
 //! cell    = plain | QUOTE { byte except QUOTE | QUOTE QUOTE } QUOTE [ tail ]
 //! plain   = [ byte except QUOTE, DELIMITER, end ] tail
 //! tail    = { byte except DELIMITER, end }       quotes in here are bytes like any other
@@ -18,6 +18,9 @@
 //!
 //! The header says how records end, since no user writes it. A writer may quote the line ends of its own file alone:
 //! Python's before version 3.13 writes a CR into a file of LF as it is, so that it must be a byte like any other there.
+//!
+//! In a file of LF, a CR outside of quotes right before the end of the file is dropped, as before LF. Empty lines before
+//! the header are skipped, whether they end with LF or CR.
 //!
 //! `QUOTE` is `"`. A cell that is open at the end of the file ends there, and so does its record. Python's `csv` module
 //! reads the same cells, where all line ends in cells are quoted. Of the records after the header a row is made unless

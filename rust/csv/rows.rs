@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 pub const LONGEST: usize = 1 << 21;
 
 const NO_TEXT: Error = Error::Input("a cell is not UTF-8");
+const NO_COLUMN: Error = Error::Parameter("there is no such column");
+const REPEATED: Error = Error::Parameter("a column is asked for more than once");
+const TOO_MANY: Error = Error::Parameter("at most 254 columns can be read at once");
 /// Columns that are not wanted.
 const NONE: u8 = u8::MAX;
 /// Cells up to this length are copied without a loop.
@@ -94,18 +97,30 @@ impl Cells {
 }
 
 impl Rows {
-    /// No rows yet of a file with `width` columns, of which some are wanted, at most 255.
+    /// No rows yet of a file with `width` columns. `wanted` lists different columns of the file by place, at most 254.
     ///
-    /// # Panics
-    /// Where a wanted column is not one of the file's.
-    #[must_use]
-    pub fn new(width: usize, wanted: &[usize]) -> Self {
+    /// # Errors
+    /// [`Error::Parameter`] for a place that the file does not have, for a repeated one, and for too many.
+    pub fn new(width: usize, wanted: &[usize]) -> Result<Self> {
+        if wanted.len() >= usize::from(NONE) {
+            return Err(TOO_MANY);
+        }
         let mut slots = vec![NONE; width];
         for (slot, &column) in (0..NONE).zip(wanted) {
-            slots[column] = slot;
+            let taken = slots.get_mut(column).ok_or(NO_COLUMN)?;
+            if *taken != NONE {
+                return Err(REPEATED);
+            }
+            *taken = slot;
         }
         let columns = wanted.iter().map(|_| Cells::default()).collect();
-        Self { width, slots, columns, whole: 0, is_bad: false }
+        Ok(Self { width, slots, columns, whole: 0, is_bad: false })
+    }
+
+    /// Rows that panic at the end of a record.
+    #[cfg(test)]
+    pub(super) fn broken() -> Self {
+        Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false }
     }
 
     /// How many rows there are, those included that may turn out not to be text.
@@ -132,7 +147,7 @@ impl Rows {
         self.columns.iter().map(|cells| cells.bytes.len()).sum::<usize>() - self.held()
     }
 
-    /// Forgets what is beyond the longest cell that is kept of one that is still open. Called after every block, so that
+    /// Truncates an open cell to [`LONGEST`] + 1 bytes; its row is dropped later. Called after every block, so that
     /// memory is bounded by [`LONGEST`] and a block.
     pub fn trim(&mut self) {
         for cells in &mut self.columns {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -20,16 +21,23 @@ const STEP: usize = 1 << 16;
 /// A batch ends when as many bytes were split, be it empty: the caller then looks for an interrupt.
 const SPLIT: usize = 1 << 23;
 
-const HEADLESS: Error = Error::Input("the file has no first line");
+/// The most bytes of a header, with its delimiters.
+const LONGEST_HEADER: usize = 1 << 20;
+
+const HEADLESS: Error =
+    Error::Input("there is no first line; it must hold the names of the columns");
+pub(super) const LONG_HEADER: Error =
+    Error::Input("the first line is longer than 1 MiB; it must hold the names of the columns");
 const UNLIKE: Error = Error::Input("the files do not all have the same header");
 
-/// A file whose header has been read.
+/// A file that is read from its header on.
 pub struct Table {
-    header: Vec<Vec<u8>>,
+    header: Header,
     blocks: Blocks,
     /// The block that is being read, and how much of it has been.
     block: (Vec<u8>, usize),
     splitter: Splitter,
+    is_first: bool,
     is_over: bool,
 }
 
@@ -37,51 +45,66 @@ impl Table {
     /// Reads the header of a file. `block` is how many bytes are read at a time.
     ///
     /// # Errors
-    /// [`Error::Input`] where the file cannot be read or has no header, and what `tick` returns, which is called while
-    /// the header is waited for.
+    /// [`Error::Input`] where the file cannot be read or has no header, or one longer than 1 MiB, and what `tick` returns,
+    /// which is called while the header is waited for.
     pub fn open(
         source: Source,
         delimiter: u8,
         block: usize,
         mut tick: impl FnMut() -> Result<()>,
     ) -> Result<Self> {
-        let mut blocks = Blocks::open(source, block)?;
-        let (mut splitter, mut header) = (Splitter::new(delimiter), Header::default());
-        let mut is_first = true;
-        loop {
-            match blocks.next()? {
-                Next::Block(bytes) => {
-                    let is_marked = is_first && bytes.starts_with(b"\xef\xbb\xbf");
-                    is_first = false;
-                    let start = if is_marked { 3 } else { 0 };
-                    let read = start + splitter.push(&bytes[start..], &mut header);
-                    if header.is_whole {
-                        let header = header.cells;
-                        return Ok(Self {
-                            header,
-                            blocks,
-                            block: (bytes, read),
-                            splitter,
-                            is_over: false,
-                        });
-                    }
-                    blocks.recycle(bytes);
+        let mut table = Self::begin(source, delimiter, block)?;
+        while !table.read_header()? {
+            tick()?;
+        }
+        Ok(table)
+    }
+
+    fn begin(source: Source, delimiter: u8, block: usize) -> Result<Self> {
+        Ok(Self {
+            header: Header::default(),
+            blocks: Blocks::open(source, block)?,
+            block: (Vec::new(), 0),
+            splitter: Splitter::new(delimiter),
+            is_first: true,
+            is_over: false,
+        })
+    }
+
+    /// Reads one block of the header, or waits for a moment. Returns whether the header is whole.
+    fn read_header(&mut self) -> Result<bool> {
+        let header = &mut self.header;
+        if header.is_whole {
+            return Ok(true);
+        }
+        match self.blocks.next()? {
+            Next::Block(bytes) => {
+                let is_marked =
+                    std::mem::take(&mut self.is_first) && bytes.starts_with(b"\xef\xbb\xbf");
+                let start = if is_marked { 3 } else { 0 };
+                let read = start + self.splitter.push(&bytes[start..], header);
+                if header.is_whole {
+                    self.block = (bytes, read);
+                } else {
+                    self.blocks.recycle(bytes);
                 }
-                Next::Wait => tick()?,
-                Next::End => break,
+            }
+            Next::Wait => return Ok(false),
+            Next::End => {
+                self.splitter.finish(header);
+                if !header.is_whole {
+                    return Err(HEADLESS);
+                }
+                self.is_over = true;
             }
         }
-        splitter.finish(&mut header);
-        if !header.is_whole {
-            return Err(HEADLESS);
-        }
-        Ok(Self { header: header.cells, blocks, block: (Vec::new(), 0), splitter, is_over: true })
+        if header.held > LONGEST_HEADER { Err(LONG_HEADER) } else { Ok(header.is_whole) }
     }
 
     /// The cells of the first record.
     #[must_use]
     pub fn header(&self) -> &[Vec<u8>] {
-        &self.header
+        &self.header.cells
     }
 
     /// Adds rows until there are enough for a batch or the file is over, or data has to be waited for.
@@ -118,15 +141,19 @@ impl Table {
 struct Header {
     cells: Vec<Vec<u8>>,
     open: Vec<u8>,
+    /// How many bytes all cells have, and one more for the end of each.
+    held: usize,
     is_whole: bool,
 }
 
 impl Sink for Header {
     fn piece(&mut self, _: usize, block: &[u8], at: Range<usize>) {
+        self.held += at.len();
         self.open.extend_from_slice(&block[at]);
     }
 
     fn end_cell(&mut self, _: usize, _: bool) {
+        self.held += 1;
         self.cells.push(std::mem::take(&mut self.open));
     }
 
@@ -142,7 +169,7 @@ pub struct Batches {
     header: Vec<Vec<u8>>,
     delimiter: u8,
     block: usize,
-    rows: Rows,
+    pub(super) rows: Rows,
     open: Option<Table>,
     others: VecDeque<Source>,
 }
@@ -151,23 +178,20 @@ impl Batches {
     /// The rows of `first` and then of `others`; `wanted` are different columns of the header, by place.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where there are no such columns.
+    /// [`Error::Parameter`] where there are no such columns, one is repeated, or there are more than 254.
     pub fn new(
         first: Table,
         others: impl IntoIterator<Item = Source>,
         wanted: &[usize],
         block: usize,
     ) -> Result<Self> {
-        let header = first.header.clone();
-        let are_known = wanted.iter().all(|&column| column < header.len());
-        if !are_known || wanted.len() >= usize::from(u8::MAX) {
-            return Err(Error::Parameter("there is no such column"));
-        }
+        let header = first.header.cells.clone();
+        let rows = Rows::new(header.len(), wanted)?;
         let field = |&column: &usize| {
             Field::new(String::from_utf8_lossy(&header[column]), DataType::Utf8, true)
         };
         let schema = Arc::new(Schema::new(wanted.iter().map(field).collect::<Vec<_>>()));
-        let (rows, delimiter) = (Rows::new(header.len(), wanted), first.splitter.delimiter());
+        let delimiter = first.splitter.delimiter();
         let others = others.into_iter().collect();
         Ok(Self { schema, header, delimiter, block, rows, open: Some(first), others })
     }
@@ -176,13 +200,14 @@ impl Batches {
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         if self.open.is_none() {
             let Some(source) = self.others.pop_front() else { return Ok(None) };
-            let table = Table::open(source, self.delimiter, self.block, || Ok(()))?;
-            if table.header != self.header {
+            self.open = Some(Table::begin(source, self.delimiter, self.block)?);
+        }
+        if let Some(table) = &mut self.open
+            && table.read_header()?
+        {
+            if table.header() != self.header {
                 return Err(UNLIKE);
             }
-            self.open = Some(table);
-        }
-        if let Some(table) = &mut self.open {
             table.read(&mut self.rows)?;
         }
         self.open.take_if(|table| table.is_over);
@@ -196,7 +221,12 @@ impl Iterator for Batches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.read().transpose();
+        // The caller is C, through which a panic aborts the process.
+        let batch = catch_unwind(AssertUnwindSafe(|| self.read().transpose()));
+        let batch = batch.unwrap_or_else(|_| {
+            (self.open, self.others) = (None, VecDeque::new());
+            Some(Err(Error::Internal))
+        });
         batch.map(|batch| batch.map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
+use super::table::LONG_HEADER;
 use super::{Batches, LONGEST, Rows, Source, Splitter, Table, records};
 use crate::entropy;
 use crate::error::{Error, Result};
@@ -159,8 +160,8 @@ fn a_cell_that_is_too_long_costs_its_own_row_alone() {
 
 #[test]
 fn an_open_cell_holds_no_more_than_the_longest() {
-    let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]));
-    splitter.push(b"a,b\n", &mut Rows::new(2, &[1]));
+    let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]).unwrap());
+    splitter.push(b"a,b\n", &mut Rows::new(2, &[1]).unwrap());
     splitter.push(b"1,\"", &mut rows);
     for _ in 0..100 {
         splitter.push(&vec![b'x'; 1 << 16], &mut rows);
@@ -199,4 +200,64 @@ fn files_of_another_header_and_files_without_one_are_refused() {
     assert!(open(&Kept::new("4.csv", b"\n\r\n"), 64).is_err());
     let missing = Source::File(std::env::temp_dir().join("discreet-missing").join("5.csv"));
     assert!(Table::open(missing, b',', 64, || Ok(())).is_err());
+}
+
+#[test]
+fn repeated_unknown_and_too_many_columns_are_refused() {
+    let file = Kept::new("columns.csv", b"a,b\n1,x\n");
+    let many: Vec<usize> = (0..255).collect();
+    for wanted in [&[0, 0][..], &[1, 0, 1], &[2], &many] {
+        let batches = Batches::new(open(&file, 64).unwrap(), [], wanted, 64);
+        assert!(matches!(batches.err(), Some(Error::Parameter(_))), "{wanted:?}");
+    }
+    assert!(matches!(Rows::new(255, &many), Err(Error::Parameter(_))));
+    assert!(Rows::new(255, &many[..254]).is_ok());
+}
+
+#[test]
+fn a_panic_while_a_batch_is_read_is_an_error() {
+    let file = Kept::new("panic.csv", b"a,b\n1,x\n2,y\n");
+    let mut batches = Batches::new(open(&file, 64).unwrap(), [], &[0, 1], 64).unwrap();
+    batches.rows = Rows::broken();
+    assert!(batches.next().unwrap().is_err());
+    assert!(batches.next().is_none());
+}
+
+#[test]
+fn a_header_of_more_than_a_mebibyte_is_refused() {
+    let names = "n".repeat((1 << 20) - 3);
+    assert!(open(&Kept::new("fits.csv", format!("a,{names}\n").as_bytes()), 1 << 18).is_ok());
+    let long = [format!("a,b{names}\n1,2"), format!("a,b{names}"), ",".repeat(2 << 20)];
+    for (content, block) in long.iter().flat_map(|content| [(content, 1 << 18), (content, 4 << 20)])
+    {
+        let file = Kept::new("long-header.csv", content.as_bytes());
+        assert_eq!(open(&file, block).err(), Some(LONG_HEADER));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_wait_for_the_header_of_a_later_file_can_be_interrupted() {
+    use std::os::fd::AsRawFd;
+
+    let file = Kept::new("first.csv", b"a,b\n1,x\n");
+    let (later, mut writer) = std::io::pipe().unwrap();
+    let path = PathBuf::from(format!("/dev/fd/{}", later.as_raw_fd()));
+    let (seen, wait) = std::sync::mpsc::channel();
+    let writing = std::thread::spawn(move || {
+        // A reader that waits for the header alone must end nevertheless.
+        wait.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_default();
+        writer.write_all(b"a,b\n2,y\n").unwrap();
+    });
+    let mut batches =
+        Batches::new(open(&file, 64).unwrap(), [Source::File(path)], &[0, 1], 64).unwrap();
+    let mut found = Vec::new();
+    while found.is_empty() {
+        found.extend(pairs(&[batches.next().unwrap().unwrap()]));
+    }
+    assert_eq!(batches.next().unwrap().unwrap().num_rows(), 0);
+    seen.send(()).unwrap();
+    found.extend(batches.flat_map(|batch| pairs(&[batch.unwrap()])));
+    writing.join().unwrap();
+    assert_eq!(found, some(&[("1", "x"), ("2", "y")]));
 }

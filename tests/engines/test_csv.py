@@ -1,14 +1,19 @@
 """CSV files by the local engine: what is read, what is left out in silence, and what is refused."""
 
 import gzip
+import subprocess
+import sys
 
+import duckdb
 import numpy as np
 import pytest
 from counting import counted, csv
 
-from discreet import SchemaError
+from discreet import InputError, ParameterError, SchemaError, _core
 from discreet.engines import local
+from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
+from discreet.engines.sums import clipped_sums
 
 
 def test_csv_columns_are_text_and_empty_cells_are_left_out(tmp_path):
@@ -52,7 +57,7 @@ def test_tab_separated_and_compressed_files_are_read(tmp_path):
     ("content", "message"),
     [
         ("a,b\n1,2\n", "no column 'user'"),
-        ("user,item,item\n1,2,3\n", "duplicate"),
+        ("user,item,item\n1,2,3\n", "more than one column 'item'"),
         ("User,item\n1,2\n", "'User'"),
         ("user\n1\n", "no column 'item'"),
     ],
@@ -100,3 +105,58 @@ def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
     with pytest.raises(SchemaError, match="first line") as caught:
         counted(path)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "header", ["user,item,Note,note,x", "user,item,,,x", "user,item,x,x,x", "user,item,User,ITEM,x"]
+)
+def test_columns_that_nobody_asks_for_may_have_any_names(tmp_path, header):
+    path = csv(tmp_path, f"{header}\n1,a,7,8,9\n2,a,7,8,9\n")
+    assert counted(path) == {"a": 2}
+
+
+def test_wanted_columns_that_differ_by_case_are_refused(tmp_path):
+    path = csv(tmp_path, "user,User,item\n1,2,3\n")
+    with pytest.raises(SchemaError, match="differ by case alone"):
+        clipped_sums(path, columns=("user", "item", "User"), items=["3"], bounds=(0, 9), resolution=1.0)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("names", [("user", "item", "user"), ("user", "user", "when"), ("user", "item", "item")])
+def test_events_with_a_repeated_column_are_refused(tmp_path, suffix, names):
+    path = csv(tmp_path, "user,item,when\n1,a,2026-01-01\n")
+    duckdb.sql(f"FROM read_csv('{path}', all_varchar = true)").write_parquet(str(tmp_path / "log.parquet"))
+    event, item, time = names
+    with pytest.raises(ParameterError, match="three different columns"):
+        TimedEvents(str(tmp_path / f"log.{suffix}"), event=event, item=item, time=time)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_count_with_a_repeated_column_is_refused(tmp_path, suffix):
+    path = csv(tmp_path, "user,item\n1,a\n")
+    duckdb.sql(f"FROM read_csv('{path}', all_varchar = true)").write_parquet(str(tmp_path / "log.parquet"))
+    for table in (tmp_path / f"log.{suffix}", {"user": ["1"], "item": ["a"]}):
+        with pytest.raises(ParameterError, match="two different columns"):
+            counted(table, "user", "user")
+
+
+def test_the_reader_refuses_repeated_places(tmp_path):
+    path = csv(tmp_path, "user,item\n1,a\n")
+    with pytest.raises(ParameterError, match="more than once"):
+        _core.csv_stream([str(path)], ord(","), [0, 0])
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+def test_a_header_without_an_end_is_an_input_error(tmp_path, name):
+    content = b"secret" * 1_000_000
+    path = csv(tmp_path, gzip.compress(content) if name.endswith(".gz") else content, name)
+    with pytest.raises(InputError, match="the first line is longer than 1 MiB; it must hold the names") as caught:
+        counted(path)
+    assert str(path) in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_count_of_csv_files_imports_no_duckdb(tmp_path):
+    path = csv(tmp_path, "user,item\n1,a\n")
+    code = f"import sys\nfrom discreet.engines import local\nlocal.scan([{str(path)!r}], ['user', 'item'])\n"
+    subprocess.run([sys.executable, "-c", f"{code}assert 'duckdb' not in sys.modules"], check=True)

@@ -46,10 +46,8 @@ class CsvInput:
         """Reads the header, up to the end of the first block; `head` are bytes that were read before."""
         try:
             self._table = _core.CsvInput(head, ord(","))
-        except InputError:
-            raise InputError(
-                "cannot read standard input as CSV: it must be whole, and begin with the names of its columns"
-            ) from None
+        except InputError as error:
+            raise InputError(f"cannot read standard input as CSV: {error}") from None
 
     def columns(self, columns: list[str]) -> object:
         """These columns as an Arrow stream, once; SchemaError where they are not there."""
@@ -59,16 +57,20 @@ class CsvInput:
 def _header(path: str, delimiter: str) -> list[bytes]:
     try:
         return _core.csv_header(path, ord(delimiter))
-    except InputError:
-        raise InputError(f"cannot read {path} as CSV: it must be whole, and what its suffix says") from None
+    except InputError as error:
+        raise InputError(f"cannot read {path} as CSV: {error}") from None
 
 
 def _places(header: list[bytes], columns: list[str], shown: str, delimiter: str) -> list[int]:
-    """Where columns are in a header."""
+    """Where columns are in a header.
+
+    Raises:
+        SchemaError: the header has a column not once, or two of the columns differ by case alone.
+    """
     names = [cell.decode("utf-8", "replace") for cell in header]
-    if len({name.lower() for name in names}) < len(names):
-        raise SchemaError(f"the header of {shown} has duplicate names; rename its columns")
     marks = "tabs" if delimiter == "\t" else "commas"
     headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
     files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
+    # The others may have any names: they are not read.
+    files.require_distinct(columns, shown)
     return [names.index(column) for column in columns]

@@ -130,11 +130,12 @@ def scan(
     Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
     takes twice as long; otherwise they end it. Those of CSV files are always left out.
     """
-    import duckdb
-
     source = files.find(paths)
     if source.form == "CSV":
         return CsvRows.of(source, columns)
+
+    import duckdb
+
     wanted = ", ".join(quoted(name) for name in columns)
     connection = connect(room)
     try:

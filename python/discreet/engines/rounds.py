@@ -11,7 +11,7 @@ from discreet.engines.files import quoted
 from discreet.engines.local import scan, scanning
 from discreet.engines.sql import connect, interruptible
 from discreet.engines.sums import Rows
-from discreet.errors import DiscreetError, InputError, SchemaError, raise_alone
+from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["TimedEvents"]
 
@@ -23,10 +23,13 @@ class TimedEvents:
     """Events of a file, each in the round of its first row alone.
 
     A time with a zone is a moment; one without is taken for UTC, whatever the zone of this machine. Raises
-    SchemaError where the column of times has a type that times cannot have, InputError for what cannot be read.
+    SchemaError where the column of times has a type that times cannot have, InputError for what cannot be read,
+    ParameterError where one column is named twice.
     """
 
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
+        if len({event, item, time}) < 3:
+            raise ParameterError("user, item and time must be the names of three different columns")
         self._data, self._columns = data, (event, item, time)
         found = scan([data], [time])
         kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[0])
