@@ -8,7 +8,9 @@ from contextlib import suppress
 import pytest
 
 from discreet import BudgetExceeded, Guarantee, Ledger, LedgerError
-from discreet.budgets import latest, ledger_format, record
+from discreet.budgets import latest, ledger_file, ledger_format, record
+from discreet.budgets.charge import Charge
+from discreet.budgets.ledger_file import LedgerFile
 
 HEAD = 1536
 
@@ -137,6 +139,68 @@ def test_a_damaged_mark_and_event_together_are_refused(path):
     for tail in (b"", last[:-1], last[:9] + b"0" + last[10:], bytes(len(last))):
         with pytest.raises(LedgerError):
             ledger_format.parse(torn(content) + content[HEAD : -len(last)] + tail)
+
+
+def interrupted_ledger(path, monkeypatch):
+    """Return a ledger whose last charge returned, after one that was interrupted between its event and its mark."""
+    dataset, _ = small_ledger(path)
+    overwrite = LedgerFile.overwrite
+    monkeypatch.setattr(LedgerFile, "overwrite", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.charge(Guarantee(0.125, 0))
+    monkeypatch.setattr(LedgerFile, "overwrite", overwrite)
+    dataset.charge(Guarantee(0.25, 0))
+    return path.read_bytes()
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_marks_name_consecutive_events_after_an_interrupt(path, monkeypatch):
+    content = interrupted_ledger(path, monkeypatch)
+    assert sorted(int(content[place:].split()[1]) for place in (512, 1024)) == [6, 7]
+
+
+def test_two_damages_after_an_interrupt_are_refused(path, monkeypatch):
+    content = interrupted_ledger(path, monkeypatch)
+    assert spent_in(content) == Charge(3 * 2**62, 0)
+    flipped = bytearray(content)
+    flipped[newest_mark(content)[40]] ^= 1
+    assert spent_in(bytes(flipped)) == spent_in(content)
+    last = len(content.splitlines(keepends=True)[-1])
+    for end in range(HEAD, len(content)):
+        with pytest.raises(LedgerError, match="corrupt"):
+            ledger_format.parse(bytes(flipped[:end]))
+    for place in range(len(flipped) - last, len(flipped)):
+        twice = flipped.copy()
+        twice[place] ^= 1
+        with pytest.raises(LedgerError, match="corrupt"):
+            ledger_format.parse(bytes(twice))
+
+
+def test_an_event_is_on_the_disk_before_a_late_mark(path, monkeypatch):
+    dataset, _ = small_ledger(path)
+    monkeypatch.setattr(LedgerFile, "overwrite", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.charge(Guarantee(0.125, 0))
+    monkeypatch.undo()
+    steps, sync, write = [], ledger_file._sync, ledger_file._write
+    monkeypatch.setattr(ledger_file, "_sync", lambda file: (steps.append("sync"), sync(file)))
+    monkeypatch.setattr(
+        ledger_file, "_write", lambda raw, place, line: (steps.append(line.split(b" ")[0][:4]), write(raw, place, line))
+    )
+    dataset.charge(Guarantee(0.25, 0))
+    assert [step for step in steps if step] == ["sync", b"mark", "sync", b'{"nu', "sync", b"mark", "sync"]
+
+
+def test_a_mark_over_the_other_mark_is_refused(path):
+    _, content = small_ledger(path)
+    last = len(content.splitlines(keepends=True)[-1])
+    for marks in (content[512:1024] * 2, content[1024:1536] * 2):
+        for events in (content[HEAD:], content[HEAD:-last]):
+            with pytest.raises(LedgerError, match="corrupt"):
+                ledger_format.parse(content[:512] + marks + events)
 
 
 def test_events_of_a_twin_do_not_fit_into_a_ledger(path, tmp_path, monkeypatch):

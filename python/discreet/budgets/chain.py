@@ -61,8 +61,14 @@ class Chain:
             if event is None:
                 return 0
             grown, line = ledger_format.written(book, event, fresh_key()[:_NONCE])
+            place = head.next_place
+            if book.number > head.mark.number:
+                # An interrupted append left an event without a mark. A mark may only name an event that is synced.
+                file.append(book.end, b"")
+                file.overwrite(place, ledger_format.mark_line(head.line, book))
+                place = HEAD_SIZE - place
             file.append(book.end, line)
-            file.overwrite(head.next_place, ledger_format.mark_line(head.line, grown))
+            file.overwrite(place, ledger_format.mark_line(head.line, grown))
             file.require_name()
             self._remember(head, book, grown)
             return grown.number

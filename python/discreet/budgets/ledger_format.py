@@ -12,11 +12,23 @@ the event, then writes and syncs a mark over the older of the two marks, and onl
 - Bytes behind the newest mark belong to an append that has not returned, so nothing was drawn for them. A whole event
   there counts, which can only overstate what was spent. Bytes that are no whole event come from a crash; the next
   append removes them.
+- An interrupt can leave one event without a mark. The next append syncs this event and writes its mark before it writes
+  an event of its own. So the two marks always name consecutive events; in a new ledger both name the first event.
 - A crash can tear the mark that is written, after its event was synced. So a mark that is invalid is accepted only if
   a whole event lies behind the other mark. Otherwise the file is damaged, and refused.
 
-A file that is damaged is therefore refused, or has lost nothing. Only a process that has seen a ledger can tell an
-older copy of the whole file from the newest.
+Let n be the last event whose append returned. Each mark that was not damaged names event n - 1 or a later one. So the
+following files are refused, whatever else is damaged in them, after an interrupt too:
+
+- A file in which any of the events 1 to n is cut, changed, moved or missing.
+- A file whose first line is changed, or that has no valid mark.
+- A file with one valid mark and no whole event behind it.
+- A file whose two valid marks do not name consecutive events, such as two copies of one mark.
+
+Every other damaged file holds all charges that returned: its damage lies in one mark or behind event n. This rests on
+SHA-256: damage does not make a valid seal by chance, but a forger who knows the format can. It does not hold where
+bytes that the file held earlier come back. Only a process that has seen a ledger can tell an older copy of the whole
+file from the newest, or older marks with the events behind them cut.
 """
 
 from __future__ import annotations
@@ -121,7 +133,7 @@ def head_of(content: bytes, path: object) -> Head:
     marks = [_mark(first, slot) for slot in slots]
     ends = [0 if mark is None else mark.end for mark in marks]
     newest = marks[ends.index(max(ends))]
-    if newest is None or newest.end < HEAD_SIZE:
+    if newest is None or newest.end < HEAD_SIZE or not _are_consecutive(marks):
         raise corrupt(path)
     return Head(first, newest, _LINE * (1 + ends.index(min(ends))), None in marks)
 
@@ -202,6 +214,12 @@ def _mark(first: bytes, line: bytes) -> Mark | None:
     except ValueError:
         return None
     return mark if _encoded(first, mark) == line else None
+
+
+def _are_consecutive(marks: list[Mark | None]) -> bool:
+    """Whether the marks name consecutive events, or both the first one; true if a mark is invalid."""
+    numbers = sorted(mark.number for mark in marks if mark is not None)
+    return len(numbers) < 2 or numbers == [1, 1] or numbers[1] - numbers[0] == 1
 
 
 def _encoded(first: bytes, mark: Mark) -> bytes:
