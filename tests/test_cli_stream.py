@@ -332,3 +332,18 @@ def test_a_stream_by_times_takes_no_rows_without_times_by_chance(discreet, step)
     assert (code, shown(discreet)["round"]) == (2, 2)
     assert "--time" in err
     assert discreet(*rows, "--round", "3")[0] == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
+def test_no_output_replaces_a_file_of_a_linked_stream(discreet, step, ending):
+    assert step(time=None)[0] == 0
+    before = Path(f"s{ending}").read_bytes()
+    os.mkdir("links")
+    os.symlink(Path("s").resolve(), "links/t")
+    os.link(f"s{ending}", "out.csv")
+    for command in (("show", "links/t"), ("step", "links/t", "log.csv", "--user", "visit", "--item", "page")):
+        code, _, err = discreet("stream", *command, "-o", "out.csv")
+        assert code == 2
+        assert "would replace" in err
+    assert Path(f"s{ending}").read_bytes() == before

@@ -132,7 +132,7 @@ def step(
     if data == "-":
         raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
     outputs.require_form(output, form)
-    outputs.require_apart(output, data, file, *map(str, beside(Path(file)).values()))
+    outputs.require_apart(output, data, file, *map(str, beside(file).values()))
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None and number is None and opened.round and opened.clock is not None:
@@ -166,7 +166,7 @@ def step(
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
     """Prints the release of the last round again, at no cost."""
     outputs.require_form(output, form)
-    outputs.require_apart(output, file, *map(str, beside(Path(file)).values()))
+    outputs.require_apart(output, file, *map(str, beside(file).values()))
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)

@@ -24,9 +24,13 @@ def real(path: str | os.PathLike[str]) -> Path:
     return Path(path).resolve()
 
 
-def beside(path: Path) -> dict[str, Path]:
-    """Return the paths beside a stream's own file, by purpose: its key, its rounds and SQLite's rollback journal."""
-    return {name: Path(f"{path}-{name}") for name in ("key", "rounds", "journal")}
+def beside(path: str | os.PathLike[str]) -> dict[str, Path]:
+    """Return the paths beside a stream's own file, by purpose: its key, its rounds and SQLite's rollback journal.
+
+    Links are resolved here, so that every caller finds the same files, by whatever name it knows the stream.
+    """
+    own = os.path.realpath(path)  # unlike `Path.resolve`, it raises nothing for a link to itself
+    return {name: Path(f"{own}-{name}") for name in ("key", "rounds", "journal")}
 
 
 def open_plain(path: Path, flags: int = 0) -> int:
