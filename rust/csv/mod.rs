@@ -25,7 +25,7 @@
 //! `QUOTE` is `"`. A cell that is open at the end of the file ends there, and so does its record. Python's `csv` module
 //! reads the same cells, where all line ends in cells are quoted. Of the records after the header a row is made unless
 //!
-//! * it has more or fewer cells than the header,
+//! * it has fewer cells than the header; cells beyond those of the header are skipped,
 //! * a wanted cell is longer than [`LONGEST`] bytes or is not UTF-8.
 //!
 //! A plain cell of no bytes is NULL; `""` is the empty string. Cells of other columns may hold any bytes, any number of

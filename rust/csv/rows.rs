@@ -224,7 +224,7 @@ impl Sink for Rows {
 
     #[inline]
     fn end_record(&mut self, cells: usize) -> bool {
-        if cells == self.width && !self.is_bad {
+        if cells >= self.width && !self.is_bad {
             self.whole += 1;
         } else {
             self.is_bad = false;

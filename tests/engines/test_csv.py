@@ -33,7 +33,7 @@ def test_words_that_look_like_nothing_are_words(tmp_path):
         ("\ufeffuser,item\r\n1,a\r\n", {"a": 1}),
         ("user,item\r1,a\r2,a\r", {"a": 2}),
         ("user,item\n1,a\n2\n3,a\n", {"a": 2}),
-        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 2}),
+        ("user,item\n1,a\n2,a,b\n3,a\n", {"a": 3}),
         ('user,item\n1,"a\nb"\n', {"a\nb": 1}),
         ('user,item\n1,a\n2,"b\n', {"a": 1, "b\n": 1}),
         (b"user,item\n1,a\n2,\xff\xfe\n3,a\n", {"a": 2}),

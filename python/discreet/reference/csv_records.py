@@ -47,6 +47,6 @@ def rows(content: bytes, wanted: list[int], delimiter: bytes = b",") -> list[tup
             texts = [cell.decode() if cell or quoted else None for cell, quoted in (record[n] for n in wanted)]
         except (IndexError, UnicodeDecodeError):
             continue
-        if len(record) == len(header):
+        if len(record) >= len(header):
             found.append(tuple(texts))
     return found
