@@ -1,10 +1,12 @@
 //! Splits bytes as a CSV file that arrives in blocks of any lengths.
 //!
-//! The records must be those of a reader that looks at one byte after another, wherever the blocks end.
+//! Records and rows must be the same wherever the blocks end.
 #![no_main]
 
 use arbitrary::Arbitrary;
-use discreet::csv::records;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use discreet::csv::{Rows, Splitter, records};
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -12,6 +14,7 @@ struct File {
     delimiter: Delimiter,
     pieces: Vec<Piece>,
     blocks: Vec<u8>,
+    wanted: Vec<u8>,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -31,48 +34,34 @@ enum Piece {
     Long(u8, u8),
 }
 
-/// The grammar of `discreet::csv`, byte by byte.
-fn expected(file: &[u8], delimiter: u8) -> Vec<Vec<Vec<u8>>> {
-    #[derive(PartialEq)]
-    enum At {
-        Start,
-        Plain,
-        Quoted,
-        Closed,
+type Cell = Option<String>;
+
+/// The wanted columns of all rows, that of the header included. Rows are taken out after each block.
+fn columns(blocks: &[&[u8]], delimiter: u8, width: usize, wanted: &[usize]) -> Vec<Vec<Cell>> {
+    let mut splitter = Splitter::new(delimiter);
+    let mut rows = Rows::new(width, wanted).expect("different columns of the file");
+    let mut found = vec![Vec::new(); wanted.len()];
+    for block in blocks {
+        let mut rest = *block;
+        while !rest.is_empty() {
+            let read = splitter.push(rest, &mut rows);
+            rows.trim();
+            rest = &rest[read..];
+        }
+        add(&mut found, rows.take().expect("cells that were checked"));
     }
-    let (mut found, mut record, mut cell, mut at) = (vec![], vec![], vec![], At::Start);
-    for &byte in file {
-        let is_end = byte == b'\n' || byte == b'\r';
-        at = match (at, byte) {
-            (At::Quoted, b'"') => At::Closed,
-            (At::Quoted, _) => {
-                cell.push(byte);
-                At::Quoted
-            }
-            (At::Start, b'"') => At::Quoted,
-            (At::Closed, b'"') => {
-                cell.push(byte);
-                At::Quoted
-            }
-            (At::Start, _) if is_end && record.is_empty() => At::Start,
-            _ if is_end || byte == delimiter => {
-                record.push(std::mem::take(&mut cell));
-                if is_end {
-                    found.push(std::mem::take(&mut record));
-                }
-                At::Start
-            }
-            _ => {
-                cell.push(byte);
-                At::Plain
-            }
-        };
-    }
-    if at != At::Start || !record.is_empty() {
-        record.push(cell);
-        found.push(record);
-    }
+    splitter.finish(&mut rows);
+    add(&mut found, rows.take().expect("cells that were checked"));
+    assert!(rows.is_empty());
     found
+}
+
+fn add(found: &mut [Vec<Cell>], columns: Vec<ArrayRef>) {
+    let len = columns.first().map_or(0, |column| column.len());
+    for (cells, column) in found.iter_mut().zip(columns) {
+        assert_eq!(column.len(), len);
+        cells.extend(column.as_string::<i32>().iter().map(|cell| cell.map(str::to_owned)));
+    }
 }
 
 fuzz_target!(|file: File| {
@@ -88,8 +77,6 @@ fuzz_target!(|file: File| {
             Piece::Long(byte, len) => bytes.extend(std::iter::repeat_n(byte, len.into())),
         }
     }
-    let expected = expected(&bytes, delimiter);
-    assert_eq!(records([&bytes[..]], delimiter), expected);
     let mut rest = &bytes[..];
     let mut blocks = Vec::new();
     for len in file.blocks {
@@ -98,5 +85,32 @@ fuzz_target!(|file: File| {
         rest = more;
     }
     blocks.push(rest);
-    assert_eq!(records(blocks, delimiter), expected);
+
+    let found = records([&bytes[..]], delimiter);
+    assert_eq!(records(blocks.iter().copied(), delimiter), found);
+
+    let width = found.first().map_or(0, Vec::len);
+    let wanted: Vec<usize> = file.wanted.into_iter().map(usize::from).collect();
+    let mut distinct = wanted.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let are_fit = distinct.len() == wanted.len()
+        && distinct.len() < 255
+        && wanted.iter().all(|&column| column < width);
+    assert_eq!(Rows::new(width, &wanted).is_ok(), are_fit);
+    distinct.retain(|&column| column < width);
+    distinct.truncate(254);
+    let whole = columns(&[&bytes], delimiter, width, &distinct);
+    assert_eq!(columns(&blocks, delimiter, width, &distinct), whole);
+
+    // Each row is a record of as many cells as the header, all of them text.
+    let is_row = |record: &&Vec<Vec<u8>>| {
+        record.len() == width
+            && distinct.iter().all(|&column| std::str::from_utf8(&record[column]).is_ok())
+    };
+    let rows: Vec<_> = found.iter().filter(is_row).collect();
+    for (cells, &column) in whole.iter().zip(&distinct) {
+        let cells = cells.iter().map(|cell| cell.as_deref().unwrap_or_default().as_bytes());
+        assert!(cells.eq(rows.iter().map(|record| &record[column][..])));
+    }
 });
