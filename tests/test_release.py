@@ -1,6 +1,7 @@
 """Release: what is published, in every form, and nothing besides."""
 
 import csv
+import dataclasses
 import io
 import json
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import discreet
 from discreet import Guarantee, Histogram, InputError, ParameterError, PrivateCountRelease, Release
+from discreet.mechanisms.mechanism import clipped, uncounted
 from discreet.testing import seeded_rng
 
 ITEMS = ["apple", "=cmd()", "+1", "-2", "@x", "\tt", "a,b", 'q"q', "new\nline", "<b>", "é\u202e", "1"]
@@ -232,3 +234,11 @@ def test_a_release_without_clipping_or_counts_has_no_such_note():
         assert not made.clipped
         assert not any("clipped" in note for note in made.notes)
         assert made.header["clipped"] is False
+
+
+@pytest.mark.parametrize("notes", [("one",), ("one", "two")])
+def test_leaving_out_counts_drops_no_other_note(notes):
+    made = clipped(release(notes=()), 2)
+    made = dataclasses.replace(made, notes=(*notes[:1], *made.notes, *notes[1:]))
+    left = uncounted(made)
+    assert (left.notes, left.counts, left.clipped) == (notes, None, False)

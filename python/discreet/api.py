@@ -12,7 +12,7 @@ from discreet.choice import choose
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.mechanism import Opening
+from discreet.mechanisms.mechanism import Opening, uncounted
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.plan import stated
@@ -226,10 +226,7 @@ def _publish(
     def draw(rng: Opening | None = None) -> Release:
         release: Release = mechanism.release(histogram, rng)
         if without_counts:
-            # A note on clipped counts comes last, and speaks of counts that are left out.
-            notes = release.notes[:-1] if release.clipped else release.notes
-            items = sorted(release.items)
-            release = replace(release, items=items, counts=None, sigmas=None, clipped=False, notes=notes)
+            release = replace(uncounted(release), items=sorted(release.items))
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget._publish(mechanism, draw)

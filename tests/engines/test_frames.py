@@ -145,6 +145,9 @@ def test_a_column_of_objects_is_text_whatever_they_are(cells):
     sparse = pandas.Series(pandas.arrays.SparseArray(objects, dtype=pandas.SparseDtype(object)))
     for column in (objects, categories, sparse):
         assert counted(pandas.DataFrame({"user": [1, 2, 3], "item": column})) == ("string", expected)
+        assert counted({"user": [1, 2, 3], "item": column}) == ("string", expected)
+        pairs = Histogram.from_pairs(np.arange(3), column)._labels
+        assert sorted(pairs.take(np.arange(len(expected)))) == [*expected]
 
 
 @pytest.mark.usefixtures("beside")
@@ -154,6 +157,8 @@ def test_periods_of_pandas_are_text():
     for column in (months, months.astype("category"), months.astype(object)):
         frame = pandas.DataFrame({"user": [1, 2, 3, 4], "item": column})
         assert counted(frame) == ("string", {"2026-01": 2, "2026-02": 1})
+        for given in (column, column.array, pandas.Index(column)):
+            assert counted({"user": [1, 2, 3, 4], "item": given}) == ("string", {"2026-01": 2, "2026-02": 1})
 
 
 def test_typed_columns_of_pandas_keep_their_type():

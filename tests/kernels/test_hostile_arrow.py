@@ -1,10 +1,9 @@
 """Arrow producers that lie: every lie that the C interface can tell is an error of discreet's own."""
 
-import itertools
 import signal
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ import pytest
 from pairs import as_dict
 
 from discreet import ClippedSums, Histogram, InputError, UserItems, _core
+from discreet.engines.sql import interruptible
+from discreet.engines.validated import validated
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 
@@ -50,6 +51,18 @@ def lying(pa, kind):
         honest[3] = last  # behind the back of a library that refuses to make such an array
 
     return column, lie
+
+
+def interrupted_reader(pa):
+    """A reader that gets an interrupt when its third batch is asked for."""
+    batch = pa.record_batch([np.arange(1000)] * 2, names=["u", "i"])
+
+    def batches():
+        yield from [batch] * 2
+        signal.raise_signal(signal.SIGINT)
+        yield batch
+
+    return pa.RecordBatchReader.from_batches(batch.schema, batches())
 
 
 @pytest.fixture
@@ -122,12 +135,33 @@ def test_a_bitmap_that_the_null_count_denies_is_an_input_error(pa):
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_of_a_checked_reader_is_one(pa):
-    main = threading.get_ident()
-    batch = pa.record_batch([np.arange(1000)] * 2, names=["u", "i"])
-
-    # No code of Python's but the check runs while it reads.
-    reader = pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch))
-    interrupt = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
-        Histogram.from_table(reader, user="u", item="i")
+        Histogram.from_table(interrupted_reader(pa), user="u", item="i")
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_an_interrupt_of_another_call_is_no_interrupt(pa):
+    with pytest.raises(KeyboardInterrupt):  # a reader that no call of discreet's reads
+        validated(interrupted_reader(pa)).read_all()
+    with pytest.raises(ValueError, match="unrelated"), interruptible():
+        raise ValueError("unrelated")
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_another_thread_takes_no_interrupt(pa):
+    def other():
+        with interruptible():
+            raise ValueError("unrelated")
+
+    def call():
+        with interruptible():
+            with pytest.raises(KeyboardInterrupt):
+                validated(interrupted_reader(pa)).read_all()
+            with ThreadPoolExecutor(1) as threads:
+                met.append(type(threads.submit(other).exception()))
+            raise ValueError("what Arrow makes of an interrupt")
+
+    met = []
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    assert met == [ValueError]

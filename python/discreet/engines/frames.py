@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.pandas_columns import as_arrow, label_cells, text_cells
+from discreet.engines.pandas_columns import as_arrow, label_cells
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 
@@ -138,10 +138,8 @@ def plain_column(column: Any) -> Any:
         raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array")
     if library(column) == "polars":
         return column.to_list()
-    if library(column) == "pandas" and column.dtype == np.dtype(object):
-        return np.array([*text_cells(column), None], object)[:-1]
-    if library(column) == "pandas" and not isinstance(column.dtype, np.dtype):
-        return column.to_numpy(dtype=object, na_value=None)
+    if library(column) == "pandas":
+        return label_cells(column)
     return column
 
 

@@ -124,8 +124,14 @@ def _text_array(column: Any) -> Any:
 
 
 def label_cells(column: Any) -> Any:
-    """Return a column of labels as an array for `_core`, without pyarrow; errors are those of `as_arrow`."""
-    column = _dense(column)
+    """Return a column of labels as an array for `_core`, without pyarrow; errors are those of `as_arrow`.
+
+    Args:
+        column: A Series, an Index or an array of pandas.
+    """
+    import pandas
+
+    column = _dense(pandas.Series(column))
     _require_no_floats(column)
     if _is_untyped(column.dtype):
         return np.array([*text_cells(column.astype(object)), None], object)[:-1]

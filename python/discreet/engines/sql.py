@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import _core
 from discreet.engines.memory import Memory
-from discreet.engines.validated import was_interrupted
+from discreet.engines.validated import reading
 from discreet.errors import InputError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
@@ -78,12 +78,13 @@ class Columns:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raise KeyboardInterrupt if DuckDB or a reader of pyarrow turned a Ctrl-C into an error of its own."""
-    try:
-        yield
-    except Exception as error:
-        if was_interrupted() or (isinstance(error, RuntimeError) and str(error) == "Query interrupted"):
-            raise KeyboardInterrupt from None
-        raise
+    with reading() as call:
+        try:
+            yield
+        except Exception as error:
+            if call.interrupted or (isinstance(error, RuntimeError) and str(error) == "Query interrupted"):
+                raise KeyboardInterrupt from None
+            raise
 
 
 def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyConnection:

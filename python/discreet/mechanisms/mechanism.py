@@ -18,7 +18,10 @@ from discreet.release import Release
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism", "Opening", "Value", "clipped", "opened", "published"]
+__all__ = ["Mechanism", "Opening", "Value", "clipped", "opened", "published", "uncounted"]
+
+_CLIPPED = "counts of users clipped to"
+"""How the note of `clipped` begins."""
 
 Opening = Callable[[], _core.Rng]
 """Opens the stream of a release, and has it paid for."""
@@ -144,8 +147,14 @@ def clipped(release: Release, l0: int | None) -> Release:
     """
     if l0 is None or release.counts is None:
         return release
-    note = f"counts of users clipped to {l0:,} {'item' if l0 == 1 else 'items'} each; sigma is the noise alone"
+    note = f"{_CLIPPED} {l0:,} {'item' if l0 == 1 else 'items'} each; sigma is the noise alone"
     return replace(release, clipped=True, notes=(*release.notes, note))
+
+
+def uncounted(release: Release) -> Release:
+    """Return a release without its counts, and without the note of `clipped`, which speaks of them."""
+    notes = tuple(note for note in release.notes if not note.startswith(_CLIPPED))
+    return replace(release, counts=None, sigmas=None, clipped=False, notes=notes)
 
 
 def opened(rng: _core.Rng | Opening | None) -> _core.Rng:

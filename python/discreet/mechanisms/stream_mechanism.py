@@ -51,7 +51,11 @@ class StreamMechanism(ABC):
     The guarantee holds beside other releases, however they and later events are chosen. Let K say that no item of one
     event passes a threshold by that event alone. Mechanisms give K a chance of at least 1 - delta with and without the
     event. Given K, all rounds follow from one rho-zCDP release, the noisy values at the nodes that contain the event's
-    round, and from what the event does not touch. A mechanism keeps to this where no noise of a node is used before the
+    round, and from what the event does not touch.
+
+    Conditioning on K changes the law of lattice noise, so the noise has a
+    smaller rho of its own, by the conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`).
+    A mechanism keeps to this where no noise of a node is used before the
     node's last round, and where the union bound over thresholds covers all rounds.
     """
 
