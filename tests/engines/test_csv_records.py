@@ -10,7 +10,7 @@ from collections import defaultdict
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet import InputError, _core
@@ -77,6 +77,8 @@ cells = st.text(st.sampled_from('",\n\r aé\t\u2028'), max_size=6)
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=20), st.sampled_from(["\n", "\r\n", "\r"]), st.integers(4, 70))
 def test_the_reader_agrees_with_pythons_csv_module(tmp_path_factory, rows, end, block):
+    # Behind a header that ends with CR, an LF that is not quoted makes CR LF of it (docs/counting.md).
+    assume(end != "\r" or not rows or not rows[0][0].startswith("\n"))
     path = tmp_path_factory.mktemp("rows") / "log.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator=end).writerows([["user", "item", "note"], *rows])
