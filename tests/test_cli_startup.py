@@ -74,12 +74,16 @@ def test_an_interrupt_is_an_exception_again_once_it_runs(interrupted_at):
 
 
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("how", ["-c", "file"])
+@pytest.mark.parametrize("how", ["-c", "program.py", "discreet", "module"])
 def test_the_library_takes_no_interrupt_of_a_program(tmp_path, how):
     program = "import signal, discreet; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    (tmp_path / "program.py").write_text(program)
-    arguments = ["-c", program, "-m", "discreet"] if how == "-c" else [str(tmp_path / "program.py"), "-m", "discreet"]
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    for name in ("program.py", "discreet", "__main__.py"):
+        (tmp_path / name).write_text(program)
+    (tmp_path / "__init__.py").write_text("import discreet")
+    arguments = {"-c": ["-c", program], "module": ["-m", tmp_path.name]}.get(how, [str(tmp_path / how)])
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path.parent)}
+    command = [sys.executable, *arguments, "-m", "discreet"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
 
 
@@ -90,8 +94,8 @@ def test_an_interrupt_that_is_ignored_stays_ignored():
 
 
 IGNORED = [
-    "import sys, signal",
-    "sys.argv[0] = 'discreet'",
+    "import os, sys, signal",
+    "sys.argv[0] = os.path.join(os.path.dirname(sys.executable), 'discreet')",
     "import discreet",
     "print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)",
 ]

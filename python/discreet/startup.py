@@ -17,12 +17,20 @@ _held: dict[int, Any] = {}
 
 
 def is_command() -> bool:
-    """Return whether this process is the command: `python -m discreet`, or a script of the name `discreet`."""
+    """Return whether this process is the command: `python -m discreet`, or the script `discreet` beside `python`.
+
+    A program of somebody else that has the name `discreet` keeps its own interrupts.
+    """
     name = (getattr(sys, "argv", None) or [""])[0]
     if name == "-m":  # so it stands while Python imports the packages of the module
-        words = iter(sys.orig_argv)
-        return any(word == "-m" and next(words, "") == "discreet" for word in words) or "-mdiscreet" in sys.orig_argv
-    return os.path.basename(name) in ("discreet", "discreet.exe")  # noqa: PTH119 - every import comes this way
+        words = sys.orig_argv[1:]
+        place = next((place for place, word in enumerate(words) if word.startswith("-m")), len(words))
+        return words[place : place + 2] == ["-m", "discreet"] or words[place : place + 1] == ["-mdiscreet"]
+    folder, script = os.path.split(os.path.realpath(name))
+    return script in ("discreet", "discreet.exe") and folder in (
+        os.path.dirname(sys.executable),  # noqa: PTH120 - every import comes this way, and pathlib is slow to import
+        os.path.dirname(os.path.realpath(sys.executable)),  # noqa: PTH120
+    )
 
 
 def hold() -> None:
