@@ -1,7 +1,8 @@
 """Parses damaged and forged ledgers: the result is a LedgerError, or a book that has lost no charge.
 
-Half of the inputs damage one place of a genuine ledger whose charges have all returned. The others have lines of any
-JSON whose seals are right, so that the parser looks at what they say.
+Half of the inputs damage one or two places of a genuine ledger: one whose charges have all returned, or one that
+went on after a charge was interrupted. The others have lines of any JSON whose seals are right, so that the parser
+looks at what they say.
 """
 
 import hashlib
@@ -9,11 +10,12 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import atheris
 
 with atheris.instrument_imports(include=["discreet.budgets"]):
-    from discreet.budgets import ledger_format
+    from discreet.budgets import ledger_file, ledger_format
 
 import discreet as dp
 
@@ -22,26 +24,39 @@ ROOM = 4096
 """The most bytes that damage adds."""
 
 
-def genuine():
-    """Return the content of a ledger with some charges, as it lies on the disk when they have returned."""
+def genuine(interrupted=False):
+    """Return the content of a ledger with some charges, as it lies on the disk when they have returned.
+
+    `interrupted`: whether another charge was interrupted between its event and its mark, before the last one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
         visits = dp.Ledger.open(path).dataset("visits", rho=1.0, delta=1e-5)
         for _ in range(CHARGES):
             dp.count({"user": [1, 2], "item": [1, 1]}, user="user", item="item", rho=0.1, delta=1e-6, budget=visits)
+        if interrupted:
+            try:
+                with mock.patch.object(ledger_file.LedgerFile, "overwrite", side_effect=KeyboardInterrupt):
+                    visits.charge(dp.Guarantee(0.1, 0))
+            except KeyboardInterrupt:
+                pass
+            visits.charge(dp.Guarantee(0.2, 0))
         return path.read_bytes()
 
 
 WHOLE = genuine()
+INTERRUPTED = genuine(interrupted=True)
 HEAD = ledger_format.head_of(WHOLE[: ledger_format.HEAD_SIZE], "file")
-SPENT = ledger_format.parse(WHOLE).account("visits").spent
+SPENT = {content: ledger_format.parse(content).account("visits").spent for content in (WHOLE, INTERRUPTED)}
 
 
-def damaged(given):
-    """Return the genuine ledger with one place cut out, overwritten or filled with other bytes."""
-    start = given.ConsumeIntInRange(0, len(WHOLE))
-    end = start + given.ConsumeIntInRange(0, min(len(WHOLE) - start, ROOM))
-    return WHOLE[:start] + given.ConsumeBytes(ROOM) + WHOLE[end:]
+def damaged(content, given):
+    """Return a ledger with one or two places cut out, overwritten or filled with other bytes."""
+    for _ in range(given.ConsumeIntInRange(1, 2)):
+        start = given.ConsumeIntInRange(0, len(content))
+        end = start + given.ConsumeIntInRange(0, min(len(content) - start, ROOM))
+        content = content[:start] + given.ConsumeBytes(given.ConsumeIntInRange(0, ROOM)) + content[end:]
+    return content
 
 
 def forged(given):
@@ -77,13 +92,14 @@ def test(content):
     """Parse one ledger."""
     given = atheris.FuzzedDataProvider(content)
     if given.ConsumeBool():
+        whole = given.PickValueInList([WHOLE, INTERRUPTED])
         try:
-            book = ledger_format.parse(damaged(given))
+            book = ledger_format.parse(damaged(whole, given))
         except dp.LedgerError:
             return
         spent = book.account("visits").spent
-        assert spent.rho >= SPENT.rho, "a damaged ledger has lost rho"
-        assert spent.delta >= SPENT.delta, "a damaged ledger has lost delta"
+        assert spent.rho >= SPENT[whole].rho, "a damaged ledger has lost rho"
+        assert spent.delta >= SPENT[whole].delta, "a damaged ledger has lost delta"
         return
     try:
         book = ledger_format.parse(forged(given))

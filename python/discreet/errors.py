@@ -55,19 +55,20 @@ class BudgetExceeded(DiscreetError):
     """A charge does not fit into what is left of a budget.
 
     `requested` and `remaining` are Guarantees, or text if the charge is counted in another unit. Where they are
-    Guarantees the message names a charge that fits.
+    Guarantees the message names a charge that fits, or gives `advice` if the parameters are not those of a release.
     """
 
-    def __init__(self, requested: object, remaining: object) -> None:
-        super().__init__(f"Privacy budget exceeded: {_shortfall(requested, remaining)}")
+    def __init__(self, requested: object, remaining: object, advice: str | None = None) -> None:
+        super().__init__(f"Privacy budget exceeded: {_shortfall(requested, remaining, advice)}")
         self.requested = requested
         self.remaining = remaining
+        self._advice = advice
 
-    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object]]:
-        return type(self), (self.requested, self.remaining)
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object, str | None]]:
+        return type(self), (self.requested, self.remaining, self._advice)
 
 
-def _shortfall(requested: Any, remaining: Any) -> str:
+def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
     """Return what was asked for, what is left, and what fits instead."""
     if not all(hasattr(amount, "rho") for amount in (requested, remaining)):
         left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
@@ -77,19 +78,20 @@ def _shortfall(requested: Any, remaining: Any) -> str:
     costs = " and ".join(f"{name}={cost}" for name, (cost, _) in zip(short, digits, strict=True))
     rest = " and ".join(f"{name}={left}" for name, (_, left) in zip(short, digits, strict=True))
     verb = "is" if len(short) == 1 else "are"
-    return (
-        f"this release costs {costs}; {rest} {verb} left. Nothing was charged. {_remedy(requested, remaining, short)}"
-    )
+    remedy = _remedy(requested, remaining, short, advice)
+    return f"this release costs {costs}; {rest} {verb} left. Nothing was charged. {remedy}"
 
 
-def _remedy(requested: Any, remaining: Any, short: list[str]) -> str:
-    """Return a charge that fits into what is left, as the parameters of a release."""
-    if remaining.dp is not None:
+def _remedy(requested: Any, remaining: Any, short: list[str], advice: str | None) -> str:
+    """Return a charge that fits into what is left, as the parameters of a release, or the advice if there is one."""
+    if remaining.dp is not None and advice is None:
         return "Try epsilon={} and delta={}.".format(*map(_shortened, remaining.dp))
     if remaining.rho < _LEAST_RHO:
         return "No rho is left: nothing more can be released from this data."
     if remaining.delta == 0 and requested.delta > 0:
         return "No delta is left: give each release a share of the total delta, or use one that needs none."
+    if advice is not None:
+        return advice
     if requested.dp is None:
         return f"Try {' and '.join(f'{name}={_shortened(getattr(remaining, name))}' for name in short)}."
     # Another epsilon shares delta out in another way, so that only rho is sure to fit.

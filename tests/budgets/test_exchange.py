@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import pickle
 import random
 import threading
 
@@ -133,6 +134,30 @@ def test_an_exchange_must_fit_when_it_begins():
         Budget(rho=0.06, delta=1e-6).pay_what_you_get(**EXCHANGE)
     with pytest.raises(BudgetExceeded):
         Budget(rho=1.0, delta=1e-7).pay_what_you_get(**EXCHANGE)
+
+
+@pytest.mark.parametrize("total", [{"epsilon": 1, "delta": 1e-6}, {"rho": 0.06, "delta": 1e-6}])
+def test_a_refused_exchange_names_its_own_parameters(total):
+    with pytest.raises(BudgetExceeded, match="Try fewer outcomes, or a smaller epsilon") as error:
+        Budget(**total).pay_what_you_get(**EXCHANGE)
+    assert "Try epsilon=" not in str(error.value)
+    assert "Try rho=" not in str(error.value)
+    assert error.value.requested.rho == pytest.approx(0.0625)
+
+
+def test_an_exchange_short_of_delta_says_so():
+    for total, advice in [
+        (Budget(rho=1.0, delta=1e-7), "Try fewer queries, or a smaller delta"),
+        (Budget(rho=0.06, delta=1e-7), "Try fewer outcomes and queries, or a smaller epsilon and delta"),
+    ]:
+        with pytest.raises(BudgetExceeded, match=advice):
+            total.pay_what_you_get(**EXCHANGE)
+
+
+def test_the_advice_for_an_exchange_survives_a_pickle():
+    with pytest.raises(BudgetExceeded) as error:
+        Budget(epsilon=1, delta=1e-6).pay_what_you_get(**EXCHANGE)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 
 @pytest.mark.parametrize("name", list(EXCHANGE))

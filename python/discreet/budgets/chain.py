@@ -12,7 +12,7 @@ from discreet.budgets.book import Book
 from discreet.budgets.ledger_file import LedgerFile
 from discreet.budgets.ledger_format import HEAD_SIZE, SEAL_SIZE, Head
 from discreet.budgets.record import Event
-from discreet.engines.engine import fresh_key
+from discreet.engines.entropy import fresh_key
 from discreet.errors import LedgerError
 
 __all__ = ["Chain"]

@@ -56,7 +56,10 @@ class Exchange(Single):
         )
         self._own()
         # Its lists are charged one by one, so their sum must fit: the rule for a single release does not apply.
-        payer._account().paying(Charge.of(payer._guaranteed(self.guarantee)))
+        account, charge = payer._account(), Charge.of(payer._guaranteed(self.guarantee))
+        if not account.fits(charge):
+            cost, left = account.guarantee(charge), account.remaining
+            raise BudgetExceeded(cost, left, _advice(cost.rho > left.rho, cost.delta > left.delta))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -134,3 +137,12 @@ class Exchange(Single):
 
     def __repr__(self) -> str:
         return f"Exchange of {self.guarantee}: {self.outcomes_left} outcomes and {self.queries_left} lists left"
+
+
+def _advice(lacks_rho: bool, lacks_delta: bool) -> str:
+    """Return which parameters of an exchange to reduce: its epsilon is for one item, its delta for one list."""
+    if lacks_rho and lacks_delta:
+        return "Try fewer outcomes and queries, or a smaller epsilon and delta: they are for each item and each list."
+    if lacks_delta:
+        return "Try fewer queries, or a smaller delta: it is for each list."
+    return "Try fewer outcomes, or a smaller epsilon: it is for each item."

@@ -28,7 +28,8 @@ class Ledger:
     is an append-only log: each event is sealed with a hash of all events before it. It holds what was charged, when,
     by which mechanism and parameters, and a digest of the published rows; never data. No other file belongs to it,
     and links and mounts of it are the same ledger. A file that was changed, cut or damaged is refused. A process
-    refuses an older copy of a ledger that it has seen; a new process cannot know. Keep the file on a local disk.
+    refuses an older copy of a ledger that it has seen; a new process cannot know. Keep the file on a local disk. It is
+    open only during an operation, so there is nothing to close.
     """
 
     __slots__ = ("_chain",)
@@ -100,9 +101,6 @@ class Ledger:
         if decide(self._chain.read()) is not None:
             self._chain.append(decide)
         return Dataset._of(self._chain, name)
-
-    def close(self) -> None:
-        """Do nothing: the file is open only during an operation, and can be copied or moved at any time."""
 
     def check(self) -> None:
         """Verify the whole file again; raise LedgerError if anything is wrong."""

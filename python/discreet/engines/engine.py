@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from discreet import _core
-from discreet.engines.entropy import fresh_key
 from discreet.errors import SchemaError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Counts", "Engine", "Items", "Progress", "Weighting", "fresh_key", "labels", "listed"]
+__all__ = ["Counts", "Engine", "Items", "Progress", "Weighting", "labels", "listed"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.engine import Counts, Items, Progress, Weighting, fresh_key, labels, listed
+from discreet.engines.engine import Counts, Items, Progress, Weighting, labels, listed
+from discreet.engines.entropy import fresh_key
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:

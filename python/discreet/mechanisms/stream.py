@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from discreet.engines.engine import fresh_key
+from discreet.engines.entropy import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.forks import process
 from discreet.histogram import Histogram

@@ -7,7 +7,7 @@ import re
 import weakref
 from pathlib import Path
 
-from discreet.engines.engine import fresh_key
+from discreet.engines.entropy import fresh_key
 from discreet.errors import StateError
 from discreet.mechanisms.stream_paths import erase, make_durable, open_plain, write_all
 
