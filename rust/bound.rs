@@ -177,15 +177,15 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pairs::Narrow;
+    use crate::pairs::Wide;
 
     #[test]
     fn everyone_keeps_at_most_so_many_and_all_where_they_have_no_more() {
         let keys = HashKeys::from_os().unwrap();
-        let rows = |items: std::ops::Range<u64>| -> Vec<Narrow> {
+        let rows = |items: std::ops::Range<u64>| -> Vec<Wide> {
             let of_user = |user: u64| items.clone().filter(move |item| *item < user % 5);
             (0..1000)
-                .flat_map(|user| of_user(user).map(move |i| Narrow::new(i, user.into())))
+                .flat_map(|user| of_user(user).map(move |i| Wide::new(i, user.into())))
                 .collect()
         };
         let count = |l0, threads, held, only: Option<&Labels>| {
@@ -198,7 +198,7 @@ mod tests {
                 for rows in rows.chunks(100) {
                     part.add(0, rows, &mut items, None, &keys).unwrap();
                 }
-                Tally::<Narrow>::close(&mut part, &items, None);
+                Tally::<Wide>::close(&mut part, &items, None);
                 parts.push(part);
             }
             assert_eq!(parts[0].choices.has_file(), held < usize::MAX);

@@ -9,7 +9,7 @@ use crate::hash::PARTITIONS;
 use crate::interner::Interner;
 use crate::label_log::LabelLog;
 use crate::mark::Marked;
-use crate::pairs::{Narrow, Pair};
+use crate::pairs::Pair;
 use crate::spill::{PIECE, Spill};
 use crate::store::Store;
 
@@ -26,8 +26,6 @@ struct Extent {
     labels: usize,
     bytes: usize,
     rows: usize,
-    /// Bytes of a row; rows of eight among wider ones are narrow.
-    width: usize,
 }
 
 const HEAD: usize = 8;
@@ -89,7 +87,7 @@ impl Chapters {
                 row_bytes.clear();
             }
             let rows = rows.partition_len(partition);
-            extents.push(Extent { at, labels, bytes, rows, width: size_of::<P>() });
+            extents.push(Extent { at, labels, bytes, rows });
         }
         self.chapters.push(extents);
         file.flush()
@@ -132,7 +130,8 @@ impl Chapters {
         let Some(file) = &self.file else { return Ok(()) };
         let (mut piece, mut rows_read) = (Vec::new(), Vec::new());
         for (number, extents) in self.chapters.iter().enumerate() {
-            let Extent { labels, bytes, rows, width, .. } = extents[partition];
+            let Extent { labels, bytes, rows, .. } = extents[partition];
+            let width = size_of::<P>();
             let codes = codes.get(number);
             let end = extents[partition].at + (labels * HEAD + bytes + rows * width) as u64;
             let mut at = end - (rows * width) as u64;
@@ -142,12 +141,7 @@ impl Chapters {
                 at += piece.len() as u64;
                 rows_read.clear();
                 rows_read.extend(piece.chunks_exact(width).map(|row| {
-                    let row = if width == size_of::<P>() {
-                        P::read(row)
-                    } else {
-                        let narrow = Narrow::read(row);
-                        P::new(narrow.item(), narrow.user())
-                    };
+                    let row = P::read(row);
                     codes.map_or(row, |codes| row.with_item(codes[row.item() as usize].into()))
                 }));
                 rows_read.chunks(READ).for_each(&mut visit);

@@ -1,9 +1,8 @@
 //! Exact distinct users per item, on all cores, with the GIL nowhere near.
 //!
 //! Workers take morsels of rows, group them (see [`crate::group`]) and append each row to its partition.
-//! All rows of an item share a partition, or some where they are very many (see [`crate::popular`]), so that in the end
-//! each partition is merged over the workers, deduplicated and counted on its own, in cache. Where duplicates pile up, partitions are deduplicated
-//! on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
+//! All rows of an item share a partition, so that in the end each partition is merged over the workers, deduplicated and
+//! counted on its own, in cache. Where duplicates pile up, partitions are deduplicated on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
 //! memory puts its rows and labels away (see [`crate::chapters`]), and the merge reads them back partition by partition.
 
 use std::sync::atomic::AtomicBool;
@@ -21,14 +20,9 @@ use crate::hash::HashKeys;
 use crate::interner::Interner;
 use crate::labels::LabelType;
 use crate::merge::{Tally, each_partition};
-use crate::packed::Layout;
-use crate::pairs::Pair;
-use crate::popular::Popular;
-use crate::share::{Rows, Share};
-use crate::short::{AllShort, Form, Short};
+use crate::packed::{AllPacked, Layout};
+use crate::pairs::{Hashed, Pair, Wide};
 use crate::sieve::Items;
-use crate::store::Store;
-use crate::users::Users;
 use crate::worker::{Done, MORSEL, Morsel, Worker};
 
 pub use crate::counts::Counts;
@@ -125,26 +119,27 @@ fn count_batches(
     types: (LabelType, LabelType),
     terms: &Terms<'_>,
     keys: &Arc<HashKeys>,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    if types.0.is_integer() {
+        count_rows::<Wide>(batches, types, terms, keys, tick)
+    } else {
+        count_rows::<Hashed>(batches, types, terms, keys, tick)
+    }
+}
+
+fn count_rows<P: Pair>(
+    batches: impl Iterator<Item = Result<Batch>>,
+    types: (LabelType, LabelType),
+    terms: &Terms<'_>,
+    keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let parts = Parts::of(terms);
     let mut batches = batches.peekable();
-    let hashed = !types.0.is_integer();
-    let short = match batches.peek() {
-        // What bounds a contribution looks at users and items, which short rows have not.
-        Some(Ok(batch)) if terms.bound.is_none() => {
-            if hashed || !types.1.is_integer() {
-                Some(Form::Numbered(Arc::new(Users::new(hashed, keys))))
-            } else {
-                Layout::of(batch, keys).map(Form::Packed)
-            }
-        }
-        _ => None,
-    };
-    let popular = match batches.peek() {
-        Some(Ok(batch)) if terms.bound.is_none() && short.is_none() && batch.items.is_keyed() => {
-            Popular::of(&batch.items, keys)
-        }
+    let layout = match batches.peek() {
+        // A bound looks at the keys of users and items, which packed rows do not hold.
+        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
     let stop = AtomicBool::new(false);
@@ -154,12 +149,7 @@ fn count_batches(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(
-            Arc::clone(keys),
-            types,
-            (short.clone(), popular.clone()),
-            (parts.threads, parts.rows),
-        );
+        let worker = Worker::new(Arc::clone(keys), types, layout, (parts.threads, parts.rows));
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -196,79 +186,39 @@ fn count_batches(
         drop(sender);
         Ok(())
     })?;
-    // What nobody has needed until now only takes the merge's part.
+    // Free blocks would only take the merge's part of the memory.
     give_back(0);
-    let (mut shares, mut all_fans) = (Vec::new(), Vec::new());
-    for Done { short, share, fans } in done {
-        shares.push((short, share));
-        all_fans.extend(fans);
-    }
-    let Some(popular) = popular else {
-        return finish(shares, types.1, terms, keys, &parts, tick);
-    };
-    let crew = ((parts.threads, parts.merge), &**keys);
-    let most = popular.count(all_fans, types.1, terms.enough, crew, &mut tick)?;
-    let mut counts = finish(shares, types.1, terms, keys, &parts, tick)?;
-    counts.join(most, terms.limit);
-    Ok(counts)
+    finish::<P>(done, types.1, terms, keys, &parts, tick)
 }
 
 /// Brings the rows of all workers into one form and counts them.
-fn finish(
-    shares: Vec<(Option<Short>, Share<Rows>)>,
+fn finish<P: Pair>(
+    done: Vec<Done<P>>,
     item_type: LabelType,
     terms: &Terms<'_>,
     keys: &HashKeys,
     parts: &Parts,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    if let Some(rows) = AllShort::of(&shares).filter(|rows| rows.held() <= parts.merge) {
+    let packed: Option<Vec<_>> = done.iter().map(|done| done.packed.as_ref()).collect();
+    let packed = packed.and_then(AllPacked::of);
+    if let Some(rows) = packed.filter(|rows| rows.held() <= parts.merge) {
         let all = AllFound::new(item_type, terms.limit, terms.enough);
-        if rows.count(parts.threads, keys, &mut tick, &all)? {
-            return Ok(all.into_counts());
-        }
+        rows.count(parts.threads, keys, &mut tick, &all)?;
+        return Ok(all.into_counts());
     }
-    let unpacked = |(short, mut share): (Option<Short>, Share<Rows>)| {
-        if let Some(rows) = short {
-            share.rows = rows.unpack(share.rows.take(), keys);
+    let unpacked = |Done { packed, mut rows }: Done<P>| {
+        if let Some(packed) = packed {
+            rows.rows = packed.unpack(keys);
         }
-        share
+        rows
     };
-    let shares: Vec<Share<Rows>> = shares.into_iter().map(unpacked).collect();
-    let any_wide = shares.iter().any(|share| matches!(share.rows, Rows::Wide(_)));
-    let (mut narrow, mut wide, mut hashed) = (Vec::new(), Vec::new(), Vec::new());
-    for Share { labels, rows, chapters } in shares {
-        match rows {
-            Rows::Narrow(rows) if any_wide => {
-                wide.push(Share { labels, rows: Rows::widen(&rows), chapters });
-            }
-            Rows::Narrow(rows) => narrow.push(Share { labels, rows, chapters }),
-            Rows::Wide(rows) => wide.push(Share { labels, rows, chapters }),
-            Rows::Hashed(rows) => hashed.push(Share { labels, rows, chapters }),
-        }
-    }
-    if !hashed.is_empty() {
-        count_shares(hashed, item_type, terms, keys, parts, tick)
-    } else if !wide.is_empty() {
-        count_shares(wide, item_type, terms, keys, parts, tick)
-    } else {
-        count_shares(narrow, item_type, terms, keys, parts, tick)
-    }
-}
-
-fn count_shares<P: Pair>(
-    shares: Vec<Share<Store<P>>>,
-    item_type: LabelType,
-    terms: &Terms<'_>,
-    keys: &HashKeys,
-    parts: &Parts,
-    mut tick: impl FnMut() -> Result<()>,
-) -> Result<Counts> {
+    let rows: Vec<_> = done.into_iter().map(unpacked).collect();
     Ok(if let Some(bound) = terms.bound {
         let half = parts.merge / 2;
         let new = || Bounded::new(item_type, bound, half);
-        let tallies = each_partition(&shares, keys, (parts.threads, half), &mut tick, new)?;
-        drop(shares);
+        let tallies = each_partition(&rows, keys, (parts.threads, half), &mut tick, new)?;
+        drop(rows);
         let crew = (parts.threads, keys);
         let mut total = Bounded::count(tallies, item_type, terms.enough, crew, tick)?;
         terms.limit.into_iter().for_each(|limit| total.keep(limit));
@@ -276,7 +226,7 @@ fn count_shares<P: Pair>(
     } else {
         let all = AllFound::new(item_type, terms.limit, terms.enough);
         let new = || Unbounded { found: all.begin(), here: Vec::new() };
-        let tallies = each_partition(&shares, keys, (parts.threads, parts.merge), tick, new)?;
+        let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
         for tally in tallies {
             tally.found.finish();
         }

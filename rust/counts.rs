@@ -29,15 +29,6 @@ impl Counts {
         self.labels.try_reserve(more);
     }
 
-    /// Adds those of other items and keeps the `limit` largest.
-    pub(crate) fn join(&mut self, mut others: Self, limit: Option<usize>) {
-        self.labels.append(&others.labels);
-        self.counts.append(&mut others.counts);
-        if let Some(limit) = limit {
-            self.keep(limit);
-        }
-    }
-
     /// Keeps the items that have users.
     pub(crate) fn drop_zeros(&mut self) {
         if self.counts.contains(&0) {

@@ -129,7 +129,7 @@ impl Grouper {
         into: &mut Vec<Group>,
     ) -> Result<()> {
         let Self { labels: Some(labels), is_text, codes, .. } = self else { return Err(BROKEN) };
-        let is_worth_it = labels.is_worth_it(hashes, null);
+        let is_worth_it = labels.is_worth_it(hashes.len());
         if is_worth_it {
             labels.find_all(hashes, cells, null, codes);
         } else {

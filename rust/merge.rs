@@ -9,9 +9,8 @@ use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::interner::Interner;
 use crate::pairs::Pair;
-use crate::share::Share;
+use crate::rows::ThreadRows;
 use crate::sieve::{Items, Sieve};
-use crate::store::Store;
 
 /// What is made of the distinct rows of partitions.
 pub(crate) trait Tally<P: Pair>: Send {
@@ -35,7 +34,7 @@ pub(crate) trait Tally<P: Pair>: Send {
 /// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
 /// beside it.
 pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
-    shares: &[Share<Store<P>>],
+    shares: &[ThreadRows<P>],
     keys: &HashKeys,
     (threads, held): (usize, usize),
     tick: impl FnMut() -> Result<()>,
@@ -70,7 +69,7 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
 
 /// Where rows of a partition come from, and what their codes are called now.
 struct Source<'a, P: Pair> {
-    share: &'a Share<Store<P>>,
+    share: &'a ThreadRows<P>,
     /// Of the rows in memory; they keep theirs where there are none.
     codes: Option<Vec<u32>>,
     /// Of the rows put away, by chapter.
@@ -79,7 +78,7 @@ struct Source<'a, P: Pair> {
 
 /// Puts a partition's labels of all threads together, all that are then `known`.
 fn merge_labels<'a, P: Pair>(
-    shares: &'a [Share<Store<P>>],
+    shares: &'a [ThreadRows<P>],
     partition: usize,
     known: &mut Interner,
 ) -> Result<Vec<Source<'a, P>>> {
@@ -95,7 +94,7 @@ fn merge_labels<'a, P: Pair>(
             })?;
         }
         let chapters = match codes {
-            Some(_) => share.chapters.absorb(partition, known)?,
+            Some(_) => share.runs.absorb(partition, known)?,
             None => Vec::new(),
         };
         sources.push(Source { share, codes, chapters });
@@ -132,7 +131,7 @@ impl<P: Pair> Source<'_, P> {
                 }
             }
         }
-        share.chapters.visit(partition, chapters, |rows: &[P]| {
+        share.runs.visit(partition, chapters, |rows: &[P]| {
             sieve.extend(
                 rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
                 rows.len(),

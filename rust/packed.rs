@@ -9,7 +9,7 @@ use crate::crew;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::lines::ShortRows;
-use crate::pairs::{Narrow, Pair};
+use crate::pairs::{Pair, Wide};
 use crate::seen::{Extent, Seen};
 use crate::store::Store;
 
@@ -129,7 +129,7 @@ impl Packer {
 
     /// How many bytes of memory they hold, and would while they are unpacked.
     pub fn held_unpacking(&self) -> usize {
-        self.rows.held_beside(size_of::<Narrow>())
+        self.rows.held_beside(size_of::<Wide>())
     }
 
     /// Adds rows, if all fit; says whether they do.
@@ -167,13 +167,13 @@ pub(crate) struct Packed {
 
 impl Packed {
     /// The rows under their own keys.
-    pub fn unpack(self, keys: &HashKeys) -> Store<Narrow> {
+    pub fn unpack<P: Pair>(self, keys: &HashKeys) -> Store<P> {
         let mut store = Store::default();
         for partition in 0..PARTITIONS {
             for &row in self.rows.pieces(partition).flatten() {
                 let item = self.layout.item(partition, row);
                 let user = self.layout.user(row);
-                store.push(keys.partition(item), Narrow::new(item, user.into()));
+                store.push(keys.partition(item), P::new(item, user.into()));
             }
         }
         store
@@ -302,7 +302,7 @@ mod tests {
         let keys = HashKeys::from_os().unwrap();
         let layout = Layout::of(&batch(&[50_000], &[3000]), &keys).unwrap();
         let all = |rows: Packer| -> BTreeSet<(u64, u128)> {
-            let store = rows.finish().unpack(&keys);
+            let store = rows.finish().unpack::<Wide>(&keys);
             let pairs = (0..PARTITIONS).flat_map(|partition| store.pieces(partition).flatten());
             pairs.map(|row| (row.item(), row.user())).collect()
         };

@@ -89,29 +89,13 @@ macro_rules! pair {
 }
 
 pair!(
-    /// Two keys below 2^32.
-    Narrow, u64, 32
-);
-pair!(
     /// Two keys of 64 bits.
     Wide, u128, 64
-);
-pair!(
-    /// A user's key alone, where it is known whose row it is.
-    Lone, u64, 64
 );
 pair!(
     /// An item's key below 2^32 and 96 bits that stand for a user.
     Hashed, u128, 96
 );
-
-impl Narrow {
-    /// The same row with room for larger keys.
-    #[must_use]
-    pub fn widen(self) -> Wide {
-        Wide::new(self.item(), (self.0 & Self::USER).into())
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -129,10 +113,7 @@ mod tests {
 
     #[test]
     fn rows_hold_both_keys() {
-        parts_come_back::<Narrow>(u32::MAX.into(), u32::MAX.into());
         parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
-        parts_come_back::<Lone>(0, u64::MAX.into());
         parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
-        assert_eq!(Narrow::new(7, 9).widen(), Wide::new(7, 9));
     }
 }

@@ -3,16 +3,18 @@
 use crate::ahead::ask;
 use crate::block::{BLOCK, Block};
 use crate::mark::{Mark, Marked};
-use crate::returning::{Return, Returning};
 
 /// How many labels share a line.
 const WAYS: usize = 2;
 /// How many lines there are: at first and where few labels come back, and at most.
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
-/// Hardly one comes back where fewer than one in so many do, of so many new ones since there was room for more.
+/// Stop looking labels up when fewer than 1 in `HARDLY` was found while `PATIENCE` new labels came.
 const HARDLY: usize = 16;
-const PATIENCE: usize = 1 << 12;
+const PATIENCE: usize = MOST;
+/// Look again after this many rows: a table may begin with labels that never repeat, and a label that is not looked up
+/// is written to the log once more.
+const SKIPPED: usize = 1 << 21;
 
 /// The bits of a record's place; above them is what tells most labels apart that begin alike.
 const PLACE_BITS: u32 = 40;
@@ -93,25 +95,13 @@ pub(crate) struct Recent {
     /// How many were found and how many were new, since this was last looked at.
     found: usize,
     new: usize,
-    /// After so many new ones it is looked at.
-    patience: usize,
-    /// Whether hardly one comes back, and what sees whether it is still so.
-    few_come_back: bool,
-    returning: Returning,
+    /// How many rows are still to come before labels are looked up again.
+    skip: usize,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        let mut recent = Self {
-            lines: Block::any(),
-            size: 0,
-            clean: 0,
-            found: 0,
-            new: 0,
-            patience: PATIENCE,
-            few_come_back: false,
-            returning: Returning::default(),
-        };
+        let mut recent = Self { lines: Block::any(), size: 0, clean: 0, found: 0, new: 0, skip: 0 };
         recent.go_on_with(FEW);
         recent
     }
@@ -121,26 +111,16 @@ impl Recent {
     /// The code of no label.
     pub const NONE: u32 = u32::MAX;
 
-    /// Whether to look for the labels of these hashes, the next of all: not where hardly one comes back. To be asked once
-    /// of each.
-    pub fn is_worth_it(&mut self, hashes: &[u64], null: &[bool]) -> bool {
-        if !self.few_come_back {
-            if self.new >= self.patience && self.found < self.new / HARDLY {
-                self.few_come_back = true;
-                self.go_on_with(FEW);
-            }
-            return !self.few_come_back;
+    /// Returns whether the labels of the next `rows` rows should be looked up. Call it once for each row.
+    #[inline]
+    pub fn is_worth_it(&mut self, rows: usize) -> bool {
+        if self.skip == 0 && self.new >= PATIENCE && self.found < self.new / HARDLY {
+            self.skip = SKIPPED;
+            self.go_on_with(FEW);
         }
-        match self.returning.look(hashes, null) {
-            Return::Hardly => false,
-            Return::Some => true,
-            Return::Many => {
-                // They may do so after as many others as can be remembered, which takes a while to see.
-                (self.few_come_back, self.patience) = (false, MOST);
-                self.go_on_with(MOST);
-                true
-            }
-        }
+        let is_worth_it = self.skip == 0;
+        self.skip = self.skip.saturating_sub(rows);
+        is_worth_it
     }
 
     fn go_on_with(&mut self, size: usize) {
@@ -189,7 +169,7 @@ impl Recent {
     #[inline]
     pub fn remember(&mut self, hash: u64, met: Met) {
         self.new += 1;
-        if self.new > WAYS * self.size && !self.few_come_back {
+        if self.new > WAYS * self.size && self.size < MOST {
             self.go_on_with((2 * self.size).min(MOST));
         }
         let line = &mut self.lines.values_mut()[hash as usize & (self.size - 1)];
@@ -217,77 +197,54 @@ mod tests {
         assert!(find(&mut recent, 20_000).is_none());
     }
 
-    #[test]
-    fn new_labels_are_soon_not_looked_for() {
-        let mut recent = Recent::default();
-        let worth = (0..40).map(|chunk| {
-            let hashes: Vec<u64> = (chunk * 500..(chunk + 1) * 500).collect();
-            let is_worth_it = recent.is_worth_it(&hashes, &[false; 500]);
-            for &n in &hashes {
-                recent.remember(n, Met::new(n, Mark::new(&n.to_le_bytes()), 0, 0));
-            }
-            is_worth_it
-        });
-        assert!((15..30).contains(&worth.filter(|worth| *worth).count()));
-        assert_eq!(recent.size, FEW);
-    }
-
-    #[test]
-    fn all_are_remembered_where_many_come_back_after_many_others() {
-        let mut recent = Recent::default();
-        for n in 0..600_000 {
-            let n = u64::wrapping_mul(n, 0x9E37_79B9_7F4A_7C15) >> 20;
-            // One in four is one of a few, and the others are of 100,000.
-            let hash = if n.is_multiple_of(4) { n % 400 } else { n % 100_000 };
-            assert!(recent.is_worth_it(&[hash], &[false]));
-            let mark = Mark::new(&hash.to_le_bytes());
-            if recent.find(hash, mark).is_none() {
-                recent.remember(hash, Met::new(hash, mark, 0, 0));
-            }
-        }
-        assert_eq!(recent.size, MOST);
-    }
-
-    /// How many of the last ten of so many chunks of 500 labels are looked for, after many that did not come back.
-    fn looks(chunks: u64, label: impl Fn(u64) -> u64) -> usize {
+    /// How many of the last ten of so many chunks of 500 labels are looked up, after many labels that never repeat.
+    fn lookups(chunks: u64, label: impl Fn(u64) -> u64) -> usize {
         let hash = |n: u64| (n + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let mark = |n: u64| Mark::new(&n.to_le_bytes());
         let mut recent = Recent::default();
         for n in u64::MAX - 600_000..u64::MAX {
             recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0));
         }
-        assert!(!recent.is_worth_it(&[], &[]));
-        let mut looks = 0;
+        assert!(!recent.is_worth_it(1));
+        assert_eq!(recent.size, FEW);
+        let mut lookups = 0;
         for chunk in 0..chunks {
-            let labels: Vec<u64> = (chunk * 500..(chunk + 1) * 500).map(&label).collect();
-            let hashes: Vec<u64> = labels.iter().map(|&n| hash(n)).collect();
-            if recent.is_worth_it(&hashes, &[false; 500]) {
-                looks += usize::from(chunk + 10 >= chunks);
-                for (&n, hash) in labels.iter().zip(hashes) {
-                    if recent.find(hash, mark(n)).is_none() {
-                        recent.remember(hash, Met::new(hash, mark(n), 0, 0));
+            if recent.is_worth_it(500) {
+                lookups += usize::from(chunk + 10 >= chunks);
+                for label in (chunk * 500..(chunk + 1) * 500).map(&label) {
+                    if recent.find(hash(label), mark(label)).is_none() {
+                        recent.remember(hash(label), Met::new(hash(label), mark(label), 0, 0));
                     }
                 }
             }
         }
-        looks
+        lookups
     }
 
     #[test]
-    fn labels_are_not_looked_for_while_hardly_one_comes_back() {
-        assert_eq!(looks(1000, |n| n), 0);
+    fn lookups_stop_while_labels_never_repeat() {
+        let mut recent = Recent::default();
+        let mut lookups = 0;
+        for n in 0..10 * SKIPPED as u64 {
+            if recent.is_worth_it(1) {
+                lookups += 1;
+                recent.remember(n, Met::new(n, Mark::new(&n.to_le_bytes()), 0, 0));
+            }
+        }
+        assert!(lookups < SKIPPED, "{lookups}");
     }
 
     #[test]
-    fn labels_are_looked_for_again_when_they_come_back() {
-        // Twice each, one alone, one that fills seven chunks of eight, and some that come back after ever more others.
-        assert_eq!(looks(200, |n| n / 2), 10);
-        assert_eq!(looks(200, |_| 7), 10);
-        assert_eq!(looks(400, |n| if n / 500 % 8 == 7 { n } else { 7 }), 10);
-        assert_eq!(looks(400, |n| if n.is_multiple_of(20) { 7 } else { n }), 10);
+    fn lookups_resume_once_labels_repeat() {
+        let chunks = SKIPPED as u64 / 500 + 2000;
+        // Each label twice; one alone; one in seven chunks of eight; one in ten rows of one label.
+        assert_eq!(lookups(chunks, |n| n / 2), 10);
+        assert_eq!(lookups(chunks, |_| 7), 10);
+        assert_eq!(lookups(chunks, |n| if n / 500 % 8 == 7 { n } else { 7 }), 10);
+        assert_eq!(lookups(chunks, |n| if n.is_multiple_of(10) { 7 } else { n }), 10);
         for labels in [500, 2000, 20_000, 100_000] {
             let anywhere = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % labels;
-            assert_eq!(looks(1000, anywhere), 10, "of {labels}");
+            assert_eq!(lookups(chunks, anywhere), 10, "of {labels}");
         }
     }
 

@@ -209,13 +209,13 @@ impl Items {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pairs::Narrow;
+    use crate::pairs::Wide;
 
     #[test]
     fn one_of_each_row_is_kept_whatever_the_number_of_rows() {
         let keys = HashKeys::from_os().unwrap();
         for (rows, users) in [(0, 1), (10, 3), (SLOTS, 500), (SLOTS, 150_000)] {
-            let row = |n: usize| Narrow::new((n % 7) as u64, (n % users) as u128);
+            let row = |n: usize| Wide::new((n % 7) as u64, (n % users) as u128);
             let mut sieve = Sieve::default();
             for _ in 0..2 {
                 sieve.reset(rows / 3);
@@ -223,9 +223,9 @@ mod tests {
                     sieve.extend((start..rows.min(start + 300)).map(row), 300, &keys);
                 }
                 let made = sieve.distinct(&keys);
-                let expected: std::collections::HashSet<u64> =
+                let expected: std::collections::HashSet<u128> =
                     (0..rows).map(|n| row(n).bits()).collect();
-                let kept: std::collections::HashSet<u64> =
+                let kept: std::collections::HashSet<u128> =
                     made.iter().map(|row| row.bits()).collect();
                 assert_eq!((made.len(), kept), (expected.len(), expected));
             }
