@@ -3,7 +3,9 @@
 //! served are kept for the next that are needed.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
@@ -72,14 +74,69 @@ pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     zeros
 }
 
-/// Maps a block and asks the system for huge pages.
-fn map() -> std::io::Result<MmapMut> {
-    let map = MmapMut::map_anon(BLOCK)?;
-    // A system without huge pages gives small ones.
-    #[cfg(target_os = "linux")]
-    let _ = map.advise(memmap2::Advice::HugePage);
-    Ok(map)
+/// Whether large pages are at hand. The host of a virtual machine may have taken back those that are free and leave
+/// small ones: to have them again takes several times as long as to clear small pages.
+struct LargePages {
+    /// How many blocks do without, before one tries again.
+    without: AtomicUsize,
 }
+
+static LARGE_PAGES: LargePages = LargePages { without: AtomicUsize::new(0) };
+
+impl LargePages {
+    /// A large page takes a few tenths of this to be cleared, and a few times as long where the host is waited for; or the
+    /// processor, after which small pages cost little.
+    const PATIENCE: Duration = Duration::from_micros(1500);
+    /// How many blocks do without when one has taken longer, and never have any then.
+    const WITHOUT: usize = 64;
+
+    /// Whether the next block is to have them.
+    fn are_at_hand(&self) -> bool {
+        let less = |without: usize| without.checked_sub(1);
+        self.without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    }
+
+    /// Learns how long the first write to one has taken.
+    fn took(&self, time: Duration) {
+        if time > Self::PATIENCE {
+            self.without.store(Self::WITHOUT, Ordering::Relaxed);
+        }
+    }
+
+    /// A block in large pages, if they are at hand and the system has them, or otherwise in small ones.
+    fn map(&self) -> std::io::Result<MmapMut> {
+        let mut map = MmapMut::map_anon(BLOCK)?;
+        if !self.are_at_hand() {
+            are_declined(&map);
+        } else if are_asked_for(&map) {
+            let start = Instant::now();
+            // The middle is in a large page wherever the block begins.
+            map[BLOCK / 2] = 0;
+            self.took(start.elapsed());
+        }
+        Ok(map)
+    }
+}
+
+/// Asks for large pages; says whether the system knows them.
+#[cfg(target_os = "linux")]
+fn are_asked_for(map: &MmapMut) -> bool {
+    map.advise(memmap2::Advice::HugePage).is_ok()
+}
+
+/// Asks for small pages, where all memory would be in large ones.
+#[cfg(target_os = "linux")]
+fn are_declined(map: &MmapMut) {
+    let _ = map.advise(memmap2::Advice::NoHugePage);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn are_asked_for(_: &MmapMut) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn are_declined(_: &MmapMut) {}
 
 /// A block of values.
 pub struct Block<T> {
@@ -107,7 +164,7 @@ impl<T: Pod> Block<T> {
     /// A block of any values, such as those of one that has served.
     #[must_use]
     pub fn any() -> Self {
-        let memory = match ALL.take().map_or_else(map, Ok) {
+        let memory = match ALL.take().map_or_else(|| LARGE_PAGES.map(), Ok) {
             Ok(map) => Memory::Mapped(map),
             Err(_) => Memory::Plain(vec![0; BLOCK / size_of::<u128>()]),
         };
@@ -157,6 +214,16 @@ mod tests {
         kept.give_back(2);
         let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
         assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
+    }
+
+    #[test]
+    fn blocks_do_without_large_pages_for_a_while_where_one_took_long() {
+        let pages = LargePages { without: AtomicUsize::new(0) };
+        pages.took(LargePages::PATIENCE);
+        assert!(pages.are_at_hand() && pages.are_at_hand());
+        pages.took(2 * LargePages::PATIENCE);
+        assert!((0..LargePages::WITHOUT).all(|_| !pages.are_at_hand()));
+        assert!(pages.are_at_hand());
     }
 
     #[test]
