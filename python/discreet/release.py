@@ -11,6 +11,7 @@ import numpy as np
 from discreet import _core, export, plot
 from discreet.errors import ParameterError, needs
 from discreet.privacy import Guarantee, require_flag
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     import os
@@ -108,7 +109,7 @@ class Release:
 
     @property
     def _size(self) -> str:
-        return f"{len(self):,} {'item' if len(self) == 1 else 'items'}"
+        return counted(len(self), "item")
 
     def _shown(self) -> list[list[str]]:
         """The cells of the first rows as text."""
@@ -192,7 +193,7 @@ class Release:
         }
 
     def plot(self, *, top: int = 30) -> Any:
-        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs discreet[plot]).
+        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs matplotlib).
 
         Raises ParameterError for a release without counts.
         """

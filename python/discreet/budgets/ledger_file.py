@@ -248,7 +248,7 @@ def _require_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init` or Ledger.open") from None
+        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init`, or in Python") from None
     if not stat.S_ISREG(mode):
         raise LedgerError(f"the ledger {path} is not a file")
     if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):

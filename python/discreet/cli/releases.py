@@ -15,6 +15,7 @@ from discreet.cli.budget import paying
 from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
+from discreet.errors import OUT_OF_DELTA
 
 __all__ = ["count", "select", "top_k"]
 
@@ -134,6 +135,8 @@ def _publish(
             f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,
         )
+        if left.rho > 0 and left.delta == 0 < total.delta:
+            click.echo(f"Note: {OUT_OF_DELTA}", err=True)
 
 
 @contextmanager
