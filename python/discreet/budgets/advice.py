@@ -11,8 +11,8 @@ from discreet.errors import BudgetExceeded, ParameterError, shortened
 
 __all__ = ["require"]
 
-_STEPS = 12
-_LEAST = 1e-3
+_STEPS = 7
+_LEAST = 0.03
 """The least epsilon that is tried, as a share of the one that was asked for."""
 
 
@@ -69,7 +69,10 @@ def _largest(
         return None
     if fits(most):
         return most, delta
-    best, low, high = None, math.log(most * _LEAST), math.log(most)
+    best = shortened(most * _LEAST)
+    if not fits(best):
+        return None
+    low, high = math.log(best), math.log(most)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         candidate = shortened(math.exp(middle))
@@ -77,4 +80,4 @@ def _largest(
             best, low = candidate, middle
         else:
             high = middle
-    return None if best is None else (best, delta)
+    return best, delta
