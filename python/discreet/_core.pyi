@@ -26,6 +26,7 @@ __all__ = [
     "csv_stream",
     "partition_selection",
     "price_list",
+    "process",
     "top",
 ]
 

@@ -175,8 +175,8 @@ class Stream(Private):
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
             step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
-            if self._file is not None:
-                self._file.require(step)
+            if (file := self._file) is not None:
+                file.require(step)
             # File and memory may differ until both have the round. The stream is closed meanwhile, so that one that is
             # interrupted stays closed even where the handler below is interrupted, too.
             keys.clear()
@@ -216,8 +216,8 @@ class Stream(Private):
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Takes in a round, on disk first."""
-        if self._file is not None:
-            self._file.write(step)
+        if (file := self._file) is not None:  # which a signal handler may let go of
+            file.write(step)
         if step.restart:
             self._forget()
         self._running.add(step.added, key)
