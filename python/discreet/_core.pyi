@@ -26,6 +26,7 @@ __all__ = [
     "csv_stream",
     "partition_selection",
     "price_list",
+    "process",
     "top",
 ]
 
@@ -78,6 +79,12 @@ class CsvInput:
     @property
     def header(self) -> list[bytes]: ...
     def stream(self, columns: Sequence[int]) -> object: ...
+
+def process() -> tuple[int, int]:
+    """Return the process id and the number of forks since the first import, which a forked child never shares.
+
+    A child in a new PID namespace may get the id of its parent; the number of forks still differs.
+    """
 
 def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
 def csv_stream(paths: Sequence[str], delimiter: int, columns: Sequence[int], *, block: int = ...) -> object: ...

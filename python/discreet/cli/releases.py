@@ -106,7 +106,8 @@ def _publish(
     if file == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed: give a FILE, or send rows to it")
     outputs.require_form(output, form)
-    if sql is not None or engine == "spark":
+    overwrite = sql is None and engine != "spark"
+    if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger)
     if certificate and output is None:
@@ -115,7 +116,7 @@ def _publish(
     with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     try:
-        report.publish(release, output, form, quiet=quiet, certificate=certificate)
+        report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
     except OSError:
         if budget is not None:
             with suppress(OSError):

@@ -69,11 +69,19 @@ def _is_number(cell: str) -> bool:
     return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
 
 
-def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:
+def publish(
+    release: Release,
+    output: str | None,
+    form: str | None,
+    *,
+    quiet: bool,
+    certificate: bool = False,
+    overwrite: bool = True,
+) -> None:
     """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
     if output is not None:
         chosen = export.form_of(output)
-        _write(release, output, certificate)
+        _write(release, output, certificate, overwrite)
     elif (chosen := form or ("table" if sys.stdout.isatty() else "csv")) == "table":
         click.echo(table(release, shown=_TABLE_ROWS), nl=False)
     else:
@@ -90,10 +98,10 @@ def publish(release: Release, output: str | None, form: str | None, *, quiet: bo
         )
 
 
-def _write(release: Release, output: str, certificate: bool) -> None:
+def _write(release: Release, output: str, certificate: bool, overwrite: bool) -> None:
     """Rows to a file; to standard output where that cannot be written, since they are paid for."""
     try:
-        release.write(output, certificate=certificate)
+        release.write(output, certificate=certificate, overwrite=overwrite)
     except InputError:
         click.echo(export.text(release.columns, release.header, "csv"), nl=False)
         click.echo("Note: these rows were released; they are on standard output instead, as CSV.", err=True)
