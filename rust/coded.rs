@@ -93,7 +93,7 @@ fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Code
     let mut codes = Vec::with_capacity(values.len());
     for start in (0..values.len()).step_by(AT_ONCE) {
         let rows = start..values.len().min(start + AT_ONCE);
-        let null = &null[rows.clone()];
+        let null = &mut null[rows.clone()];
         if values.label_type().is_integer() {
             let mut cells = Vec::new();
             values.integers(rows, &mut cells);

@@ -5,6 +5,10 @@ use std::cmp::Ordering;
 use crate::ends::Ends;
 use crate::mark::{Mark, Marked};
 
+/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped like one that is NULL, so
+/// that the memory for labels is bounded by the number of rows, and no cell alone can fill it.
+pub const LONGEST: usize = 1 << 16;
+
 /// What the labels of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelType {

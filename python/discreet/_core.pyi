@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "LONGEST",
     "Counts",
     "CsvInput",
     "ItemTable",
@@ -29,6 +30,9 @@ __all__ = [
     "process",
     "top",
 ]
+
+LONGEST: int
+"""The most bytes of a user or an item that is text or bytes; rows with a longer one are left out."""
 
 __version__: str
 
