@@ -23,16 +23,19 @@ pub(crate) struct Names(Option<(Interner, LabelType)>);
 
 impl Names {
     /// Counts of numbered items under their names.
-    pub fn give(self, counted: Counts) -> Counts {
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the names.
+    pub fn give(self, counted: Counts) -> Result<Counts> {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
-            return counted;
+            return Ok(counted);
         };
         // All names as they are, of which those without users, that nobody may see, are few.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };
-        named.drop_zeros();
-        named
+        named.drop_zeros()?;
+        Ok(named)
     }
 }
 

@@ -157,12 +157,12 @@ impl<'a> AllNumbered<'a> {
                 let fits = self.count_partition(scratch, partition, len, keys)?;
                 too_many.fetch_or(!fits, Ordering::Relaxed);
                 let counts = scratch.counts.iter().map(|&count| count.into());
-                found.add(counts, |labels| labels.append_strings(scratch.known.labels()));
+                found.add(counts, |labels| labels.append_strings(scratch.known.labels()))?;
             }
             Ok(())
         })?;
         for (_, found) in done {
-            found.finish();
+            found.finish()?;
         }
         Ok(!too_many.into_inner())
     }
@@ -262,7 +262,7 @@ mod tests {
             let all = AllFound::new(LabelType::Text, None, None);
             assert_eq!(rows.count(2, &keys, || Ok(()), &all), Ok(fits));
             if fits {
-                let counts = all.into_counts();
+                let counts = all.into_counts().unwrap();
                 assert_eq!(counts.counts, vec![3; last]);
                 let label = |row| counts.labels.with_bytes(row, <[u8]>::to_vec);
                 assert!((0..last).all(|n| label(n) == format!("{n}").into_bytes()));
@@ -291,7 +291,7 @@ mod tests {
         let all = AllFound::new(LabelType::Text, None, None);
         let rows = AllNumbered::of(shares).unwrap();
         assert_eq!(rows.count(1, &keys, || Ok(()), &all), Ok(true));
-        let counts = all.into_counts();
+        let counts = all.into_counts().unwrap();
         // Users 7, 8, 9 and 1.
         assert_eq!((counts.labels.len(), counts.counts), (10, vec![4; 10]));
     }

@@ -126,7 +126,9 @@ impl Tally<Lone> for Users {
         Ok(())
     }
 
-    fn close(&mut self, _: &Items, _: Option<&Interner>) {}
+    fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One thread's rows of popular items.
