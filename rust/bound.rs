@@ -65,7 +65,7 @@ impl Contribution {
             return Ok(UNLISTED);
         }
         let number = u32::try_from(items.labels.len()).ok().filter(|&number| number != UNLISTED);
-        items.push(bytes, keys);
+        items.push(bytes, keys)?;
         number.ok_or(TOO_MANY)
     }
 }
@@ -127,14 +127,11 @@ impl<'a> Bounded<'a> {
         })?;
         let counts: Vec<i64> =
             counts.into_iter().map(|count| count.into_inner().min(enough)).collect();
-        let together = |mut all: Labels, part: Labels| {
-            all.append(&part);
-            all
-        };
-        let labels = parts.into_iter().map(|part| part.counted.labels).reduce(together);
-        let labels = labels.unwrap_or_else(|| Labels::new(item_type));
+        let mut parts = parts.into_iter().map(|part| part.counted.labels);
+        let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
+        parts.try_for_each(|part| labels.append(&part))?;
         let mut counts = Counts { labels, counts };
-        counts.drop_zeros();
+        counts.drop_zeros()?;
         Ok(counts)
     }
 }
@@ -169,8 +166,9 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
         choices.keep_to_memory(counted, bound.l0, keys)
     }
 
-    fn close(&mut self, _: &Items, _: Option<&Interner>) {
+    fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
         self.numbers.clear();
+        Ok(())
     }
 }
 
@@ -198,7 +196,7 @@ mod tests {
                 for rows in rows.chunks(100) {
                     part.add(0, rows, &mut items, None, &keys).unwrap();
                 }
-                Tally::<Wide>::close(&mut part, &items, None);
+                Tally::<Wide>::close(&mut part, &items, None).unwrap();
                 parts.push(part);
             }
             assert_eq!(parts[0].choices.has_file(), held < usize::MAX);

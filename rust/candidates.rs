@@ -1,5 +1,6 @@
 //! The items that users may keep, by number: their labels, and what says where each is in the order of a user's items.
 
+use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
 use crate::mark::Marked;
@@ -18,11 +19,16 @@ impl Candidates {
     }
 
     /// Adds an item by its bytes; see [`Labels::push_bytes`].
-    pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) {
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for it.
+    pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) -> Result<()> {
+        self.labels.make_room(bytes.len())?;
         if !self.labels.label_type().is_integer() {
             self.hashes.push(keys.string(Marked::new(bytes)));
         }
         self.labels.push_bytes(bytes);
+        Ok(())
     }
 
     /// The place of an item in the order of a user's items, uniform for every user.

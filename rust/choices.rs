@@ -253,7 +253,7 @@ mod tests {
     fn each_user_keeps_the_first_of_theirs_wherever_they_wait() {
         let keys = HashKeys::from_os().unwrap();
         let mut items = Candidates::new(LabelType::Text);
-        (0..13_u8).for_each(|n| items.push(&[n], &keys));
+        (0..13_u8).for_each(|n| items.push(&[n], &keys).unwrap());
         let of = |user: u64| 0..user % 13;
         for l0 in [1, 5, 12, usize::MAX] {
             for room in [usize::MAX, 24_000 * size_of::<Choice>(), 0] {

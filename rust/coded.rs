@@ -23,16 +23,19 @@ pub(crate) struct Names(Option<(Interner, LabelType)>);
 
 impl Names {
     /// Counts of numbered items under their names.
-    pub fn give(self, counted: Counts) -> Counts {
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the names.
+    pub fn give(self, counted: Counts) -> Result<Counts> {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
-            return counted;
+            return Ok(counted);
         };
         // All names as they are, of which those without users, that nobody may see, are few.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };
-        named.drop_zeros();
-        named
+        named.drop_zeros()?;
+        Ok(named)
     }
 }
 
@@ -93,7 +96,7 @@ fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Code
     let mut codes = Vec::with_capacity(values.len());
     for start in (0..values.len()).step_by(AT_ONCE) {
         let rows = start..values.len().min(start + AT_ONCE);
-        let null = &null[rows.clone()];
+        let null = &mut null[rows.clone()];
         if values.label_type().is_integer() {
             let mut cells = Vec::new();
             values.integers(rows, &mut cells);

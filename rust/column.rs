@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use crate::integers::{BROKEN, Integers};
 use crate::interner::Interner;
-use crate::labels::LabelType;
+use crate::labels::{LONGEST, LabelType};
 use crate::mark::Marked;
 use crate::string_cells::StringCells;
 
@@ -198,21 +198,36 @@ impl Column {
         }
     }
 
-    /// The strings of `rows`, those of NULL cells being empty.
+    /// The strings of `rows`, those of NULL cells being empty. Marks cells of more than [`LONGEST`] bytes in `null`.
     ///
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there.
-    pub fn strings(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
-        match &self.cells {
-            Cells::Strings(cells) => cells.read(rows, null),
-            _ => Err(BROKEN),
+    pub fn strings(&self, rows: Range<usize>, null: &mut [bool]) -> Result<Vec<Marked<'_>>> {
+        let Cells::Strings(cells) = &self.cells else { return Err(BROKEN) };
+        let strings = cells.read(rows, null)?;
+        for (null, string) in null.iter_mut().zip(&strings) {
+            *null |= string.mark.len > LONGEST;
         }
+        Ok(strings)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::{Array, StringArray};
+
     use super::*;
+
+    #[test]
+    fn strings_longer_than_the_longest_are_null() {
+        let cells = ["", "a", "b"].map(|letter| letter.repeat(LONGEST));
+        let cells = cells.into_iter().chain(["b".repeat(LONGEST + 1)]);
+        let column = Column::new(StringArray::from_iter_values(cells).into_data()).unwrap();
+        let mut null = [true, false, false, false];
+        let strings = column.strings(0..4, &mut null).unwrap();
+        assert_eq!(strings.len(), 4);
+        assert_eq!(null, [true, false, false, true]);
+    }
 
     #[test]
     fn cells_of_a_negative_width_are_refused() {

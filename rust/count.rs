@@ -109,8 +109,9 @@ fn count_table(
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label.
     let all = Terms { limit: None, ..*terms };
-    let mut counts = names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?);
-    terms.limit.into_iter().for_each(|limit| counts.keep(limit));
+    let mut counts =
+        names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
+    terms.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
     Ok(counts)
 }
 
@@ -205,7 +206,7 @@ fn finish<P: Pair>(
     if let Some(rows) = packed.filter(|rows| rows.held() <= parts.merge) {
         let all = AllFound::new(item_type, terms.limit, terms.enough);
         rows.count(parts.threads, keys, &mut tick, &all)?;
-        return Ok(all.into_counts());
+        return all.into_counts();
     }
     let unpacked = |Done { packed, mut rows }: Done<P>| {
         if let Some(packed) = packed {
@@ -221,16 +222,16 @@ fn finish<P: Pair>(
         drop(rows);
         let crew = (parts.threads, keys);
         let mut total = Bounded::count(tallies, item_type, terms.enough, crew, tick)?;
-        terms.limit.into_iter().for_each(|limit| total.keep(limit));
+        terms.limit.map_or(Ok(()), |limit| total.keep(limit))?;
         total
     } else {
         let all = AllFound::new(item_type, terms.limit, terms.enough);
         let new = || Unbounded { found: all.begin(), here: Vec::new() };
         let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
         for tally in tallies {
-            tally.found.finish();
+            tally.found.finish()?;
         }
-        all.into_counts()
+        all.into_counts()?
     })
 }
 
@@ -263,10 +264,13 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
         Ok(())
     }
 
-    fn close(&mut self, items: &Items, labels: Option<&Interner>) {
+    fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()> {
         self.found.add(self.here.drain(..), |into| match labels {
             Some(interner) => into.append_strings(interner.labels()),
-            None => items.keys().iter().for_each(|&item| into.push_integer(item)),
-        });
+            None => {
+                items.keys().iter().for_each(|&item| into.push_integer(item));
+                Ok(())
+            }
+        })
     }
 }

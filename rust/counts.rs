@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::error::Result;
 use crate::hash::PARTITIONS;
 use crate::labels::{LabelType, Labels};
 use crate::top::top;
@@ -30,22 +31,24 @@ impl Counts {
     }
 
     /// Keeps the items that have users.
-    pub(crate) fn drop_zeros(&mut self) {
+    pub(crate) fn drop_zeros(&mut self) -> Result<()> {
         if self.counts.contains(&0) {
             let rows: Vec<usize> =
                 (0..self.counts.len()).filter(|&row| self.counts[row] > 0).collect();
-            self.labels = self.labels.select(&rows);
+            self.labels = self.labels.select(&rows)?;
             self.counts.retain(|&count| count > 0);
         }
+        Ok(())
     }
 
     /// Keeps the `limit` largest alone.
-    pub(crate) fn keep(&mut self, limit: usize) {
+    pub(crate) fn keep(&mut self, limit: usize) -> Result<()> {
         if limit < self.counts.len() {
             let rows = top(&self.labels, &self.counts, limit);
-            self.labels = self.labels.select(&rows);
+            self.labels = self.labels.select(&rows)?;
             self.counts = rows.iter().map(|&row| self.counts[row]).collect();
         }
+        Ok(())
     }
 }
 
@@ -75,15 +78,15 @@ impl AllFound {
 
     /// What one thread begins with.
     pub fn begin(&self) -> Found<'_> {
-        Found { all: self, counts: Counts::new(self.item_type), partitions: 0 }
+        Found { all: self, counts: Counts::new(self.item_type), partitions: 0, kept: 0 }
     }
 
     /// The counts, after every thread has finished.
-    pub fn into_counts(self) -> Counts {
+    pub fn into_counts(self) -> Result<Counts> {
         let Together { mut counts, .. } =
             self.together.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.limit.into_iter().for_each(|limit| counts.keep(limit));
-        counts
+        self.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
+        Ok(counts)
     }
 }
 
@@ -92,48 +95,67 @@ pub(crate) struct Found<'a> {
     all: &'a AllFound,
     counts: Counts,
     partitions: usize,
+    /// How many bytes the labels held when all but the largest counts were dropped last.
+    kept: usize,
 }
 
 impl Found<'_> {
+    /// Labels of fewer bytes are not worth dropping.
+    const FEW_BYTES: usize = 1 << 26;
+
     /// Adds all counts of a partition, and the `labels` that they belong to.
-    pub fn add(&mut self, counts: impl Iterator<Item = i64>, labels: impl FnOnce(&mut Labels)) {
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    pub fn add(
+        &mut self,
+        counts: impl Iterator<Item = i64>,
+        labels: impl FnOnce(&mut Labels) -> Result<()>,
+    ) -> Result<()> {
         let most = self.all.enough.unwrap_or(i64::MAX);
         let counts = counts.map(|count| count.min(most));
         let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
         if let Some(mut together) = free {
             let before = together.partitions;
-            self.move_to(&mut together);
-            labels(&mut together.counts.labels);
+            self.move_to(&mut together)?;
+            labels(&mut together.counts.labels)?;
             together.counts.counts.extend(counts);
             together.partitions += 1;
             if (before..together.partitions).contains(&AllFound::SEEN) {
                 let times = PARTITIONS / together.partitions;
                 together.counts.reserve(times);
             }
-            return;
+            return Ok(());
         }
-        labels(&mut self.counts.labels);
+        labels(&mut self.counts.labels)?;
         self.counts.counts.extend(counts);
         self.partitions += 1;
         // Now and then what cannot be among the largest is dropped; a count of one partition is final.
         if let Some(limit) = self.all.limit
-            && self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
+            && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
+                || self.counts.labels.held() / 2 > self.kept.max(Self::FEW_BYTES))
         {
-            self.counts.keep(limit);
+            self.counts.keep(limit)?;
+            self.kept = self.counts.labels.held();
         }
+        Ok(())
     }
 
     /// Puts what is left together with all others.
-    pub fn finish(mut self) {
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    pub fn finish(mut self) -> Result<()> {
         let mut together = self.all.together.lock().unwrap_or_else(PoisonError::into_inner);
-        self.move_to(&mut together);
+        self.move_to(&mut together)
     }
 
-    fn move_to(&mut self, together: &mut Together) {
-        together.counts.labels.append(&self.counts.labels);
+    fn move_to(&mut self, together: &mut Together) -> Result<()> {
+        together.counts.labels.append(&self.counts.labels)?;
         together.counts.counts.append(&mut self.counts.counts);
         together.partitions += std::mem::take(&mut self.partitions);
         self.counts.labels.clear();
+        Ok(())
     }
 }
 
@@ -149,9 +171,12 @@ mod tests {
             let add = |found: &mut Found<'_>, partition: u64| {
                 let own = 10 * partition..10 * (partition + 1);
                 let count = |item: u64| item as i64 % 7 + 1;
-                found.add(own.clone().map(count), |labels| {
-                    own.for_each(|item| labels.push_integer(item));
-                });
+                found
+                    .add(own.clone().map(count), |labels| {
+                        own.for_each(|item| labels.push_integer(item));
+                        Ok(())
+                    })
+                    .unwrap();
             };
             let busy = all.together.lock().unwrap();
             (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
@@ -160,8 +185,11 @@ mod tests {
             let busy = all.together.lock().unwrap();
             (900..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
-            threads.into_iter().for_each(Found::finish);
-            let Counts { labels: Labels::Signed(labels), counts } = all.into_counts() else {
+            for found in threads {
+                found.finish().unwrap();
+            }
+            let Counts { labels: Labels::Signed(labels), counts } = all.into_counts().unwrap()
+            else {
                 panic!("labels of their own type")
             };
             let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();

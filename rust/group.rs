@@ -72,7 +72,6 @@ impl Grouper {
     ) -> Result<()> {
         into.clear();
         items.mark_nulls(rows.clone(), null);
-        let null = &*null;
         if let Some(values) = items.dictionary() {
             return self.group_dictionary(items, values, batch, rows, null, into);
         }
@@ -94,7 +93,7 @@ impl Grouper {
             items.integers(rows, &mut scratch);
             let group = |cell| Group::of_integer(self.keys.integer(cell), cell);
             let cells = scratch.iter().zip(null);
-            into.extend(cells.map(|(&cell, &null)| if null { Group::NONE } else { group(cell) }));
+            into.extend(cells.map(|(&cell, null)| if *null { Group::NONE } else { group(cell) }));
         }
         self.scratch = scratch;
         Ok(())
@@ -205,7 +204,9 @@ impl Grouper {
                 }
             };
         } else if let Some(labels) = labels {
-            for string in values.strings(index..index + 1, &[false])? {
+            let mut null = [false];
+            let strings = values.strings(index..index + 1, &mut null)?;
+            for string in strings.into_iter().filter(|_| !null[0]) {
                 let hash = keys.string(string);
                 group = Group::of(hash, labels.code_alone(hash, string, *is_text)?);
             }

@@ -148,6 +148,8 @@ impl Interner {
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
         }
+        // Room for a whole mark, as it is written.
+        self.labels.make_room(1, label.bytes.len().max(24))?;
         self.labels.push_marked(label);
         self.hashes.push(hash);
         self.place(hash, code);

@@ -68,6 +68,7 @@ impl ItemTable {
         }
         let place = self.place(label);
         if self.slots[place] == 0 {
+            self.labels.make_room(label.len())?;
             self.labels.push_bytes(label);
             self.slots[place] = rows as u32 + 1;
         }

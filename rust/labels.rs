@@ -3,7 +3,16 @@
 use std::cmp::Ordering;
 
 use crate::ends::Ends;
+use crate::error::{Error, Result};
 use crate::mark::{Mark, Marked};
+
+/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped like one that is NULL, so
+/// that the memory for labels is bounded by the number of rows. RFC 9110 asks for URIs of 8,000 bytes.
+pub const LONGEST: usize = 1 << 13;
+
+const NO_MEMORY: Error = Error::Resource(
+    "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
+);
 
 /// What the labels of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +68,7 @@ impl Labels {
             LabelType::Binary => Self::Binary(strings),
             _ => {
                 let mut labels = Self::new(label_type);
-                labels.append_strings(&strings);
+                (0..strings.len()).for_each(|row| labels.push_bytes(strings.get(row)));
                 labels
             }
         }
@@ -130,22 +139,43 @@ impl Labels {
         }
     }
 
-    /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
-    pub fn append_strings(&mut self, others: &Strings) {
+    /// Makes room for one more label of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    #[inline]
+    pub fn make_room(&mut self, bytes: usize) -> Result<()> {
         match self {
-            Self::Text(strings) | Self::Binary(strings) => strings.append(others),
-            _ => (0..others.len()).for_each(|row| self.push_bytes(others.get(row))),
+            Self::Signed(values) => values.try_reserve(1).map_err(|_| NO_MEMORY),
+            Self::Unsigned(values) => values.try_reserve(1).map_err(|_| NO_MEMORY),
+            Self::Text(strings) | Self::Binary(strings) => strings.make_room(1, bytes),
         }
     }
 
+    /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn append_strings(&mut self, others: &Strings) -> Result<()> {
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.append(others)?,
+            _ => (0..others.len()).for_each(|row| self.push_bytes(others.get(row))),
+        }
+        Ok(())
+    }
+
     /// Adds the labels of another list of the same type.
-    pub fn append(&mut self, others: &Self) {
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn append(&mut self, others: &Self) -> Result<()> {
         match (self, others) {
             (Self::Signed(values), Self::Signed(others)) => values.extend(others),
             (Self::Unsigned(values), Self::Unsigned(others)) => values.extend(others),
-            (this, Self::Text(others) | Self::Binary(others)) => this.append_strings(others),
+            (this, Self::Text(others) | Self::Binary(others)) => this.append_strings(others)?,
             _ => {}
         }
+        Ok(())
     }
 
     /// What `work` makes of a label's bytes; see [`Self::push_bytes`].
@@ -167,15 +197,27 @@ impl Labels {
         }
     }
 
-    /// The labels of some rows, in their order.
+    /// How many bytes of memory they hold.
     #[must_use]
-    pub fn select(&self, rows: &[usize]) -> Self {
+    pub fn held(&self) -> usize {
         match self {
+            Self::Signed(values) => size_of_val(values.as_slice()),
+            Self::Unsigned(values) => size_of_val(values.as_slice()),
+            Self::Text(strings) | Self::Binary(strings) => strings.held(),
+        }
+    }
+
+    /// The labels of some rows, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        Ok(match self {
             Self::Signed(values) => Self::Signed(rows.iter().map(|&row| values[row]).collect()),
             Self::Unsigned(values) => Self::Unsigned(rows.iter().map(|&row| values[row]).collect()),
-            Self::Text(strings) => Self::Text(strings.select(rows)),
-            Self::Binary(strings) => Self::Binary(strings.select(rows)),
-        }
+            Self::Text(strings) => Self::Text(strings.select(rows)?),
+            Self::Binary(strings) => Self::Binary(strings.select(rows)?),
+        })
     }
 }
 
@@ -243,9 +285,21 @@ impl Strings {
         self.bytes.capacity() + self.ends.held()
     }
 
-    fn append(&mut self, others: &Self) {
+    /// Makes room for so many more strings and bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    #[inline]
+    pub fn make_room(&mut self, strings: usize, bytes: usize) -> Result<()> {
+        self.ends.try_reserve(strings).map_err(|_| NO_MEMORY)?;
+        self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
+    }
+
+    fn append(&mut self, others: &Self) -> Result<()> {
+        self.make_room(others.len(), others.bytes.len())?;
         self.bytes.extend_from_slice(&others.bytes);
         self.ends.append(&others.ends);
+        Ok(())
     }
 
     /// The string of a row.
@@ -254,12 +308,13 @@ impl Strings {
         &self.bytes[self.ends.cell(row)]
     }
 
-    fn select(&self, rows: &[usize]) -> Self {
+    fn select(&self, rows: &[usize]) -> Result<Self> {
         let mut selected = Self::default();
+        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
         for &row in rows {
             selected.push(self.get(row));
         }
-        selected
+        Ok(selected)
     }
 }
 
@@ -281,6 +336,14 @@ mod tests {
     }
 
     #[test]
+    fn labels_beyond_the_memory_are_an_error() {
+        let mut text = Labels::new(LabelType::Text);
+        assert_eq!(text.make_room(usize::MAX), Err(NO_MEMORY));
+        assert_eq!(text.make_room(1 << 62), Err(NO_MEMORY));
+        assert_eq!(text.make_room(7), Ok(()));
+    }
+
+    #[test]
     fn integers_order_by_value_and_strings_by_bytes() {
         let mut labels = Labels::new(LabelType::Signed);
         for value in [-5_i64, 3, 20] {
@@ -293,7 +356,7 @@ mod tests {
         }
         assert_eq!(labels.compare(1, 2), Ordering::Less);
         assert_eq!(labels.compare(0, 2), Ordering::Greater);
-        let Labels::Text(strings) = labels.select(&[3, 0]) else { panic!() };
+        let Ok(Labels::Text(strings)) = labels.select(&[3, 0]) else { panic!() };
         assert_eq!((strings.get(0), strings.get(1), strings.len()), (&b""[..], &b"b"[..], 2));
     }
 }

@@ -28,7 +28,10 @@ pub(crate) trait Tally<P: Pair>: Send {
     ) -> Result<()>;
 
     /// Ends a partition that has these items.
-    fn close(&mut self, items: &Items, labels: Option<&Interner>);
+    ///
+    /// # Errors
+    /// What keeps the tally from growing.
+    fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()>;
 }
 
 /// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
@@ -60,8 +63,7 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
             }
             tally.add(partition, sieve.distinct(keys), items, labels, keys)?;
         }
-        tally.close(items, labels);
-        Ok(())
+        tally.close(items, labels)
     };
     let done = crew::share_out(threads, (0..PARTITIONS).map(len), tick, begin, work)?;
     Ok(done.into_iter().map(|(.., tally)| tally).collect())

@@ -234,12 +234,13 @@ impl<'a> AllPacked<'a> {
             let met = || (0..).zip(&*counts).filter(|(_, count)| **count > 0);
             found.add(met().map(|(_, &count)| count.into()), |labels| {
                 met().for_each(|(local, _)| labels.push_integer(layout.item(partition, local)));
-            });
+                Ok(())
+            })?;
             counts.fill(0);
             Ok(())
         })?;
         for (.., found) in done {
-            found.finish();
+            found.finish()?;
         }
         Ok(())
     }

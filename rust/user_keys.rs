@@ -69,7 +69,7 @@ impl UserKeys {
     }
 }
 
-/// The key of a dictionary's value, or nothing where it is NULL.
+/// The key of a dictionary's value, or nothing where it is NULL or too long.
 fn key_of(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
     if values.is_null(index) {
         return Ok(None);
@@ -79,6 +79,7 @@ fn key_of(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>
         values.integers(index..index + 1, &mut cell);
         return Ok(Some(cell[0].into()));
     }
-    let names = values.strings(index..index + 1, &[false])?;
-    Ok(names.first().map(|&name| keys.user(name)))
+    let mut null = [false];
+    let names = values.strings(index..index + 1, &mut null)?;
+    Ok(names.first().filter(|_| !null[0]).map(|&name| keys.user(name)))
 }

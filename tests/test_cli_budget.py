@@ -48,7 +48,7 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
         code, out, err = run(command[0], "log.csv", *command[1:], *COUNT, *paying)
         assert (code, out) == (3, "")
         assert "Privacy budget exceeded: this release costs rho=0.1; rho=0.05 is left. Nothing was charged." in err
-        assert "Try rho=0.0" in err
+        assert "Try --rho 0.0" in err
     code, out, err = run("budget", "show", "l")
     assert code == 0
     assert out.splitlines()[1].split()[:7] == ["views", "0.25", "0.2", "0.05", "1e-05", "2e-06", "8e-06"]
@@ -124,7 +124,7 @@ def test_the_history_is_exported(run, tmp_path):
         (["count", "log.csv", *COUNT, "--ledger", "none", "--dataset", "views"], 1, "discreet budget init"),
         (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "view"], 2, "did you mean 'views'"),
         (["count", "log.csv", *COUNT, "--ledger", "log.csv", "--dataset", "views"], 1, "log.csv is not a ledger"),
-        (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "x"], 2, "`discreet budget init`, open one"),
+        (["count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "x"], 2, "`discreet budget init`"),
         (["count", "log.csv", *COUNT, "--ledger", ".", "--dataset", "views"], 1, "not a file"),
         (["count", "log.csv", *COUNT, "--certificate"], 2, "-o"),
         (["budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-6"], 2, "fixed for good"),

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import discreet as dp
 from command import BUDGET, COUNT, discreet
-from discreet import GaussianThreshold, Histogram, InputError
+from discreet import GaussianThreshold, Histogram, InputError, Release, export
+from discreet.cli import main, report
 
 READ = "would replace what is read"
 NO_CERTIFICATE = "which is no certificate"
@@ -178,3 +180,67 @@ def test_new_rows_replace_old_ones_and_their_certificate(data):
     for more in (["--certificate"], ["--certificate"], []):
         assert discreet("count", data, *COUNT, *BUDGET, "-o", "rows.csv", *more)[0] == 0
     assert {path.name for path in data.parent.iterdir()} == {"log.csv", "rows.csv"}
+
+
+def inside(capsys, *arguments):
+    """Run the command in this process, whose functions a test may replace."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    told = capsys.readouterr()
+    return ended.value.code or 0, told.out, told.err
+
+
+def appears(monkeypatch, name, content):
+    """Have another program make a file when the release has been drawn."""
+    made = Release.write
+
+    def write(self, *given, **options):
+        def late(*more, **keywords):
+            (place := Path(name)).exists() or place.write_bytes(content)
+            return rows(*more, **keywords)
+
+        rows = export.write
+        with monkeypatch.context() as patch:
+            patch.setattr(export, "write", late)
+            made(self, *given, **options)
+
+    monkeypatch.setattr(Release, "write", write)
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("name", ["new.csv", "new.csv.certificate.json"])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_file_that_appears_during_a_query_is_not_replaced(capsys, data, ledger, monkeypatch, links, name, early):
+    kept = ledger("kept.ledger")
+    content = b'{"made_by": 1, "digest": 2, "columns": 3}'
+    if early:
+        run = report.publish
+        monkeypatch.setattr(report, "publish", lambda *g, **o: (Path(name).write_bytes(content), run(*g, **o))[1])
+    else:
+        appears(monkeypatch, name, content)
+    if not links:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    paid = ["--ledger", kept, "--dataset", "d", "-o", "new.csv", "--certificate"]
+    code, out, err = inside(capsys, "count", *sql, *COUNT, *BUDGET, *paid)
+    assert (code, "a file of this name has appeared" in err) == (1, True)
+    assert "home" in out
+    assert "these rows were released" in err
+    assert Path(name).read_bytes() == content
+    assert dp.Ledger.open(kept).dataset("d").spent.rho > 0
+    assert not list(data.parent.glob(".discreet-*"))
+
+
+def test_a_certificate_that_appears_during_a_query_is_not_removed(capsys, data, monkeypatch):
+    content = b'{"made_by": 1, "digest": 2, "columns": 3}'
+    appears(monkeypatch, "new.csv.certificate.json", content)
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv")[0] == 0
+    assert Path("new.csv.certificate.json").read_bytes() == content
+
+
+def test_a_file_system_without_links_takes_new_rows(capsys, data, monkeypatch):
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
+    assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv", "--certificate")[0] == 0
+    assert discreet("verify", "new.csv")[0] == 0

@@ -21,7 +21,7 @@ def test_plans_need_no_data():
 def test_an_audit_names_the_worst_pair():
     code, out, _ = discreet("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     assert code == 0
-    assert "30 neighbouring pairs: no violation" in out
+    assert "30 pairs of neighbouring tables: no violation" in out
     code, _, err = discreet("audit", "count", *BUDGET)
     assert code == 2
     assert "--l0" in err

@@ -29,7 +29,7 @@ FLOORS = [
     {"theorems", "reference", "_core"},
     {"privacy", "private"},
     {"conversion"},
-    {"cached", "errors", "forks"},
+    {"cached", "errors", "wording"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

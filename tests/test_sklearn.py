@@ -75,4 +75,4 @@ def test_it_works_in_a_pipeline_with_routed_users():
 def test_a_missing_library_comes_with_its_installation():
     code = "import sys; sys.modules['sklearn.base'] = None; import discreet.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "pip install 'discreet[sklearn]'" in done.stderr
+    assert "pip install scikit-learn" in done.stderr

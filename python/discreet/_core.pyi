@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "LONGEST",
     "Counts",
     "CsvInput",
     "ItemTable",
@@ -26,8 +27,12 @@ __all__ = [
     "csv_stream",
     "partition_selection",
     "price_list",
+    "process",
     "top",
 ]
+
+LONGEST: int
+"""The most bytes of a user or an item that is text or bytes; rows with a longer one are left out."""
 
 __version__: str
 
@@ -78,6 +83,12 @@ class CsvInput:
     @property
     def header(self) -> list[bytes]: ...
     def stream(self, columns: Sequence[int]) -> object: ...
+
+def process() -> tuple[int, int]:
+    """Return the process id and the number of forks since the first import, which a forked child never shares.
+
+    A child in a new PID namespace may get the id of its parent; the number of forks still differs.
+    """
 
 def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
 def csv_stream(paths: Sequence[str], delimiter: int, columns: Sequence[int], *, block: int = ...) -> object: ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet import _core, engines
+from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.choice import choose
 from discreet.errors import ParameterError
@@ -64,24 +65,15 @@ def count(
     Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError, InputError or
     BudgetExceeded before anything is spent.
     """
-    mechanism, reasons = choose(
-        "count",
-        rho=rho,
-        epsilon=epsilon,
-        delta=delta,
-        l0=l0,
-        relative_error=relative_error,
-        k_bar=k_bar,
-        epsilon_star=epsilon_star,
-        delta_star=delta_star,
-        spend=spend,
-    )
+    more = {"relative_error": relative_error, "k_bar": k_bar, "epsilon_star": epsilon_star, "delta_star": delta_star}
+    asked = _Asked("count", rho, epsilon, delta, {"l0": l0, "spend": spend, **more})
+    mechanism, reasons = asked.chosen()
     rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
 
     def read() -> Histogram:
         return Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, memory=memory, progress=progress)
 
-    return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta), reasons=reasons)
+    return _publish(mechanism, read, budget, asked, reasons)
 
 
 def top_k(
@@ -108,14 +100,17 @@ def top_k(
 
     Returns a Release of item and rank.
     """
-    mechanism, _ = choose("top_k", k=k, rho=rho, epsilon=epsilon, delta=delta, k_bar=k_bar, method=method, l0=l0)
+    asked = _Asked("top_k", rho, epsilon, delta, {"k": k, "k_bar": k_bar, "method": method, "l0": l0})
+    mechanism, notes = asked.chosen()
     if isinstance(mechanism, DiscoverAndPeel):
-        return _read_twice(mechanism, data, budget, user=user, item=item, memory=memory, progress=progress)
+        columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
+        release = _read_twice(mechanism, data, budget, asked, **columns)
+        return replace(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
 
-    return _publish(mechanism, read, budget, guarantee=stated(mechanism, epsilon, delta))
+    return _publish(mechanism, read, budget, asked, notes)
 
 
 def select(
@@ -146,7 +141,8 @@ def select(
     Returns a Release of items, in their own order.
     """
     here = engines.rows_here(data)
-    mechanism, reasons = choose("select", rho=rho, epsilon=epsilon, delta=delta, l0=l0, method=method, rows_here=here)
+    asked = _Asked("select", rho, epsilon, delta, {"l0": l0, "method": method, "rows_here": here})
+    mechanism, reasons = asked.chosen()
 
     def read() -> Histogram | UserItems:
         columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
@@ -155,8 +151,7 @@ def select(
             return UserItems.from_table(data, **columns, l0=kept)
         return Histogram.from_table(data, **columns, l0=l0, enough=mechanism.enough)
 
-    guarantee = stated(mechanism, epsilon, delta)
-    return _publish(mechanism, read, budget, guarantee=guarantee, reasons=reasons, without_counts=True)
+    return _publish(mechanism, read, budget, asked, reasons, without_counts=True)
 
 
 def answer_queries(
@@ -187,6 +182,7 @@ def answer_queries(
     if budget is None:
         return replace(mechanism.release(whole, rng), notes=notes)
     _require_budget(budget)
+    require(budget, mechanism, lambda e, d: choose_answers(len(whole), None, e, d, method)[0], epsilon, delta)
     if rng is not None:
         raise ParameterError("a budget takes no seeded randomness: leave out rng, or the budget")
     answers: Any = budget.release(mechanism, whole)
@@ -194,12 +190,43 @@ def answer_queries(
     return paid
 
 
-def _read_twice(mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, **columns: Any) -> Release:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A verb with the promise and the parameters that the caller gave."""
+
+    verb: str
+    rho: float | None
+    epsilon: float | None
+    delta: float
+    parameters: dict[str, Any]
+
+    def chosen(self) -> tuple[Any, tuple[str, ...]]:
+        """The mechanism of these parameters, and notes on the choice."""
+        return choose(self.verb, rho=self.rho, epsilon=self.epsilon, delta=self.delta, **self.parameters)
+
+    def guarantee(self, mechanism: Any) -> Guarantee:
+        """The guarantee of the mechanism, as it was asked for."""
+        return stated(mechanism, self.epsilon, self.delta)
+
+    def require_paid(self, budget: PrivacyFilter, mechanism: Any) -> None:
+        """Raise BudgetExceeded, with advice in epsilon where that was given, unless the budget pays."""
+        _require_budget(budget)
+        require(
+            budget,
+            mechanism,
+            lambda epsilon, delta: replace(self, epsilon=epsilon, delta=delta).chosen()[0],
+            self.epsilon,
+            self.delta,
+        )
+
+
+def _read_twice(
+    mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, asked: _Asked, **columns: Any
+) -> Release:
     """The release of a mechanism that reads the table itself."""
     if budget is None:
         return mechanism.release(data, **columns)
-    _require_budget(budget)
-    budget.require(mechanism)
+    asked.require_paid(budget, mechanism)
     return budget._publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
 
 
@@ -212,16 +239,15 @@ def _publish(
     mechanism: Any,
     read: Callable[[], Histogram | UserItems],
     budget: PrivacyFilter | None,
+    asked: _Asked,
+    reasons: tuple[str, ...],
     *,
-    guarantee: Guarantee,
-    reasons: tuple[str, ...] = (),
     without_counts: bool = False,
 ) -> Release:
     """The release of the histogram that `read` makes, as the caller asked for it, paid for by `budget`."""
     if budget is not None:
-        _require_budget(budget)
-        budget.require(mechanism)  # nothing is read that cannot be paid for
-    histogram = read()
+        asked.require_paid(budget, mechanism)  # nothing is read that cannot be paid for
+    histogram, guarantee = read(), asked.guarantee(mechanism)
 
     def draw(rng: Opening | None = None) -> Release:
         release: Release = mechanism.release(histogram, rng)

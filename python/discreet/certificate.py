@@ -36,6 +36,7 @@ class Verified:
 
     def __str__(self) -> str:
         lines = [
+            "the rows match their certificate",
             f"made by {self.made_by}, version {self.version}",
             f"promises {self.guarantee.promise}",
             f"rows sha256 {self.digest}",
@@ -79,7 +80,9 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         raise InputError(
-            f"cannot read the certificate {path}: write the release with certificate=True, or -o and --certificate"
+            f"cannot read the certificate {path}: find the file that was written with these rows, or write a Release "
+            "that you still have again, with certificate=True, which costs nothing. Rows without a certificate cannot "
+            "be verified; to draw others costs budget"
         ) from None
     return content if isinstance(content, dict) else {}
 

@@ -18,7 +18,7 @@ from discreet.mechanisms.set_union import METHODS as UNION_METHODS
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.privacy import require_whole, resolve_rho
+from discreet.privacy import Guarantee, require_whole, resolve_rho, unusual
 
 __all__ = ["VERBS", "choose", "users_for"]
 
@@ -48,9 +48,16 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
     if verb not in verbs:
         raise ParameterError(f"there is no verb {verb!r}: use {VERBS}; or give a mechanism")
     try:
-        return verbs[verb](**parameters)
+        made, reasons = verbs[verb](**parameters)
+        return made, (*reasons, *unusual(_asked(made.guarantee, parameters)))
     except TypeError as error:
         raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
+
+
+def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
+    """The guarantee in the terms that were asked for."""
+    epsilon, delta = parameters.get("epsilon"), parameters["delta"]
+    return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
 
 
 def _for_count(
@@ -163,9 +170,9 @@ def _sharing(
         if users <= close * needed:
             name = "greedy" if more else "dp_sips"
             return union, (
-                f"{kind.__name__} was chosen (method {name}), which gains from what users share: half of the time it "
-                f"names an item of {users:,} users where they share nothing else, often of fewer where they do; "
-                f"a threshold on counts needs {needed:,} either way",
+                f"{kind.__name__} was chosen (method {name}): in the worst case an item needs {users:,} users for a "
+                f"chance of 50 % to be released, and usually fewer, because users have items in common. By a threshold "
+                f"on counts it always needs {needed:,}",
             )
     return None
 
@@ -189,5 +196,5 @@ def _lowest(
         raise refused or ParameterError("no mechanism keeps this promise")
     best = min(half, key=lambda mechanism: half[mechanism])
     others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
-    reason = f"{type(best).__name__} was chosen: it names an item of {half[best]:,} users half of the time"
-    return best, (f"{reason} ({others})" if others else reason,)
+    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a chance of 50 % to be released"
+    return best, (f"{reason} (others: {others})" if others else reason,)

@@ -12,6 +12,7 @@ from decimal import ROUND_DOWN, Context
 from typing import Any, NoReturn
 
 __all__ = [
+    "OUT_OF_DELTA",
     "BudgetExceeded",
     "DiscreetError",
     "EntropyError",
@@ -24,11 +25,16 @@ __all__ = [
     "StateError",
     "needs",
     "raise_alone",
+    "shortened",
 ]
 
 
 _LEAST_RHO = 1e-9
 """No release is of use that costs less: what the rounding of charges leaves."""
+
+
+OUT_OF_DELTA = "No delta is left: give each release a share of the total delta, or use one that needs none."
+"""What a budget says whose delta is spent: mechanisms of unknown items need some."""
 
 
 class DiscreetError(Exception):
@@ -72,7 +78,8 @@ def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
     """Return what was asked for, what is left, and what fits instead."""
     if not all(hasattr(amount, "rho") for amount in (requested, remaining)):
         left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
-        return f"this needs {requested}; {left} are left. Nothing was charged."
+        text = f"this needs {requested}; {left} are left. Nothing was charged."
+        return text if advice is None else f"{text} {advice}"
     short = [name for name in ("rho", "delta") if getattr(requested, name) > getattr(remaining, name)]
     digits = [_apart(getattr(requested, name), getattr(remaining, name)) for name in short]
     costs = " and ".join(f"{name}={cost}" for name, (cost, _) in zip(short, digits, strict=True))
@@ -85,18 +92,18 @@ def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
 def _remedy(requested: Any, remaining: Any, short: list[str], advice: str | None) -> str:
     """Return a charge that fits into what is left, as the parameters of a release, or the advice if there is one."""
     if remaining.dp is not None and advice is None:
-        return "Try epsilon={} and delta={}.".format(*map(_shortened, remaining.dp))
+        return "Try epsilon={} and delta={}.".format(*map(_digits, remaining.dp))
     if remaining.rho < _LEAST_RHO:
         return "No rho is left: nothing more can be released from this data."
     if remaining.delta == 0 and requested.delta > 0:
-        return "No delta is left: give each release a share of the total delta, or use one that needs none."
+        return OUT_OF_DELTA
     if advice is not None:
         return advice
     if requested.dp is None:
-        return f"Try {' and '.join(f'{name}={_shortened(getattr(remaining, name))}' for name in short)}."
+        return f"Try {' and '.join(f'{name}={_digits(getattr(remaining, name))}' for name in short)}."
     # Another epsilon shares delta out in another way, so that only rho is sure to fit.
     delta = min(requested.delta, remaining.delta)
-    return f"Try rho={_shortened(min(requested.rho, remaining.rho))} and delta={_shortened(delta)}, without epsilon."
+    return f"Try rho={_digits(min(requested.rho, remaining.rho))} and delta={_digits(delta)}, without epsilon."
 
 
 def _apart(more: float, less: float) -> tuple[str, str]:
@@ -105,9 +112,13 @@ def _apart(more: float, less: float) -> tuple[str, str]:
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(more), repr(less)))
 
 
-def _shortened(number: float) -> str:
-    """Three digits of a number, rounded down."""
-    return f"{float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(repr(number))):g}"
+def shortened(number: float) -> float:
+    """Return a number rounded down to three digits."""
+    return float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(repr(number)))
+
+
+def _digits(number: float) -> str:
+    return f"{shortened(number):g}"
 
 
 class LedgerError(DiscreetError):
@@ -135,9 +146,9 @@ def raise_alone(error: BaseException) -> NoReturn:
 
 
 @contextmanager
-def needs(library: str, package: str | None = None) -> Iterator[None]:
+def needs(library: str) -> Iterator[None]:
     """Around an import of what may be missing: an ImportError then says how to install it."""
     try:
         yield
     except ImportError as error:
-        raise ImportError(f"this needs {library}: pip install {package or library}") from error
+        raise ImportError(f"this needs {library}: pip install {library}") from error

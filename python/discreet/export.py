@@ -28,6 +28,7 @@ __all__ = [
     "has_room_for_certificate",
     "plain_text",
     "remove_certificate",
+    "require_absent",
     "require_room_for_certificate",
     "text",
     "write",
@@ -89,14 +90,19 @@ def form_of(path: str | os.PathLike[str]) -> str:
     return form
 
 
-def write(path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any]) -> None:
-    """Writes the columns in the format that the suffix names, whole or not at all."""
+def write(
+    path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any], *, overwrite: bool = True
+) -> None:
+    """Write the columns in the format that the suffix names, whole or not at all.
+
+    Raises InputError where the file cannot be written, or exists and is not to be overwritten.
+    """
     form, target = form_of(path), Path(path)
     if form == "parquet":
-        _replace(target, lambda draft: parquet.write(draft, columns))
+        _publish(target, lambda draft: parquet.write(draft, columns), overwrite)
     else:
         content = text(columns, header, form)
-        _replace(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""))
+        _publish(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""), overwrite)
 
 
 def digest(columns: list[Column]) -> str:
@@ -137,10 +143,11 @@ def call(made_by: str) -> ast.Call:
     return found
 
 
-def write_certificate(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+def write_certificate(path: str | os.PathLike[str], content: dict[str, Any], *, overwrite: bool = True) -> None:
     """Write the certificate of a file of rows, whole or not at all; InputError where another file has its name."""
     require_room_for_certificate(path)
-    _replace(certificate_path(path), lambda draft: draft.write_text(json.dumps(content, indent=1) + "\n", "utf-8"))
+    text = json.dumps(content, indent=1) + "\n"
+    _publish(certificate_path(path), lambda draft: draft.write_text(text, "utf-8"), overwrite)
 
 
 def remove_certificate(path: str | os.PathLike[str]) -> None:
@@ -177,17 +184,47 @@ def require_room_for_certificate(path: str | os.PathLike[str]) -> None:
         )
 
 
-def _replace(target: Path, write: Callable[[Path], object]) -> None:
-    """Puts what `write` writes in the place of a file."""
+def require_absent(path: str | os.PathLike[str]) -> None:
+    """Raise InputError where a file of rows, or a certificate of it, exists."""
+    for place in (Path(path), certificate_path(path)):
+        if os.path.lexists(place):
+            raise _exists(place)
+
+
+def _exists(place: Path) -> InputError:
+    return InputError(f"cannot write {place}: a file of this name has appeared; give a new name")
+
+
+def _publish(target: Path, write: Callable[[Path], object], overwrite: bool) -> None:
+    """Give a file that `write` makes its name, in place of another file only with `overwrite`."""
     import tempfile
 
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".discreet-") as folder:
             draft = Path(folder) / "draft"
             write(draft)
-            draft.replace(target)
+            draft.replace(target) if overwrite else _name(draft, target)
+    except FileExistsError:
+        raise _exists(target) from None
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror or 'is the disk full?'}") from None
+
+
+def _name(draft: Path, target: Path) -> None:
+    """Give a complete file a name that no file has; FileExistsError if one has it."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except (OSError, AttributeError):  # a file system without hard links
+        with target.open("xb") as copy:
+            try:
+                copy.write(draft.read_bytes())
+                copy.flush()
+                os.fsync(copy.fileno())
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
 
 
 def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.privacy import Guarantee
 from discreet.queries.choice import AnswerPlan, plan_answers
+from discreet.wording import counted
 
 __all__ = ["Plan", "plan", "stated"]
 
@@ -50,6 +51,9 @@ class Plan:
     promise pays for. The chances are then those of an item alone."""
     reasons: tuple[str, ...] = ()
     """Why this mechanism, where there was a choice."""
+    deviations: tuple[tuple[int, float], ...] = ()
+    """Where the noise grows with the count: numbers of users, and the standard deviation of the count of an item of so
+    many."""
     memory: int | None = None
     """The most bytes that a stream keeps for one item, beside its label."""
 
@@ -59,16 +63,25 @@ class Plan:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
             lines.append(f"at the widest; {self.memory:,} bytes for an item, beside its label")
-        what = f"{self.guarantee.unit}s"
+        if self.deviations:
+            ends = [(number, _rounded(sigma)) for number, sigma in (self.deviations[0], self.deviations[-1])]
+            on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
+            lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
+        unit = self.guarantee.unit
         alone = " alone" if self.affordable else ""
-        lines.append(f"an item{alone} needs {self.half:,} {what} for a chance of 50 %, {self.nearly:,} for 95 %")
-        lines += [f"{number:>12,} {what}  {chance:10.4g}" for number, chance in self.chances]
+        lines.append(f"an item{alone} needs {counted(self.half, unit)} for a chance of 50 %, {self.nearly:,} for 95 %")
+        lines += [
+            f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}" for number, chance in self.chances
+        ]
         if self.affordable:
             lines.append(
                 "Beside others an item needs more: the most common items are named first, and each uses up rho. "
                 f"rho {self.guarantee.rho:g} pays for about"
             )
-            lines += [f"{items:>12,} {_items(items)} of {number:,} {what} each" for number, items in self.affordable]
+            sigmas = dict(self.deviations)
+            for number, items in self.affordable:
+                noise = f", sigma {_rounded(sigmas[number])}" if number in sigmas else ""
+                lines.append(f"{items:>12,} {_noun(items, 'item')} of {counted(number, unit)} each{noise}")
         return "\n".join([*lines, *self.reasons])
 
     def _repr_html_(self) -> str:
@@ -86,6 +99,7 @@ class Plan:
                 "unit": self.guarantee.unit,
                 "dp": self.guarantee.dp,
                 "deviation": self.deviation,
+                "deviations": [{"users": users, "deviation": sigma} for users, sigma in self.deviations],
                 "bytes_per_item": self.memory,
                 "users_for_50_percent": self.half,
                 "users_for_95_percent": self.nearly,
@@ -97,7 +111,7 @@ class Plan:
         )
 
     def plot(self) -> Any:
-        """Draws the chances over the users; returns matplotlib Axes (needs discreet[plot])."""
+        """Draws the chances over the users; returns matplotlib Axes (needs matplotlib)."""
         users, chances = zip(*self.chances, strict=True)
         return plot.curve(users, chances, title=self.mechanism)
 
@@ -140,6 +154,7 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         mechanism=repr(mechanism),
         guarantee=guarantee,
         deviation=_deviation(mechanism),
+        deviations=_deviations(mechanism, nearly),
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
         half=half,
         nearly=nearly,
@@ -156,8 +171,20 @@ def _affordable(mechanism: Planned, users: int) -> tuple[tuple[int, int], ...]:
     return tuple((number, items) for number, items in found if items)
 
 
-def _items(number: int) -> str:
-    return "item" if number == 1 else "items"
+def _deviations(mechanism: Planned, users: int) -> tuple[tuple[int, float], ...]:
+    if not isinstance(mechanism, PrivateCountRelease):
+        return ()
+    found = ((users << doubled, mechanism.deviation_of(users << doubled)) for doubled in range(_DOUBLINGS))
+    return tuple((number, sigma) for number, sigma in found if sigma is not None)
+
+
+def _rounded(sigma: float) -> str:
+    return f"{sigma:,.0f}" if sigma >= 100 else f"{sigma:.3g}"
+
+
+def _noun(number: int, noun: str) -> str:
+    """The noun of `counted`, for a number in a column."""
+    return counted(number, noun).partition(" ")[2]
 
 
 def stated(mechanism: Planned, epsilon: float | None, delta: float | None) -> Guarantee:

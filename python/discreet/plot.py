@@ -56,6 +56,6 @@ def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: st
 
 
 def _axes(width: float, height: float) -> Any:
-    with needs("matplotlib", "'discreet[plot]'"):
+    with needs("matplotlib"):
         from matplotlib.figure import Figure
     return Figure(figsize=(width, height), layout="constrained").subplots()

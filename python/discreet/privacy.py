@@ -13,10 +13,12 @@ from typing import Literal
 from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.errors import ParameterError
 
-__all__ = ["Guarantee", "Sensitivity", "require_flag", "require_number", "require_whole", "resolve_rho"]
+__all__ = ["Guarantee", "Sensitivity", "require_flag", "require_number", "require_whole", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
 """The largest rho that anything here will promise: beyond it the promise is empty."""
+_LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
+"""Above these a promise is taken with a note."""
 
 
 def require_number(
@@ -201,6 +203,25 @@ class Guarantee:
         how = "added or removed" if self.neighbours == "added" else "replaced"
         proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
         return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
+
+
+def unusual(guarantee: Guarantee) -> tuple[str, ...]:
+    """Return a note for each parameter of a promise that is so weak that few would accept it."""
+    delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
+    total = guarantee.quoted[1]
+    epsilon = guarantee.epsilon(total) if total > 0 else guarantee.quoted[0]
+    notes = []
+    if delta > _LARGE_DELTA:
+        notes.append(
+            f"delta {delta:g} is a weak promise: it is the chance that the promise fails. Choose it far below "
+            "1 / users, such as 1e-6"
+        )
+    if epsilon > _LARGE_EPSILON:
+        notes.append(
+            f"epsilon {epsilon:.4g} is a weak promise: most published releases promise 10 or less. Choose a smaller "
+            "epsilon or rho"
+        )
+    return tuple(notes)
 
 
 def _either(a: float, b: float) -> float:

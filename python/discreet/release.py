@@ -11,6 +11,7 @@ import numpy as np
 from discreet import _core, export, plot
 from discreet.errors import ParameterError, needs
 from discreet.privacy import Guarantee, require_flag
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     import os
@@ -108,7 +109,7 @@ class Release:
 
     @property
     def _size(self) -> str:
-        return f"{len(self):,} {'item' if len(self) == 1 else 'items'}"
+        return counted(len(self), "item")
 
     def _shown(self) -> list[list[str]]:
         """The cells of the first rows as text."""
@@ -144,22 +145,26 @@ class Release:
             {name: pandas.Series(values, dtype=kinds.get(kind, kind)) for name, values, kind in self.columns}
         )
 
-    def write(self, path: str | os.PathLike[str], *, certificate: bool = False) -> None:
+    def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
         """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.
 
         With `certificate` a second file, of the same name and .certificate.json, says which mechanism and parameters
         made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them. Without
-        it such a file of earlier rows is removed, since it would not be about these.
+        it such a file of earlier rows is removed, since it would not be about these. With `overwrite=False` neither
+        file may exist, even if another program makes it at the same time.
         Raises ParameterError for another suffix, or where a certificate is asked for a release without
-        privacy, and InputError where the file cannot be written or the second name is that of another file.
+        privacy, and InputError where the file cannot be written, exists against `overwrite`, or the second name is that
+        of another file.
         """
         content = self.certificate if require_flag("certificate", certificate) else None
         export.require_room_for_certificate(path)
-        export.write(path, self.columns, self.header)
-        if content is None:
+        if not require_flag("overwrite", overwrite):
+            export.require_absent(path)
+        export.write(path, self.columns, self.header, overwrite=overwrite)
+        if content is not None:
+            export.write_certificate(path, content, overwrite=overwrite)
+        elif overwrite:
             export.remove_certificate(path)
-        else:
-            export.write_certificate(path, content)
 
     @property
     def certificate(self) -> dict[str, Any]:
@@ -192,7 +197,7 @@ class Release:
         }
 
     def plot(self, *, top: int = 30) -> Any:
-        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs discreet[plot]).
+        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs matplotlib).
 
         Raises ParameterError for a release without counts.
         """

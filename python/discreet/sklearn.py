@@ -1,4 +1,4 @@
-"""Vocabularies for scikit-learn that betray no user (needs the extra `sklearn`)."""
+"""Vocabularies for scikit-learn that betray no user (needs scikit-learn)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 from discreet.api import select
 from discreet.errors import ParameterError, needs
 
-with needs("scikit-learn", "'discreet[sklearn]'"):
+with needs("scikit-learn"):
     from sklearn.base import BaseEstimator, TransformerMixin, clone
     from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
     from sklearn.utils.validation import check_is_fitted

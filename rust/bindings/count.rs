@@ -12,8 +12,7 @@ use super::values::{PyCounts, PyLabels};
 use crate::bound::Contribution;
 use crate::count::{Counts, Terms, count_distinct, make_ready};
 use crate::error::{Error, Result};
-use crate::labels::LabelType;
-use crate::labels::Labels;
+use crate::labels::{LONGEST, LabelType, Labels};
 use crate::top::top;
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
@@ -113,6 +112,7 @@ fn largest<'py>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("LONGEST", LONGEST)?;
     module.add_class::<PyLabels>()?;
     module.add_class::<PyCounts>()?;
     module.add_function(wrap_pyfunction!(count_sources, module)?)?;

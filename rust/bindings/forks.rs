@@ -17,14 +17,21 @@ pub fn process() -> Process {
     (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
+/// The number of this process, and how many forks lie between the first process that loaded the engine and it.
+#[pyfunction(name = "process")]
+fn this_process() -> Process {
+    process()
+}
+
 /// Counts a fork, in the child.
 #[pyfunction]
 fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Has Python count the forks that it makes.
+/// Adds `process`, and has Python count the forks that it makes.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(this_process, module)?)?;
     let os = module.py().import("os")?;
     if os.hasattr("register_at_fork")? {
         let told = PyDict::new(module.py());

@@ -54,7 +54,7 @@ impl PyItemTable {
     /// The labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> Result<PyLabels> {
         let table = self.0.as_ref().ok_or(Error::Parameter("there are no items yet"))?;
-        Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)))
+        Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)?))
     }
 
     /// How many labels there are: private, as the labels are.

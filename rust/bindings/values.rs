@@ -183,7 +183,7 @@ impl PyLabels {
         py: Python<'py>,
         rows: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let selected = self.0.select(&checked(&self.0, &rows)?);
+        let selected = self.0.select(&checked(&self.0, &rows)?)?;
         match &selected {
             Labels::Signed(values) => PyList::new(py, values),
             Labels::Unsigned(values) => PyList::new(py, values),
@@ -200,7 +200,7 @@ impl PyLabels {
 
     /// The labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
-        Ok(Self(self.0.select(&checked(&self.0, &rows)?)))
+        Ok(Self(self.0.select(&checked(&self.0, &rows)?)?))
     }
 
     /// The Arrow type: int64, uint64, string or binary.

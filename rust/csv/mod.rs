@@ -26,7 +26,7 @@
 //! reads the same cells, where all line ends in cells are quoted. Of the records after the header a row is made unless
 //!
 //! * it has fewer cells than the header; cells beyond those of the header are skipped,
-//! * a wanted cell is longer than [`LONGEST`] bytes or is not UTF-8.
+//! * a wanted cell is longer than [`LONGEST`](crate::labels::LONGEST) bytes or is not UTF-8.
 //!
 //! A plain cell of no bytes is NULL; `""` is the empty string. Cells of other columns may hold any bytes, any number of
 //! them: they are not kept.
@@ -38,7 +38,7 @@ mod splitter;
 mod table;
 
 pub use blocks::{BLOCK, Source};
-pub use rows::{LONGEST, Rows};
+pub use rows::Rows;
 pub use splitter::{Sink, Splitter};
 pub use table::{Batches, Table, records};
 

@@ -8,10 +8,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer};
 
 use super::splitter::Sink;
 use crate::error::{Error, Result};
-
-/// The most bytes of a wanted cell: a row with a longer one is dropped, so that a quote that never closes cannot fill
-/// the memory.
-pub const LONGEST: usize = 1 << 21;
+use crate::labels::LONGEST;
 
 const NO_TEXT: Error = Error::Input("a cell is not UTF-8");
 const NO_COLUMN: Error = Error::Parameter("there is no such column");

@@ -7,9 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
 use super::table::LONG_HEADER;
-use super::{Batches, LONGEST, Rows, Source, Splitter, Table, records};
+use super::{Batches, Rows, Source, Splitter, Table, records};
 use crate::entropy;
 use crate::error::{Error, Result};
+use crate::labels::LONGEST;
 
 /// A file that is removed with the test.
 struct Kept(PathBuf);

@@ -22,7 +22,7 @@ def path(tmp_path):
 
 def forget():
     """Make this process one that has seen no ledger yet."""
-    latest._books.clear()
+    latest._states.clear()
 
 
 def small_ledger(path, charges=3):

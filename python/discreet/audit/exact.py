@@ -51,8 +51,8 @@ def audit(
         raise ParameterError("runs must be 0, or at least 100: fewer show too little")
     if not isinstance(mechanism, Mechanism):
         raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known here: audit takes mechanisms of histograms, "
-            "which select has with --method threshold and top-k with --method gumbel"
+            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited. Known are "
+            "those of count with l0, of top_k with method='gumbel' and of select with method='threshold'"
         )
     guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.conversion import cdp_delta
 from discreet.privacy import Guarantee
+from discreet.wording import counted
 
 __all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]
 
@@ -46,8 +47,8 @@ class Finding:
 
     def __str__(self) -> str:
         return (
-            f"delta {self.delta:.6g} at epsilon {self.epsilon:g}, {self.ratio:.4g} of the {self.allowed:.6g} that is "
-            f"promised, between {dict(self.first)} and {dict(self.second)}"
+            f"delta is {self.delta:.6g} at epsilon {self.epsilon:g} (promised: at most {self.allowed:.6g}), between "
+            f"the tables {dict(self.first)} and {dict(self.second)}"
         )
 
 
@@ -57,8 +58,8 @@ class Divergence(Finding):
 
     def __str__(self) -> str:
         return (
-            f"a Renyi divergence of {self.delta:.6g} over the order {self.epsilon:g}, {self.ratio:.4g} of the rho "
-            f"{self.allowed:.6g} that is promised, between {dict(self.first)} and {dict(self.second)}"
+            f"the Renyi divergence over its order, {self.epsilon:g}, is {self.delta:.6g} (promised: at most rho "
+            f"{self.allowed:.6g}), between the tables {dict(self.first)} and {dict(self.second)}"
         )
 
 
@@ -106,14 +107,15 @@ class Audit:
         return bool(self.violations or self.misfits)
 
     def __str__(self) -> str:
-        verdict = f"{len(self.violations):,} VIOLATIONS" if self.violations else "no violation"
+        verdict = counted(len(self.violations), "VIOLATION").upper() if self.violations else "no violation"
         lines = [self.mechanism, f"promises {self.guarantee}"]
         if self.quoted is not None:
             epsilon, delta = self.guarantee.quoted
             holds = "is VIOLATED" if self.quoted.violates else "holds"
-            lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}; at worst {self.quoted}")
+            lines.append(f"({epsilon:.4g}, {delta:.4g})-DP {holds}; in the worst pair {self.quoted}")
         worst = self.violations[0] if self.violations else self.tightest
-        lines.append(f"{self.pairs:,} neighbouring pairs: {verdict}; of all promises at worst {worst}")
+        pairs = counted(self.pairs, "pair")
+        lines.append(f"{pairs} of neighbouring tables: {verdict}; closest to any promise, {worst}")
         lines.append(runs_text(self.runs, self.misfits))
         return "\n".join(lines)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Self
 
 from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
+from discreet.budgets.states import States
 from discreet.release import Release
 
 __all__ = ["Budget"]
@@ -25,10 +25,10 @@ class Budget(Single, PrivacyFilter):
     Raises ParameterError if a parameter is out of range.
     """
 
-    __slots__ = ("_lock", "_log")
+    __slots__ = ("_log",)
 
-    _lock: threading.Lock
-    _log: list[tuple[Event, Account]]
+    _log: States[tuple[Event, Account]]
+    """Every event, with the account after it."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Budget(Single, PrivacyFilter):
         neighbours: str = "added",
     ) -> None:
         account = Account.holding(rho, delta, unit, neighbours, epsilon=epsilon)
-        self._set(_lock=threading.Lock(), _log=[(Event(kind="opened", charge=account.total), account)])
+        self._set(_log=States((Event(kind="opened", charge=account.total), account)))
         self._own()
 
     @classmethod
@@ -52,7 +52,7 @@ class Budget(Single, PrivacyFilter):
     def history(self) -> list[Spending]:
         """What was charged, in order; without digests, which a Ledger keeps."""
         self._require_owner()
-        return spendings((number, event) for number, (event, _) in enumerate(list(self._log)))
+        return spendings((number, event) for number, (event, _) in self._log.all())
 
     @property
     def _protected(self) -> Protected:
@@ -60,17 +60,13 @@ class Budget(Single, PrivacyFilter):
 
     def _account(self) -> Account:
         self._require_owner()
-        return self._log[-1][1]
+        return self._log.latest[1]
 
     def _reserve(self, event: Event) -> int:
         self._require_owner()
-        with self._lock:
-            # One append is all that changes, so that an interrupt leaves either nothing or everything.
-            self._log.append((event, self._log[-1][1].paying(event.charge)))
-            return len(self._log) - 1
+        return self._log.append(lambda latest: (event, latest[1].paying(event.charge)))
 
     def _settle(self, number: int, given_back: Charge, release: Release) -> None:
         self._require_owner()
-        with self._lock:
-            event = Event(kind="released", of=number, charge=given_back)
-            self._log.append((event, self._log[-1][1].given_back(given_back)))
+        event = Event(kind="released", of=number, charge=given_back)
+        self._log.append(lambda latest: (event, latest[1].given_back(given_back)))

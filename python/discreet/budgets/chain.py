@@ -70,7 +70,7 @@ class Chain:
             file.append(book.end, line)
             file.overwrite(place, ledger_format.mark_line(head.line, grown))
             file.require_name()
-            self._remember(head, book, grown)
+            self._remember(file, head, book, grown)
             return grown.number
 
     def read(self) -> Book:
@@ -104,13 +104,14 @@ class Chain:
         if seen is not None and content[: seen.end - begin][-SEAL_SIZE:] != f"{seen.hash}\n".encode():
             raise LedgerError(self._rolled_back())
         found = ledger_format.extended(head, book, content[book.end - begin :], self.path, kept)
-        self._remember(head, seen, found)
+        self._remember(file, head, seen, found)
         self._identity = head.identity
         return head, found
 
-    def _remember(self, head: Head, before: Book | None, after: Book) -> None:
+    def _remember(self, file: LedgerFile, head: Head, before: Book | None, after: Book) -> None:
         """Remember a book for the whole process; LedgerError if a thread has gone on with another copy meanwhile."""
         if not latest.advance(head.identity, before, after):
+            file.require_name()  # another error if a signal handler has closed this file and used it itself
             raise LedgerError(self._rolled_back())
 
     def _rolled_back(self) -> str:

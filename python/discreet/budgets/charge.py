@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from discreet.conversion import pure_rho, round_down
-from discreet.errors import BudgetExceeded, ParameterError
+from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.privacy import Guarantee, require_number, resolve_rho
 
 __all__ = ["NOTHING", "Account", "Charge", "Protected"]
@@ -211,6 +211,33 @@ class Account:
         """
         by_epsilon = self.promise.dp is not None and charge == self._most
         return charge - cost if cost.within(charge) and not by_epsilon else NOTHING
+
+    @property
+    def stated(self) -> str:
+        """The total in the terms in which it was stated, for a person."""
+        if self.promise.dp is None:
+            return str(self.guarantee(self.total))
+        epsilon, delta = self.promise.dp
+        return f"({epsilon:.4g}, {delta:.4g})-DP per {self.protected}"
+
+    @property
+    def left(self) -> str:
+        """What is left of the total, for a person."""
+        if self.used_by_epsilon:
+            return "one release of its epsilon and delta used it up"
+        left, total = self.remaining, self.guarantee(self.total, up=False)
+        rest = f"rho {left.rho:.6g} of {total.rho:.6g} and delta {left.delta:.6g} of {total.delta:.6g} left"
+        if self.promise.dp is not None and self.spent == NOTHING:
+            return (
+                "nothing is spent; it pays for one release of its epsilon and delta, or for several that add up to "
+                f"rho {left.rho:.6g} and delta {left.delta:g}"
+            )
+        return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest
+
+    @property
+    def out_of_delta(self) -> bool:
+        """Whether rho is left that no release which needs delta can use, since all delta is spent."""
+        return self.spent.rho < self.total.rho and 0 < self.total.delta <= self.spent.delta
 
     @property
     def used_by_epsilon(self) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from discreet.budgets.charge import Charge
 from discreet.budgets.owner import Single
+from discreet.budgets.states import States
 from discreet.conversion import round_up
 from discreet.errors import BudgetExceeded
 from discreet.histogram import Histogram
@@ -34,15 +34,15 @@ class Exchange(Single):
     of range.
     """
 
-    __slots__ = ("_delta", "_epsilon", "_lock", "_outcomes", "_payer", "_queries", "_used")
+    __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_used")
 
     _payer: PrivacyFilter
     _outcomes: int
     _queries: int
     _epsilon: float
     _delta: float
-    _used: tuple[int, int]
-    _lock: threading.Lock
+    _used: States[tuple[int, int]]
+    """Outcomes and lists."""
 
     def __init__(self, payer: PrivacyFilter, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
         self._set(
@@ -51,8 +51,7 @@ class Exchange(Single):
             _queries=require_whole("queries", queries, 1, 2**30),
             _epsilon=require_number("epsilon", epsilon, 1e-9, 100),
             _delta=require_delta(delta),
-            _used=(0, 0),
-            _lock=threading.Lock(),
+            _used=States((0, 0)),
         )
         self._own()
         # Its lists are charged one by one, so their sum must fit: the rule for a single release does not apply.
@@ -81,17 +80,17 @@ class Exchange(Single):
     @property
     def outcomes_left(self) -> int:
         """How many items, stop elements included, can still be returned."""
-        return self._outcomes - self._used[0]
+        return self._outcomes - self._used.latest[0]
 
     @property
     def queries_left(self) -> int:
         """How many lists can still be asked for."""
-        return self._queries - self._used[1]
+        return self._queries - self._used.latest[1]
 
     @property
     def spent(self) -> Guarantee:
         """What the lists so far cost."""
-        outcomes, queries = self._used
+        outcomes, queries = self._used.latest
         rho = rogers2023.gumbel_rho(self._epsilon, outcomes)
         return Guarantee(rho, rogers2024.call_delta(queries, self._delta))
 
@@ -125,15 +124,17 @@ class Exchange(Single):
         return release
 
     def _take(self, outcomes: int) -> None:
-        with self._lock:
-            if outcomes > self.outcomes_left or not self.queries_left:
-                left = f"{self.outcomes_left} outcomes and {self.queries_left} lists"
+        def taken(used: tuple[int, int]) -> tuple[int, int]:
+            if used[0] + outcomes > self._outcomes or used[1] >= self._queries:
+                left = f"{self._outcomes - used[0]} outcomes and {self._queries - used[1]} lists"
                 raise BudgetExceeded(f"{outcomes} outcomes and one list", left)
-            self._set(_used=(self._used[0] + outcomes, self._used[1] + 1))
+            return used[0] + outcomes, used[1] + 1
+
+        self._used.append(taken)
 
     def _give_back(self, outcomes: int, queries: int) -> None:
-        with self._lock:
-            self._set(_used=(self._used[0] - outcomes, self._used[1] - queries))
+        if outcomes or queries:
+            self._used.append(lambda used: (used[0] - outcomes, used[1] - queries))
 
     def __repr__(self) -> str:
         return f"Exchange of {self.guarantee}: {self.outcomes_left} outcomes and {self.queries_left} lists left"

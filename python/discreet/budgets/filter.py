@@ -14,11 +14,12 @@ from discreet.budgets.exchange import Exchange
 from discreet.budgets.owner import Uncopied
 from discreet.budgets.record import Event, Spending, charging
 from discreet.conversion import round_down, round_up
-from discreet.errors import BudgetExceeded, ParameterError
+from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.mechanisms.mechanism import Opening
 from discreet.privacy import Guarantee, require_number, require_whole
 from discreet.release import Release
 from discreet.theorems import whitehouse2023
+from discreet.wording import counted
 
 __all__ = ["PrivacyFilter"]
 
@@ -137,14 +138,16 @@ class PrivacyFilter(Uncopied, ABC):
 
         Each is rounded down to whole units and to floats, so less than n units, or one part in 2^52, is lost. Make a
         mechanism of a share with `from_rho(rho=share.rho, delta=share.delta, ...)`. Raises BudgetExceeded if less
-        than n units of rho, or of delta where some is left, are left.
+        than n units of rho are left, or of delta, unless the total delta is 0.
         """
         n = require_whole("n", n, 1, 2**24)
         account = self._account()
         left = account.total - account.spent
         share = Charge(max(0, left.rho) // n, max(0, left.delta) // n)
+        if share.rho > 0 and account.out_of_delta:
+            raise BudgetExceeded(counted(n, "share"), account.remaining, OUT_OF_DELTA)
         if share.rho == 0 or (left.delta > 0 and share.delta == 0):
-            raise BudgetExceeded(f"{n:,} shares", account.remaining)
+            raise BudgetExceeded(counted(n, "share"), account.remaining)
         return [account.guarantee(share, up=False)] * n
 
     def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
@@ -236,12 +239,13 @@ class PrivacyFilter(Uncopied, ABC):
             raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
         protected = Protected.by(guarantee)
         if protected != self._protected:
+            unlike = zip(protected._fields, protected, self._protected, strict=True)
+            needed = " and ".join(f"{name}={value!r}" for name, value, own in unlike if value != own)
             raise ParameterError(
-                f"a budget per {self._protected} does not pay for a guarantee per {protected}: open one with "
-                f"unit={protected.unit!r} and neighbours={protected.neighbours!r}"
+                f"a budget per {self._protected} does not pay for a guarantee per {protected}: open one with {needed}"
             )
         return guarantee
 
     def __repr__(self) -> str:
-        left = self.remaining
-        return f"{type(self).__name__} of {self.guarantee}: rho {left.rho:.6g}, delta {left.delta:.6g} left"
+        account = self._account()
+        return f"{type(self).__name__} of {account.stated}: {account.left}"

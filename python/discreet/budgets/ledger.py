@@ -93,7 +93,7 @@ class Ledger:
             if (rho is None and epsilon is None) or delta is None:
                 raise ParameterError(
                     f"the ledger has no dataset {name!r}{_near(name, book)}; "
-                    "rho and delta, epsilon and delta, or `discreet budget init`, open one"
+                    "give rho and delta, or epsilon and delta, to open it"
                 )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added", epsilon=epsilon)
             return Event(kind="opened", dataset=name, charge=account.total, parameters=json.dumps(account.terms))

@@ -171,9 +171,10 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
         with _failures(path):
             raw = _held[thread] = io.FileIO(path, "r+")
         try:
-            locked = _lock(raw, path)
-            if locked and _has_name(raw, path):
-                return raw
+            with _failures(path):
+                locked = _lock(raw, path)
+                if locked and _has_name(raw, path):
+                    return raw
         except BaseException:
             _release(raw)
             raise
@@ -193,7 +194,7 @@ def _release(raw: io.FileIO) -> None:
         _unlock(raw)
     raw.close()
     if _held.get(threading.get_ident()) is raw:
-        _held.pop(threading.get_ident())
+        _held.pop(threading.get_ident(), None)  # a signal handler may have closed the file meanwhile
 
 
 def _lock(raw: io.FileIO, path: Path) -> bool:
@@ -248,7 +249,7 @@ def _require_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init` or Ledger.open") from None
+        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init`, or in Python") from None
     if not stat.S_ISREG(mode):
         raise LedgerError(f"the ledger {path} is not a file")
     if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from discreet import _core
 from discreet.errors import ParameterError
-from discreet.forks import process
 
 __all__ = ["Single", "Uncopied"]
 
@@ -40,11 +40,11 @@ class Single(Uncopied):
     _process: tuple[int, int]
 
     def _own(self) -> None:
-        self._set(_process=process())
+        self._set(_process=_core.process())
 
     def _require_owner(self) -> None:
         """Refuses a process that was forked from the owner."""
-        if self._process != process():
+        if self._process != _core.process():
             raise ParameterError(
                 f"this {type(self).__name__} belongs to the process that made it, and this one was forked from it: "
                 "a copy could spend again what was spent. Use a Ledger between processes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -12,6 +13,8 @@ from discreet.budgets.charge import Account
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
+from discreet.errors import ParameterError
+from discreet.privacy import unusual
 
 __all__ = ["budget", "paying", "verify"]
 
@@ -24,7 +27,21 @@ def paying(ledger: str | None, dataset: str | None) -> Dataset | None:
     """The dataset that the options of a releasing command name, None where they are left out."""
     if (ledger is None) != (dataset is None):
         raise click.UsageError("give --ledger and --dataset together")
-    return None if ledger is None or dataset is None else Ledger.open(ledger, create=False).dataset(dataset)
+    return None if ledger is None or dataset is None else _dataset(ledger, dataset)
+
+
+def _dataset(ledger: str, name: str) -> Dataset:
+    """A dataset that the ledger has; ParameterError, in words of the command line, if it has none of this name."""
+    opened = Ledger.open(ledger, create=False)
+    names = opened.datasets
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ParameterError(
+            f"the ledger {ledger} has no dataset {name!r}{meant}: give --dataset one that `discreet budget show "
+            f"{ledger}` lists, or make it with `discreet budget init`"
+        )
+    return opened.dataset(name)
 
 
 @click.group(short_help="What may be spent, and what was, in a file.")
@@ -64,6 +81,8 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
             f"several whose costs add up to rho={total.rho:.6g} and delta={total.delta:.6g}",
             err=True,
         )
+    for note in unusual(made.guarantee):
+        click.echo(f"Note: {note}.", err=True)
 
 
 @budget.command()
@@ -74,11 +93,10 @@ def show(ledger: str, dataset: str | None) -> None:
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
-    for name in opened.datasets if dataset is None else [dataset]:
-        account = opened.dataset(name)
+    for account in map(opened.dataset, opened.datasets) if dataset is None else [_dataset(ledger, dataset)]:
         columns = account.total, account.spent, account.remaining
         promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
-        rows.append([name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
+        rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
     names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total promise"]
     click.echo(report.grid(names, rows), nl=False)
 
@@ -118,8 +136,7 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
 
 
 def _rows(ledger: str, dataset: str | None) -> list[Spending]:
-    opened = Ledger.open(ledger, create=False)
-    return opened.history if dataset is None else opened.dataset(dataset).history
+    return Ledger.open(ledger, create=False).history if dataset is None else _dataset(ledger, dataset).history
 
 
 @click.command(short_help="Holds released rows against their certificate.")

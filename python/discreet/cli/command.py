@@ -14,6 +14,7 @@ from discreet.cli.budget import budget, verify
 from discreet.cli.demo import demo
 from discreet.cli.doctor import doctor
 from discreet.cli.interrupts import sigterm_as_interrupt
+from discreet.cli.options import in_options
 from discreet.cli.releases import count, select, top_k
 from discreet.cli.stream import stream
 from discreet.cli.without_data import audit, plan
@@ -42,7 +43,7 @@ def _run(arguments: list[str]) -> int:
         _with_remedy(error).show()
         return error.exit_code
     except DiscreetError as error:
-        click.echo(f"discreet: {error}", err=True)
+        click.echo(f"discreet: {in_options(str(error))}", err=True)
         return next((code for kind, code in _EXIT.items() if isinstance(error, kind)), 1)
     except (KeyboardInterrupt, click.Abort):
         click.echo(INTERRUPTED, err=True)
@@ -91,11 +92,21 @@ def _with_remedy(error: click.ClickException) -> click.ClickException:
     """What click says of a wrong option or argument, with what helps here."""
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
         remedy = "There is no seed: rows that can be drawn again protect nobody."
+    elif _reads_no_data(error):
+        remedy = "This reads no data: leave out the file, and give count, top-k or select with its parameters."
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
         remedy = "Several files are one quoted glob, such as 'logs/*.csv'."
     else:
         return error
-    return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=error.ctx)
+    return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
+
+
+def _reads_no_data(error: click.ClickException) -> bool:
+    """Whether a file or another word was given to `plan` or `audit`, which take a command and its parameters."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return False
+    begins = ("No such command", "Got unexpected extra argument")
+    return error.ctx.command_path.split()[1:2] in (["plan"], ["audit"]) and error.message.startswith(begins)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
 import click
 
 import discreet
@@ -32,6 +39,17 @@ def demo(rho: float, delta: float, write: str | None) -> None:
     for line in report.guarantee_lines(release):
         click.echo(line, err=True)
     example = write or "FILE"
-    click.echo(
-        f"Now your own: discreet count {example} --user user --item item --rho {rho:g} --delta {delta:g}", err=True
-    )
+    count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"
+    click.echo(f"Now your own: {count}", err=True)
+
+
+def _command() -> str:
+    """How the command of this installation is called here: by its name, or by its path if PATH does not lead to it."""
+    script = Path(sysconfig.get_path("scripts")) / ("discreet.exe" if os.name == "nt" else "discreet")
+    if not script.exists():
+        return f"{shlex.quote(sys.executable)} -m discreet"
+    found = shutil.which("discreet")
+    if found is not None and Path(found).samefile(script):
+        return "discreet"
+    here = Path.cwd()
+    return shlex.quote(str(script.relative_to(here) if script.is_relative_to(here) else script))

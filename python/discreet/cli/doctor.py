@@ -10,6 +10,7 @@ import click
 
 import discreet
 from discreet.engines import local, sql
+from discreet.wording import counted
 
 __all__ = ["doctor"]
 
@@ -29,9 +30,10 @@ def doctor() -> None:
 
 
 def _check_count() -> str:
-    data = {"user": [1, 1, 2, 3], "item": ["a", "a", "a", "b"]}
-    release = discreet.count(data, user="user", item="item", rho=0.1, delta=1e-6)
-    return f"a table of four rows was counted and {len(release)} items were released"
+    users = 1000
+    data = {"user": [*range(users), users], "item": ["common"] * users + ["rare"]}
+    release = discreet.count(data, user="user", item="item", rho=1.0, delta=1e-6)
+    return f"{counted(len(release), 'item')} released, from an item of {users:,} users and one of a single user"
 
 
 def _check_duckdb() -> str:

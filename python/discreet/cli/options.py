@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,18 @@ import click
 from discreet import export
 from discreet.mechanisms.set_union import METHODS
 
-__all__ = ["bounded", "counting", "joined", "promise", "published", "selected", "table", "top", "written"]
+__all__ = ["bounded", "counting", "in_options", "joined", "promise", "published", "selected", "table", "top", "written"]
+
+
+_WORDS = re.compile(r"\b(?:(certificate|spend)=True|(unit|method|items)=(['\"])([\w+]+)\3)")
+_NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
+
+
+def in_options(text: str) -> str:
+    """Return the text of an error in which the parameters to give are options: `--unit event`, not unit='event'."""
+    text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
+    said, tried, advice = text.partition(" Try ")
+    return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
 
 
 def joined(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -15,6 +15,7 @@ from discreet.cli.budget import paying
 from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
+from discreet.errors import OUT_OF_DELTA
 
 __all__ = ["count", "select", "top_k"]
 
@@ -105,7 +106,8 @@ def _publish(
     if file == "-" and sys.stdin is None:
         raise click.UsageError("standard input is closed: give a FILE, or send rows to it")
     outputs.require_form(output, form)
-    if sql is not None or engine == "spark":
+    overwrite = sql is None and engine != "spark"
+    if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger)
     if certificate and output is None:
@@ -114,7 +116,7 @@ def _publish(
     with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     try:
-        report.publish(release, output, form, quiet=quiet, certificate=certificate)
+        report.publish(release, output, form, quiet=quiet, certificate=certificate, overwrite=overwrite)
     except OSError:
         if budget is not None:
             with suppress(OSError):
@@ -134,6 +136,8 @@ def _publish(
             f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,
         )
+        if left.rho > 0 and left.delta == 0 < total.delta:
+            click.echo(f"Note: {OUT_OF_DELTA}", err=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from rich.text import Text
 from discreet import export
 from discreet.errors import InputError
 from discreet.export import plain_text
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from discreet.release import Release
@@ -68,11 +69,19 @@ def _is_number(cell: str) -> bool:
     return cell.replace(".", "").replace("e-", "").replace("e+", "").isdigit()
 
 
-def publish(release: Release, output: str | None, form: str | None, *, quiet: bool, certificate: bool = False) -> None:
+def publish(
+    release: Release,
+    output: str | None,
+    form: str | None,
+    *,
+    quiet: bool,
+    certificate: bool = False,
+    overwrite: bool = True,
+) -> None:
     """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
     if output is not None:
         chosen = export.form_of(output)
-        _write(release, output, certificate)
+        _write(release, output, certificate, overwrite)
     elif (chosen := form or ("table" if sys.stdout.isatty() else "csv")) == "table":
         click.echo(table(release, shown=_TABLE_ROWS), nl=False)
     else:
@@ -89,10 +98,10 @@ def publish(release: Release, output: str | None, form: str | None, *, quiet: bo
         )
 
 
-def _write(release: Release, output: str, certificate: bool) -> None:
+def _write(release: Release, output: str, certificate: bool, overwrite: bool) -> None:
     """Rows to a file; to standard output where that cannot be written, since they are paid for."""
     try:
-        release.write(output, certificate=certificate)
+        release.write(output, certificate=certificate, overwrite=overwrite)
     except InputError:
         click.echo(export.text(release.columns, release.header, "csv"), nl=False)
         click.echo("Note: these rows were released; they are on standard output instead, as CSV.", err=True)
@@ -106,13 +115,14 @@ def guarantee_lines(release: Release) -> list[str]:
     if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
         lines.append(
             f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
-            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {release.calls:,} selections."
+            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {counted(release.calls, 'selection')}."
         )
     if not len(release):
         lines.append(
-            "No item is common enough: this takes more users, a larger rho (or epsilon) or a larger delta. Rows whose "
-            "user or item is empty are left out, and those of a CSV file that is not UTF-8: is it of another encoding, "
-            "or does a quote in it never close?"
+            "No item is common enough to be named: raise --rho (or --epsilon) or --delta, or give data of more users. "
+            "`discreet plan` with the same command and parameters says how many users an item needs. Rows whose user "
+            "or item is empty are left out, and rows of a CSV file that are not UTF-8: check --user and --item, the "
+            "encoding of the file, and that each quote in it is closed."
         )
     if release.stopped_early:
         lines.append("The table was truncated and ran out of rows before the budget did.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from discreet.budgets.advice import require
 from discreet.cli import options, outputs, report
 from discreet.cli.budget import paying
 from discreet.engines import files
@@ -22,6 +23,7 @@ from discreet.mechanisms.stream_events import ITEM_TYPES
 from discreet.mechanisms.stream_file import require_new
 from discreet.mechanisms.stream_paths import beside
 from discreet.plan import stated
+from discreet.privacy import unusual
 
 __all__ = ["stream"]
 
@@ -68,13 +70,17 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: 
     budget = paying(ledger, dataset)
     require_new(file, mechanism)
     if budget is not None:
+        again = lambda e, d: Stream.recommended(**{**parameters, "epsilon": e, "delta": d})  # noqa: E731
+        require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
         # On the disk before the stream exists: a process that ends in between loses budget, and leaves no stream that
         # nobody paid for. `PrivacyFilter.charge` says why one charge pays for all rounds.
         budget.charge(mechanism)
     with Stream.open(file, mechanism, items=items):
         if not quiet:
-            promised = stated(mechanism, parameters["epsilon"], parameters["delta"]).promise
-            click.echo(f"{mechanism!r}\npromises {promised}", err=True)
+            promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
+            click.echo(f"{mechanism!r}\npromises {promised.promise}", err=True)
+            for note in unusual(promised):
+                click.echo(f"Note: {note}.", err=True)
 
 
 _rows = options.joined(

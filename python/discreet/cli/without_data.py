@@ -30,12 +30,12 @@ def plan() -> None:
 def audit() -> None:
     """Verifies a guarantee by computing the exact output distribution on small neighbouring tables.
 
-    Also releases some of the tables 1,000 times each, and fails where the releases do not follow that
-    distribution: with a chance of one in a million for a mechanism that does.
+    Also releases some of the tables 1,000 times each, and fails if the releases do not follow that
+    distribution. For a mechanism that follows it, the chance of failing is one in a million.
 
-    That is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`. Set unions, which
-    `select --method auto` takes for more than one item of a user, have too many outcomes, as has count without
-    --l0.
+    The exact distribution is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`.
+    The others have too many outcomes: `count` without --l0, and the set unions of `select --method auto`,
+    which it takes for an --l0 above 1.
 
     \b
     discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000
@@ -47,7 +47,7 @@ _examined = joined(
     click.option(
         "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
     ),
-    click.option("--runs", type=click.IntRange(min=0), default=0, help="Also release the worst pair so often each."),
+    click.option("--runs", type=click.IntRange(min=0), default=0, help="Also release the worst pair N times each."),
     _as_json,
 )
 

@@ -89,10 +89,13 @@ def frame(data: Any, user: str, item: str) -> Any:
 
 
 def _no_table(data: Any) -> ParameterError:
-    return ParameterError(
+    text = (
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
     )
+    if isinstance(data, list | tuple | set | frozenset) or hasattr(data, "__next__"):
+        text += '; of pairs make a dict: users, items = zip(*pairs), then {"user": users, "item": items}'
+    return ParameterError(text)
 
 
 def _without_objects(data: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_key
@@ -91,21 +92,48 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
     pairs = source.select(user=source[user], item=source[item]).drop_null()
     if backend.name == "sqlite":
         pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
+    for alias, name in (("user", user), ("item", item)):
+        if kinds[name] in ("string", "binary"):
+            pairs = pairs.filter(_byte_length(pairs[alias], backend) <= _core.LONGEST)
     texts = [alias for alias, name in (("user", user), ("item", item)) if kinds[name] == "string"]
     return pairs.mutate(**{alias: _plain(pairs[alias], backend) for alias in texts}), kinds[item], backend
+
+
+def _byte_length(cell: Any, backend: Any) -> Any:
+    """The number of bytes of text or of bytes."""
+    import ibis
+    from ibis.expr import datatypes
+
+    if backend.name == "polars":
+        lengths: Any = ibis.udf.scalar.pyarrow(_lengths, signature=((cell.type(),), datatypes.int64))
+        return lengths(cell)
+    if backend.name in ("duckdb", "sqlite") and cell.type().is_string():
+        cell = _builtin("encode", "string", "binary")(cell) if backend.name == "duckdb" else cell.cast("binary")
+    name = {"bigquery": "byte_length", "clickhouse": "length", "sqlite": "length"}.get(backend.name, "octet_length")
+    return _builtin(name, str(cell.type()).removeprefix("!"), "int64")(cell)
+
+
+def _lengths(cells: Any) -> Any:
+    """The number of bytes of each cell, as polars asks for it by way of Arrow."""
+    from pyarrow import compute
+
+    return compute.binary_length(cells).cast("int64")
+
+
+def _builtin(name: str, given: str, made: str) -> Any:
+    """A function of the backend's own."""
+    import ibis
+    from ibis.expr import datatypes
+
+    signature = ((datatypes.dtype(given),), datatypes.dtype(made))
+    return ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=signature)
 
 
 def _plain(text: Any, backend: Any) -> Any:
     """Text without the collation that its column may have been declared with: it would count different items as one,
     and publish the spelling that somebody had."""
-    import ibis
-    from ibis.expr import datatypes
-
     if backend.name == "duckdb":
-        for name, kinds in (("encode", ("string", "binary")), ("decode", ("binary", "string"))):
-            given, made = map(datatypes.dtype, kinds)
-            text = ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=((given,), made))(text)
-        return text
+        return _builtin("decode", "binary", "string")(_builtin("encode", "string", "binary")(text))
     return text + "" if backend.name == "sqlite" else text
 
 

@@ -31,8 +31,8 @@ class TimedEvents:
         if len({event, item, time}) < 3:
             raise ParameterError("user, item and time must be the names of three different columns")
         self._data, self._columns = data, (event, item, time)
-        found = scan([data], [time])
-        kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[0])
+        found = scan([data], list(self._columns))  # all three, since a near miss is looked for among known names alone
+        kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[2])
         self.text = kind in _TEXT
         """Whether the times are text, of which a cell may be any."""
         if not self.text and kind not in _MOMENTS:

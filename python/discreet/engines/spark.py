@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from discreet import _core
 from discreet.engines import files
 from discreet.engines.engine import Counts, Items, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_bits, fresh_key
@@ -137,9 +138,10 @@ def _cell(name: str, kind: str) -> Column:
     column = functions.col(name)
     if kind == "int64":
         return column.cast("bigint")
+    is_short = functions.octet_length(column) <= _core.LONGEST
     if kind == "string":
-        return functions.when(functions.is_valid_utf8(column), column.cast("binary"))
-    return column
+        return functions.when(functions.is_valid_utf8(column) & is_short, column.cast("binary"))
+    return functions.when(is_short, column)
 
 
 def _table_of(session: SparkSession, values: Sequence[Any], kind: str) -> DataFrame:

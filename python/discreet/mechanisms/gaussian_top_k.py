@@ -10,7 +10,7 @@ from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
+from discreet.mechanisms.top_k import NoisyTopK
 from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
 from discreet.theorems import rogers2023
 
@@ -43,7 +43,7 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
-        own = unconditioned_rho(require_rho(rho), require_delta(delta))
+        own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         k_bar = require_whole("k_bar", k_bar, 1)
         sigma = rogers2023.gaussian_sigma(own, min(l0, k_bar + 1), linf)
         return cls(sigma=sigma, delta=delta, l0=l0, k_bar=k_bar, linf=linf)

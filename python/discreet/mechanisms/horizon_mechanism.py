@@ -7,7 +7,6 @@ from typing import Literal, Self
 from discreet.errors import ParameterError
 from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.mechanisms.top_k import unconditioned_rho
 from discreet.privacy import Guarantee, require_number, resolve_rho
 from discreet.theorems import rogers2023
 
@@ -36,7 +35,7 @@ class HorizonMechanism(StreamMechanism):
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
-        own = unconditioned_rho(require_rho(rho), require_delta(delta))
+        own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         moved = cls.moved(require_horizon(horizon))
         sigma = rogers2023.gaussian_sigma(own, l0 * moved, linf)
         return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)  # type: ignore[call-arg]

@@ -11,7 +11,6 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix
 from discreet.mechanisms.tails import sub_gaussian
-from discreet.mechanisms.top_k import unconditioned_rho
 from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
 from discreet.theorems import chan_shi_song2011, rogers2023
 
@@ -65,7 +64,7 @@ class HybridMechanism(StreamMechanism):
     @cached_property
     def _own(self) -> float:
         """The rho of the noise, before what its lattice costs."""
-        return unconditioned_rho(self.rho, self.delta)
+        return rogers2023.unconditioned_rho(self.rho, self.delta)
 
     def _sigma(self, epoch: int) -> float:
         return chan_shi_song2011.epoch_sigma(self._own, epoch, self.l0, self.linf)

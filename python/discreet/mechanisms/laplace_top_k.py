@@ -11,7 +11,7 @@ from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.mechanisms.top_k import NoisyTopK, unconditioned_rho
+from discreet.mechanisms.top_k import NoisyTopK
 from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
 from discreet.theorems import durfee_rogers2019, rogers2023
 
@@ -45,7 +45,7 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
-        own = unconditioned_rho(require_rho(rho), require_delta(delta))
+        own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         scale = rogers2023.laplace_threshold_scale(own, l0, linf)
         return cls(scale=scale, delta=delta, l0=l0, k_bar=k_bar, linf=linf)
 

@@ -14,6 +14,7 @@ from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
 from discreet.privacy import Guarantee, Sensitivity
 from discreet.release import Release
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +148,7 @@ def clipped(release: Release, l0: int | None) -> Release:
     """
     if l0 is None or release.counts is None:
         return release
-    note = f"{_CLIPPED} {l0:,} {'item' if l0 == 1 else 'items'} each; sigma is the noise alone"
+    note = f"{_CLIPPED} {counted(l0, 'item')} each; sigma is the noise alone"
     return replace(release, clipped=True, notes=(*release.notes, note))
 
 

@@ -16,6 +16,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy import RHO_LIMIT, Guarantee, Sensitivity, require_flag, require_number, require_whole, resolve_rho
 from discreet.release import Release
 from discreet.theorems import rogers2024
+from discreet.wording import counted
 
 __all__ = ["PrivateCountRelease"]
 
@@ -125,6 +126,12 @@ class PrivateCountRelease(Mechanism):
         )
         return -math.expm1(missed)
 
+    def deviation_of(self, users: int) -> float | None:
+        """Return the standard deviation of the count of an item of so many users, at the first level that is likelier
+        than not to find it, or None if no level is. A count of more users has more noise."""
+        levels = self.levels[: rogers2024.most_calls(self.delta, self.delta_star)]
+        return next((level.sigma for level in levels if level.gamma * users >= level.offset), None)
+
     def affordable(self, users: int) -> int:
         """Return about how many items of so many users each rho and delta pay for, where no item has more.
 
@@ -173,9 +180,10 @@ class PrivateCountRelease(Mechanism):
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
+            paid = f"{counted(calls, 'selection')} of delta_star ({self.delta_star:g}) each"
             notes.append(
-                f"delta ({self.delta:g}) pays for {calls} calls of delta_star ({self.delta_star:g}) each, "
-                f"and {len(self.levels)} may find nothing: a smaller delta_star would allow more"
+                f"delta ({self.delta:g}) pays for {paid}, and "
+                f"{len(self.levels):,} may find nothing: a smaller delta_star (--delta-star) allows more"
             )
         return tuple(notes)
 

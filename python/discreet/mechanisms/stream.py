@@ -11,9 +11,9 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from discreet import _core
 from discreet.engines.entropy import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
-from discreet.forks import process
 from discreet.histogram import Histogram
 from discreet.mechanisms import stream_choice
 from discreet.mechanisms.stream_clock import Clock
@@ -61,7 +61,7 @@ class Stream(Private):
         # The key while the stream is open. To close it puts another list in the place of this one, so that a step
         # that is under way cannot open it again.
         self._keys = [key]
-        self._process = process()
+        self._process = _core.process()
         self._lock = threading.RLock()
         self._round = 0
         self._clock: Clock | None = None
@@ -175,8 +175,8 @@ class Stream(Private):
             if None not in (kind, known) and kind != known:
                 raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
             step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
-            if self._file is not None:
-                self._file.require(step)
+            if (file := self._file) is not None:
+                file.require(step)
             # File and memory may differ until both have the round. The stream is closed meanwhile, so that one that is
             # interrupted stays closed even where the handler below is interrupted, too.
             keys.clear()
@@ -216,8 +216,8 @@ class Stream(Private):
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Takes in a round, on disk first."""
-        if self._file is not None:
-            self._file.write(step)
+        if (file := self._file) is not None:  # which a signal handler may let go of
+            file.write(step)
         if step.restart:
             self._forget()
         self._running.add(step.added, key)
@@ -228,13 +228,18 @@ class Stream(Private):
     def show(self) -> Release:
         """The release of the round that was last: the same whenever it is asked for, at no further cost."""
         with self._exclusively():
-            if self._latest is None:
+            keys, latest = self._keys, self._latest
+            if latest is None:
                 number = self._round
-                latest = self._running.release(number)
-                if self._round != number:
-                    raise StateError("a round was taken in while its release was made; call show again")
+                try:
+                    latest = self._running.release(number)
+                finally:
+                    # A signal handler may have changed the counts while they were read, with whatever error of that.
+                    if self._round != number:
+                        raise StateError("a round was taken in while its release was made; call show again")
+                    self._require_open(keys)
                 self._latest = latest
-            return self._latest
+            return latest
 
     def close(self) -> None:
         """Ends the stream and destroys its key and counts: no noise of it can be drawn or removed again.
@@ -252,7 +257,7 @@ class Stream(Private):
 
     def detach(self) -> None:
         """Lets go of the file without ending the stream; `open` goes on with it."""
-        if self._process != process():
+        if self._process != _core.process():
             # The lock may have been taken when the process was forked; the file is the other's.
             self._file, self._keys = None, []
             return
@@ -284,7 +289,7 @@ class Stream(Private):
     @contextmanager
     def _exclusively(self) -> Iterator[bytes]:
         """One thread at a time, in the stream's own process: a fork may have copied a lock that is taken."""
-        if self._process != process():
+        if self._process != _core.process():
             raise StateError("this stream belongs to another process; open its file there")
         with self._lock:
             keys = self._keys

@@ -30,11 +30,12 @@ _FIRST = Round(0, {}, restart=False)
 class StreamFile:
     """The state of one stream, open for one writer.
 
-    The file holds the mechanism, the round, the counts, and a keyed sum over them that a changed byte would break.
-    The key is in `<file>-key`; all three files are of use together alone. In `<file>-rounds` stands a line for every
-    round with a keyed digest of what it added, of which the first tells whose journal it is. Lines are written
-    before the round and again after it: where the file was put back to an earlier round, the journal knows what was
-    released from the later ones. That both were put back, or copied and gone on with, is not noticed.
+    The file holds the mechanism, the round, a keyed digest of what was added up to it, the counts, and a keyed sum over
+    these that a changed byte would break. The key is in `<file>-key`; all three files are of use together alone. In
+    `<file>-rounds` stands a line for every round with its digest, of which the first tells whose journal it is. Lines
+    are written before the round and again after it: where the file was put back to an earlier round, the journal knows
+    what was released from the later ones. A file whose round has another digest in the journal is refused. That both
+    were put back, or copied and gone on with, is not noticed.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, journal: Journal) -> None:
@@ -44,6 +45,7 @@ class StreamFile:
         self.key = b""
         self.round = 0
         self._sum = 0
+        self._digest = ""
         self.mechanism: Any = None
         self.item_type: Any = None
         self.clock: Clock | None = None
@@ -107,12 +109,14 @@ class StreamFile:
         run = self._connection.execute
         run(
             "CREATE TABLE stream (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, "
-            "mechanism TEXT NOT NULL, key_name BLOB NOT NULL, round INTEGER NOT NULL, total BLOB NOT NULL)"
+            "mechanism TEXT NOT NULL, key_name BLOB NOT NULL, round INTEGER NOT NULL, digest TEXT NOT NULL, "
+            "total BLOB NOT NULL)"
         )
         run("CREATE TABLE item (label BLOB PRIMARY KEY, kind TEXT NOT NULL, count INTEGER NOT NULL) WITHOUT ROWID")
         text = state_text(mechanism, items)
-        total = seal.total([seal.head(self.key, text, 0)])
-        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?)", (VERSION, text, seal.name(self.key), total))
+        first = seal.digest(self.key, _FIRST)
+        total = seal.total([seal.head(self.key, text, 0, first)])
+        run("INSERT INTO stream VALUES (1, ?, ?, ?, 0, ?, ?)", (VERSION, text, seal.name(self.key), first, total))
         failure_point("making")
 
     def _unused_key(self) -> bytes | None:
@@ -146,9 +150,10 @@ class StreamFile:
             run("COMMIT")
             self._finish_closing()
             raise StateError(f"the stream in {self._path} is closed; start a new one in another file")
-        text, name, self.round, total = run("SELECT mechanism, key_name, round, total FROM stream").fetchone()
+        row = run("SELECT mechanism, key_name, round, digest, total FROM stream").fetchone()
+        text, name, self.round, self._digest, total = row
         self._require_key(bytes(name))
-        state = read_state(self.key, text, self.round, total, run("SELECT label, kind, count FROM item"))
+        state = read_state(self.key, text, self.round, self._digest, total, run("SELECT label, kind, count FROM item"))
         self._sum = int.from_bytes(total, "little")
         self.mechanism, self.item_type, self.clock = state.mechanism, state.item_type, state.clock
         if asked is not None and asked != self.mechanism:
@@ -157,11 +162,18 @@ class StreamFile:
             raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
         self._require_own_journal()
         self._journal.cut()
+        known = lines.done.get(self.round, lines.begun.get(self.round))
+        if known is None:
+            raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
+        left_out = self.round not in lines.done and max(lines.done, default=0) > self.round
+        if known != self._digest or left_out:
+            raise StateError(
+                f"round {self.round} of {self._path} is not the one that its journal knows; bring back the newest "
+                "copy of the file, or start a new stream"
+            )
         if self.round not in lines.done:
-            if self.round not in lines.begun:
-                raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
             # The file was written and the process ended before it could say so.
-            self._journal.append("done", self.round, lines.begun[self.round])
+            self._journal.append("done", self.round, self._digest)
 
     def _require_own_journal(self) -> None:
         """Raise StateError if the journal is that of a stream with another key; a destroyed key tells nothing."""
@@ -188,10 +200,11 @@ class StreamFile:
     def require(self, step: Round) -> None:
         """Raise StateError where a round that this file has forgotten was released with other data."""
         done = self._journal.lines.done
-        forgotten = min((number for number in done if number > self.round), default=None)
+        # A list: a signal handler may take in a round meanwhile.
+        forgotten = min((number for number in list(done) if number > self.round), default=None)
         if forgotten is None:
             return
-        if forgotten != step.number or done[forgotten] != seal.digest(self.key, step):
+        if forgotten != step.number or done[forgotten] != seal.digest(self.key, step, self._digest):
             raise StateError(
                 f"{self._path} was put back to round {self.round}, and round {forgotten} has been released from "
                 "other data; give that round the same data again, or start a new stream"
@@ -199,22 +212,23 @@ class StreamFile:
 
     def write(self, step: Round) -> None:
         """Make a round durable. Whatever goes wrong, the file is to be opened again."""
-        digest = seal.digest(self.key, step)
+        digest = seal.digest(self.key, step, self._digest)
         with _errors(self._path):
             self._journal.append("begin", step.number, digest)
             failure_point("begun")
-            self._commit(step)
+            self._commit(step, digest)
             failure_point("written")
             self._journal.append("done", step.number, digest)
             failure_point("done")
         self.round = step.number
 
-    def _commit(self, step: Round) -> None:
+    def _commit(self, step: Round, digest: str) -> None:
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         (text,) = run("SELECT mechanism FROM stream").fetchone()
         given = text if step.clock is None else with_clock(text, step.clock)
-        parts = [self._sum - seal.head(self.key, text, self.round), seal.head(self.key, given, step.number)]
+        known = seal.head(self.key, text, self.round, self._digest)
+        parts = [self._sum - known, seal.head(self.key, given, step.number, digest)]
         if step.restart:
             parts += [-seal.sealed(self.key, item, count) for item, count in self.items()]
             run("DELETE FROM item")
@@ -227,10 +241,10 @@ class StreamFile:
             parts.append(seal.sealed(self.key, item, count))
             run("INSERT OR REPLACE INTO item VALUES (?, ?, ?)", (label, kind, count))
         total = seal.total(parts)
-        run("UPDATE stream SET mechanism = ?, round = ?, total = ?", (given, step.number, total))
+        run("UPDATE stream SET mechanism = ?, round = ?, digest = ?, total = ?", (given, step.number, digest, total))
         failure_point("writing")
         run("COMMIT")
-        self._sum = int.from_bytes(total, "little")
+        self._sum, self._digest = int.from_bytes(total, "little"), digest
 
     def destroy(self) -> None:
         """Close the stream for good: overwrite the key, then the counts.

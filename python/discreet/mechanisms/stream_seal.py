@@ -35,10 +35,10 @@ def name(key: bytes) -> bytes:
     return keyed(key, b"name", b"")[:16]
 
 
-def digest(key: bytes, step: Round) -> str:
-    """Return a keyed digest of a round's number and of what it adds."""
+def digest(key: bytes, step: Round, before: str = "") -> str:
+    """Return a keyed digest of a round: of its number, of what it adds, and of `before`, the digest of the last one."""
     parts = sorted(_encoded(item, added) for item, added in step.added.items())
-    text = step.number.to_bytes(8, "little") + b"".join(parts)
+    text = step.number.to_bytes(8, "little") + bytes.fromhex(before) + b"".join(parts)
     return hashlib.blake2b(text, key=key, digest_size=16, person=b"round").hexdigest()
 
 
@@ -47,9 +47,9 @@ def total(parts: Iterable[int]) -> bytes:
     return (sum(parts) % _MODULUS).to_bytes(32, "little")
 
 
-def head(key: bytes, mechanism: str, number: int) -> int:
-    """Return the summand of the mechanism and the round."""
-    return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}".encode()), "little")
+def head(key: bytes, mechanism: str, number: int, rounds: str) -> int:
+    """Return the summand of the mechanism, the round and the digest of all rounds up to it."""
+    return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}|{rounds}".encode()), "little")
 
 
 def sealed(key: bytes, item: Item, count: int) -> int:

@@ -49,14 +49,24 @@ def with_clock(text: str, clock: Clock) -> str:
     return json.dumps({**json.loads(text), "clock": dataclasses.asdict(clock)})
 
 
-def read_state(key: bytes, text: str, number: int, total: bytes, rows: Iterable[tuple[bytes, str, int]]) -> State:
-    """Return the state that a file holds; `rows`: label, letter of its type and count of every item.
+def read_state(
+    key: bytes, text: str, number: int, rounds: str, total: bytes, rows: Iterable[tuple[bytes, str, int]]
+) -> State:
+    """Return the state that a file holds.
+
+    Args:
+        key: The key of the stream.
+        text: The mechanism, as `state_text` writes it.
+        number: The number of the last round.
+        rounds: The digest of all rounds up to that one.
+        total: The keyed sum.
+        rows: The label, the letter of its type and the count of every item.
 
     Raises:
         ValueError: Or another error of `DAMAGE`, where the keyed sum differs or the text is no state.
     """
     parts = (seal.sealed(key, item, count) for item, count in read_items(rows))
-    if seal.total([seal.head(key, text, number), sum(parts)]) != bytes(total):
+    if seal.total([seal.head(key, text, number, rounds), sum(parts)]) != bytes(total):
         raise ValueError("the keyed sum differs")
     given = json.loads(text)
     item_type, clock = given.pop("items", None), given.pop("clock", None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.histogram import Histogram
     from discreet.release import Release
 
-__all__ = ["K_BAR_LIMIT", "NoisyTopK", "RankedMechanism", "largest", "unconditioned_rho"]
+__all__ = ["K_BAR_LIMIT", "NoisyTopK", "RankedMechanism", "largest"]
 
 K_BAR_LIMIT = 2**30
 """The largest k_bar."""
@@ -97,17 +97,3 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
         noisy = counts + noise[1:]
         rows = np.flatnonzero((counts > 0) & (noisy > bottom + int(noise[0]) + self.margin))
         return self._published(histogram, rows, rng, noisy=noisy[rows], sigmas=self.deviation)
-
-
-def unconditioned_rho(rho: float, delta: float) -> float:
-    """The rho of noise that, on a lattice and given an event of chance 1 - delta, makes up `rho`.
-
-    Raises ParameterError where rho is too small for delta.
-    """
-    low, high = 0.0, rho
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rogers2023.conditioned_rho(middle, delta) <= rho else (low, middle)
-    if low <= 0:
-        raise ParameterError(f"rho ({rho:g}) must exceed delta ({delta:g}); raise rho or lower delta")
-    return low

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_bounded", "count_distinct", "count_pairs"]
+__all__ = ["LONGEST", "count_bounded", "count_distinct", "count_pairs"]
+
+LONGEST = 8192
+"""The most bytes of a label that is text or bytes."""
 
 
 def count_pairs(users: Sequence[Any], items: Sequence[Any]) -> dict[Any, int]:
-    """How many distinct users each item has; a pair with None is left out."""
+    """How many distinct users each item has; a pair with None or with a label over `LONGEST` bytes is left out."""
     pairs = set(zip(users, items, strict=True))
-    return dict(Counter(item for user, item in pairs if user is not None and item is not None))
+    return dict(Counter(item for user, item in pairs if _counts(user) and _counts(item)))
 
 
 def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -34,6 +37,13 @@ def count_bounded(
     rank = np.arange(len(of_user)) - np.searchsorted(of_user, of_user)
     counts = np.bincount(item_codes[order[rank < l0]], minlength=len(labels))
     return labels[counts > 0], counts[counts > 0]
+
+
+def _counts(label: Any) -> bool:
+    if label is None:
+        return False
+    encoded = label.encode() if isinstance(label, str) else label
+    return not isinstance(encoded, bytes) or len(encoded) <= LONGEST
 
 
 def _distinct_pairs(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

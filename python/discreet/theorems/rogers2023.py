@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from discreet.conversion import bounded_range_rho, pure_rho, round_down, round_up
+from discreet.errors import ParameterError
 
 __all__ = [
     "conditioned_rho",
@@ -26,6 +27,7 @@ __all__ = [
     "novel_chance",
     "permute_and_flip_offset",
     "tree_levels",
+    "unconditioned_rho",
 ]
 
 
@@ -81,6 +83,20 @@ def conditioned_rho(rho: float, delta: float) -> float:
     Noise on a lattice pays this for what continuous Gaussian noise has for nothing (Theorem 8, conditioning).
     """
     return round_up((math.sqrt(rho) + math.sqrt(-math.log1p(-delta))) ** 2, 16)
+
+
+def unconditioned_rho(rho: float, delta: float) -> float:
+    """The largest rho for which `conditioned_rho` is at most `rho`, but for rounding.
+
+    Raises ParameterError where rho is too small for delta.
+    """
+    low, high = 0.0, rho
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if conditioned_rho(middle, delta) <= rho else (low, middle)
+    if low <= 0:
+        raise ParameterError(f"rho ({rho:g}) must exceed delta ({delta:g}); raise rho or lower delta")
+    return low
 
 
 def gumbel_offset(epsilon: float, delta: float, differing: int) -> float:

@@ -1,0 +1,10 @@
+"""How texts say a number of things."""
+
+from __future__ import annotations
+
+__all__ = ["counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is one."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

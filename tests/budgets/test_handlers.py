@@ -1,0 +1,160 @@
+"""A signal handler charges the budget that it interrupts, at every line: nothing hangs and nothing is overspent."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from small import histogram, top
+
+import discreet
+from discreet import Budget, BudgetExceeded, DiscreetError, Guarantee, Ledger
+from discreet.budgets import ledger_file
+
+PACKAGE = str(Path(discreet.__file__).parent)
+CHARGE = Guarantee(0.4, 1e-8)
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="signals are POSIX's")
+
+
+@pytest.fixture(autouse=True)
+def patience():
+    """End a test that hangs."""
+
+    def hung(*_):
+        raise AssertionError("a charge waits for the charge that it interrupts")
+
+    before = signal.signal(signal.SIGALRM, hung)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def handled_at(number, call, handler):
+    """Send a signal at one line of a call; return the results or errors of the call and of the handler."""
+    seen, ends = 0, {}
+
+    def noted(name, run):
+        try:
+            ends[name] = run()
+        except DiscreetError as error:
+            ends[name] = error
+
+    def handle(*_):
+        sys.settrace(None)
+        noted("handler", handler)
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == number:
+                signal.raise_signal(signal.SIGUSR1)
+        return trace
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    sys.settrace(trace)
+    try:
+        noted("call", call)
+    finally:
+        sys.settrace(None)
+        signal.signal(signal.SIGUSR1, before)
+    return ends
+
+
+def strike_everywhere(budget_of, stride=1):
+    """Charge two of three charges that do not fit together; return at how many lines, and which errors there were."""
+    number, errors = 1, set()
+    while True:
+        budget = budget_of(number)
+        ends = handled_at(
+            number, lambda budget=budget: budget.charge(CHARGE), lambda budget=budget: budget.charge(CHARGE)
+        )
+        errors |= {type(end) for end in ends.values() if end is not None}
+        paid = sum(end is None for end in ends.values())
+        assert paid <= len(budget.history) <= len(ends)
+        assert budget.spent.rho == pytest.approx(0.4 * len(budget.history))
+        while budget.fits(CHARGE):
+            budget.charge(CHARGE)
+        assert len(budget.history) == 2
+        if "handler" not in ends:
+            return number, errors
+        number += stride
+
+
+def test_a_handler_charges_the_budget_that_it_interrupts():
+    lines, errors = strike_everywhere(lambda _: Budget(rho=1.0, delta=1e-6))
+    assert lines > 30
+    assert errors == set()
+
+
+def test_a_handler_that_takes_the_rest_leaves_none_to_the_charge_that_it_interrupts():
+    number, refused = 1, set()
+    while True:
+        budget = Budget(rho=0.6, delta=1e-6)
+        ends = handled_at(
+            number, lambda budget=budget: budget.charge(CHARGE), lambda budget=budget: budget.charge(CHARGE)
+        )
+        assert len(budget.history) == 1
+        assert budget.spent.rho == pytest.approx(0.4)
+        refused |= {name for name, end in ends.items() if isinstance(end, BudgetExceeded)}
+        if "handler" not in ends:
+            break
+        number += 1
+    assert refused == {"call", "handler"}
+
+
+def test_a_handler_charges_the_ledger_that_it_interrupts(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+    def budget_of(number):
+        return Ledger.open(tmp_path / f"ledger {number}").dataset("views", rho=1.0, delta=1e-6)
+
+    lines, errors = strike_everywhere(budget_of)
+    assert lines > 200
+    assert errors == {discreet.LedgerError}
+    for path in tmp_path.iterdir():
+        Ledger.open(path).check()
+    assert not ledger_file._held
+
+
+def test_a_handler_asks_for_a_list_of_the_exchange_that_it_interrupts():
+    number, lists = 1, 0
+    while True:
+        budget = Budget(rho=1.0, delta=1e-6)
+        exchange = budget.pay_what_you_get(outcomes=1, queries=2, epsilon=1.0, delta=1e-8)
+
+        def ask(exchange=exchange):
+            return exchange.top_k(histogram(), k=1)
+
+        ends = handled_at(number, ask, ask)
+        lists += sum(not isinstance(end, DiscreetError) for end in ends.values())
+        assert exchange.outcomes_left in (0, 1)
+        assert exchange.queries_left in (0, 1)
+        assert {type(end) for end in ends.values()} <= {discreet.Release, BudgetExceeded}
+        if "handler" not in ends:
+            break
+        number += 3
+    assert number > 100
+
+
+def test_a_release_that_a_handler_interrupts_is_paid_for():
+    number = 1
+    while True:
+        budget = Budget(rho=1.0, delta=1e-6)
+        mechanism = top(rho=0.4, delta=1e-8)
+        ends = handled_at(
+            number,
+            lambda budget=budget, mechanism=mechanism: budget.release(mechanism, histogram()),
+            lambda budget=budget, mechanism=mechanism: budget.release(mechanism, histogram()),
+        )
+        released = sum(isinstance(end, discreet.Release) for end in ends.values())
+        assert len(budget.history) == released == len(ends)
+        assert {row.status for row in budget.history} == {"released"}
+        if "handler" not in ends:
+            break
+        number += 3
+    assert number > 100

@@ -1,0 +1,151 @@
+"""What somebody reads who uses the library for the first time: notes, hints and remedies."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+from command import BUDGET, COUNT, discreet
+from discreet.cli.options import in_options
+from discreet.errors import BudgetExceeded, ParameterError
+
+LOG = {"user": [u for u in range(2000) for _ in range(2)], "item": ["home", "help"] * 2000}
+COLUMNS = {"user": "user", "item": "item"}
+
+
+@pytest.fixture
+def log(tmp_path):
+    rows = "".join(f"{u},home\n" for u in range(2000))
+    (tmp_path / "log.csv").write_text("user,item\n" + rows)
+    return tmp_path / "log.csv"
+
+
+def test_the_demo_names_a_command_that_can_be_run():
+    environment = {**os.environ, "PATH": os.defpath}
+    done = subprocess.run([sys.executable, "-m", "discreet", "demo"], env=environment, capture_output=True, text=True)
+    command = done.stderr.splitlines()[-1].partition("own: ")[2].partition(" count ")[0].split()
+    assert command != ["discreet"]
+    assert subprocess.run([*command, "--version"], env=environment, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("verb", ["count", "top_k", "select"])
+def test_a_large_delta_is_noted(verb):
+    more = {"count": {}, "top_k": {"k": 2}, "select": {"l0": 2}}[verb]
+    release = getattr(dp, verb)(LOG, **COLUMNS, **more, rho=1.0, delta=0.1)
+    assert any("weak promise" in note for note in release.notes)
+    usual = getattr(dp, verb)(LOG, **COLUMNS, **more, rho=1.0, delta=1e-6)
+    assert not any("weak promise" in note for note in usual.notes)
+    assert any("weak promise" in note for note in dp.plan(verb, **more, epsilon=1.0, delta=0.01).reasons)
+    assert any("weak promise" in note for note in dp.plan(verb, **more, epsilon=20.0, delta=1e-6).reasons)
+
+
+def test_a_budget_without_delta_is_not_split():
+    budget = dp.Budget(rho=1.0, delta=1e-6)
+    dp.count(LOG, **COLUMNS, rho=0.3, delta=1e-6, budget=budget)
+    assert "No delta is left" in repr(budget)
+    with pytest.raises(BudgetExceeded, match="No delta is left"):
+        budget.split(3)
+    assert [share.rho for share in dp.Budget(rho=1.0, delta=0).split(2)] == [0.5, 0.5]
+
+
+def test_a_budget_shows_its_total_once():
+    budget = dp.Budget(epsilon=1.0, delta=1e-6)
+    assert repr(budget).startswith("Budget of (1, 1e-06)-DP per user (added or removed): nothing is spent")
+    assert repr(budget).count("rho") == 1
+    dp.count(LOG, **COLUMNS, epsilon=1.0, delta=1e-6, budget=budget)
+    assert repr(budget).endswith("one release of its epsilon and delta used it up")
+
+
+@pytest.mark.parametrize(
+    ("verb", "data", "more"),
+    [
+        ("count", LOG, COLUMNS),
+        ("count", LOG, {**COLUMNS, "l0": 3}),
+        ("top_k", LOG, {**COLUMNS, "k": 2}),
+        ("select", LOG, {**COLUMNS, "l0": 2}),
+        ("answer_queries", [1, 2], {}),
+    ],
+)
+@pytest.mark.parametrize("spent", [0.0, 0.5])
+def test_an_epsilon_that_does_not_fit_is_answered_by_one_that_does(verb, data, more, spent):
+    budget = dp.Budget(epsilon=1.0, delta=1e-6)
+    if spent:
+        dp.count(LOG, **COLUMNS, epsilon=spent, delta=5e-7, budget=budget)
+    with pytest.raises(BudgetExceeded) as caught:
+        getattr(dp, verb)(data, **more, epsilon=2.0, delta=9e-7, budget=budget)
+    advice = str(caught.value).partition("Try ")[2].rstrip(".").split(" and ")
+    tried = {name: float(value) for name, value in (part.split("=") for part in advice)}
+    assert list(tried) == ["epsilon", "delta"]
+    getattr(dp, verb)(data, **more, **tried, budget=budget)
+
+
+def test_pairs_come_with_an_example_that_runs():
+    pairs = [*zip(LOG["user"], LOG["item"], strict=True)]
+    for given in (pairs, set(pairs), iter(pairs)):
+        with pytest.raises(ParameterError, match=r"users, items = zip\(\*pairs\)"):
+            dp.count(given, **COLUMNS, rho=1.0, delta=1e-6)
+    users, items = zip(*pairs, strict=True)
+    assert len(dp.count({"user": users, "item": items}, **COLUMNS, rho=1.0, delta=1e-6)) == 2
+
+
+def test_a_plan_of_counts_says_their_noise():
+    plan = dp.plan("count", rho=1.0, delta=1e-6)
+    assert "standard deviation (sigma)" in str(plan)
+    users, sigma = plan.deviations[-1]
+    release = dp.count({"user": range(users), "item": ["a"] * users}, **COLUMNS, rho=1.0, delta=1e-6)
+    assert sigma / 2 <= release.sigmas[0] <= sigma * 2
+
+
+def test_a_plan_and_an_audit_of_a_file_say_that_they_read_none():
+    for arguments in (["plan", "log.csv"], ["plan", "count", "log.csv", *BUDGET], ["audit", "log.csv"]):
+        code, _, err = discreet(*arguments)
+        assert code == 2
+        assert "This reads no data" in err
+        assert "glob" not in err
+
+
+def test_a_ledger_speaks_in_options(log, tmp_path):
+    ledger = tmp_path / "l"
+    assert "weak promise" in discreet("budget", "init", ledger, "--dataset", "a", "--rho", "1", "--delta", "0.01")[2]
+    assert discreet("budget", "init", ledger, "--dataset", "e", *BUDGET, "--unit", "event")[0] == 0
+    charged = ["count", log, *COUNT, "--rho", "0.1", "--delta", "0.01", "--ledger", ledger, "--dataset"]
+    code, _, err = discreet(*charged, "b")
+    assert code == 2
+    assert "discreet budget init" in err
+    code, _, err = discreet(*charged, "e")
+    assert code == 2
+    assert "open one with --unit user" in err
+    code, _, err = discreet(*charged, "a")
+    assert code == 0
+    assert "Note: No delta is left" in err
+
+
+def test_rows_that_match_are_said_to_match(log, tmp_path):
+    out = tmp_path / "out.csv"
+    discreet("count", log, *COUNT, *BUDGET, "-o", out, "--certificate")
+    assert discreet("verify", out)[1].startswith("the rows match their certificate\n")
+    Path(f"{out}.certificate.json").unlink()
+    assert "find the file that was written with these rows" in discreet("verify", out)[2]
+
+
+def test_a_missing_column_of_times_gives_the_near_miss(tmp_path):
+    data, stream = tmp_path / "d.csv", tmp_path / "s"
+    data.write_text("visit,page,when\n1,home,2026-01-01T10:00\n")
+    discreet("stream", "init", stream, *BUDGET, "--l0", "1", "--horizon", "9")
+    columns = ["--user", "visit", "--item", "page", "--time", "wen"]
+    times = ["--since", "2026-01-01", "--every", "1d", "--until", "2026-01-02", "--yes"]
+    assert "did you mean 'when'?" in discreet("stream", "step", stream, data, *columns, *times)[2]
+
+
+def test_parameters_in_errors_become_options():
+    assert in_options("with unit='event' and certificate=True") == "with --unit event and --certificate"
+    assert in_options("costs rho=1. Try rho=0.5 and delta=1e-6.") == "costs rho=1. Try --rho 0.5 and --delta 1e-6."
+    assert in_options("there is no column 'rho=1'") == "there is no column 'rho=1'"
+
+
+def test_one_of_a_thing_is_singular():
+    release = dp.count(LOG, **COLUMNS, rho=1.0, delta=1e-11)
+    assert any("pays for 1 selection of" in note for note in release.notes)
