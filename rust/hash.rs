@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
 
-use crate::entropy;
 use crate::error::Result;
-use crate::mark::Marked;
+use crate::random::entropy;
+use crate::string_prefix::Marked;
 
 /// The number of partitions is two to this power.
 const PARTITION_BITS: u32 = 10;

@@ -9,11 +9,11 @@ use pyo3::types::PyTuple;
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::{PyCounts, PyLabels};
-use crate::bound::Contribution;
+use crate::count::bound::Contribution;
 use crate::count::{Counts, Terms, count_distinct, make_ready};
 use crate::error::{Error, Result};
+use crate::labels::top::top;
 use crate::labels::{LONGEST, LabelType, Labels};
-use crate::top::top;
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 
