@@ -3,17 +3,19 @@
 //! Each room uses only rooms below it:
 //!
 //! ```text
+//! tests         properties of whole counts (tests only)
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
 //! count union   distinct users per item; weights of items for set unions
-//! csv columns   CSV files and Arrow arrays as columns
+//! csv columns   CSV files as columns of text; Arrow arrays as columns
 //! labels        distinct labels by number, and their one order
 //! memory        huge pages, prefetching, write-combining buffers
 //! release       thresholds, partition selection, Gumbel, Private Count Release
-//! stream        noise of streams
+//! stream        the noise of streams
 //! noise         exact integer samplers, one law a file
-//! accounting    convolution of privacy-loss laws
+//! hash          keyed hashes of users and items
 //! random        the one source of randomness
-//! hash string_prefix error
+//! accounting    convolution of privacy-loss laws
+//! string_prefix error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A string's length and its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct StringPrefix {
     /// Its first bytes, zeros behind a shorter one.
     pub words: [u64; WORDS],
     /// How many bytes it has.
@@ -13,18 +13,18 @@ pub struct Mark {
 
 /// A string and its mark.
 #[derive(Clone, Copy)]
-pub struct Marked<'a> {
+pub struct PrefixedString<'a> {
     /// What tells it from others.
-    pub mark: Mark,
+    pub mark: StringPrefix,
     /// All of it.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Marked<'a> {
+impl<'a> PrefixedString<'a> {
     /// A string.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { mark: Mark::new(bytes), bytes }
+        Self { mark: StringPrefix::new(bytes), bytes }
     }
 
     /// Whether it is UTF-8.
@@ -38,10 +38,10 @@ impl<'a> Marked<'a> {
 const WORDS: usize = 3;
 const WORD: usize = size_of::<u64>();
 /// What a string of each length leaves of the words that begin where it does.
-const KEPT: [[u64; WORDS]; Mark::WHOLE + 1] = {
-    let mut kept = [[0; WORDS]; Mark::WHOLE + 1];
+const KEPT: [[u64; WORDS]; StringPrefix::WHOLE + 1] = {
+    let mut kept = [[0; WORDS]; StringPrefix::WHOLE + 1];
     let mut len = 0;
-    while len <= Mark::WHOLE {
+    while len <= StringPrefix::WHOLE {
         let mut byte = 0;
         while byte < len {
             kept[len][byte / WORD] |= 0xFF << (8 * (byte % WORD));
@@ -52,7 +52,7 @@ const KEPT: [[u64; WORDS]; Mark::WHOLE + 1] = {
     kept
 };
 
-impl Mark {
+impl StringPrefix {
     /// The length up to which a mark tells a string from all others.
     pub const WHOLE: usize = WORDS * WORD;
 
@@ -76,7 +76,7 @@ impl Mark {
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn of_cell(buffer: &[u8], cell: Range<usize>) -> Self {
         let len = cell.len();
-        let Some(beginning) = buffer[cell.start..].first_chunk::<{ Mark::WHOLE }>() else {
+        let Some(beginning) = buffer[cell.start..].first_chunk::<{ StringPrefix::WHOLE }>() else {
             return Self::new(&buffer[cell]);
         };
         let [a, b, c]: [u64; WORDS] = bytemuck::cast(*beginning);
@@ -125,8 +125,8 @@ mod tests {
     fn short_strings_with_one_mark_are_equal() {
         let strings = strings();
         for a in &strings {
-            for b in strings.iter().filter(|b| b.len() <= Mark::WHOLE) {
-                assert_eq!(Mark::new(a) == Mark::new(b), a == b);
+            for b in strings.iter().filter(|b| b.len() <= StringPrefix::WHOLE) {
+                assert_eq!(StringPrefix::new(a) == StringPrefix::new(b), a == b);
             }
         }
     }
@@ -138,20 +138,20 @@ mod tests {
                 let mut buffer = vec![b'a'; 3];
                 buffer.extend(&string);
                 buffer.extend(vec![b'b'; behind]);
-                let mark = Mark::of_cell(&buffer, 3..3 + string.len());
-                assert_eq!(mark, Mark::new(&string));
+                let mark = StringPrefix::of_cell(&buffer, 3..3 + string.len());
+                assert_eq!(mark, StringPrefix::new(&string));
             }
         }
     }
 
     #[test]
     fn the_words_are_the_bytes_of_a_short_string_and_zeros() {
-        for string in strings().iter().filter(|string| string.len() <= Mark::WHOLE) {
-            let mark = Mark::new(string);
+        for string in strings().iter().filter(|string| string.len() <= StringPrefix::WHOLE) {
+            let mark = StringPrefix::new(string);
             let bytes = mark.bytes();
             assert_eq!(&bytes[..string.len()], &string[..]);
             assert!(bytes[string.len()..].iter().all(|&byte| byte == 0) && mark.is_ascii());
         }
-        assert!(!Mark::new("né".as_bytes()).is_ascii());
+        assert!(!StringPrefix::new("né".as_bytes()).is_ascii());
     }
 }

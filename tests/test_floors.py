@@ -97,28 +97,6 @@ def map_violations(root):
                 yield f"{name} uses {used}"
 
 
-def rust_violations(root):
-    """Modules of the engine that name what only others may."""
-    kernels = {path.stem for path in root.glob("*.rs")} - {"lib", "error", "rng"}
-    for path in sorted(root.rglob("*.rs")):
-        code = re.sub(r"//.*", "", path.read_text("utf-8"))
-        place = path.relative_to(root)
-        used = set(re.findall(r"crate::(\w+)", code))
-        if place.parts[0] == "bindings":
-            continue
-        for library in ("pyo3", "numpy"):
-            if re.search(rf"\b{library}::", code):
-                yield f"{place} names {library}"
-        if "bindings" in used:
-            yield f"{place} uses bindings"
-        if place.parts[0] == "noise" and used & kernels:
-            yield f"{place} uses {', '.join(sorted(used & kernels))}"
-        if place.name == "error.rs" and used:
-            yield f"{place} uses {', '.join(sorted(used))}"
-        if place.name == "rng.rs" and used - {"error"}:
-            yield f"{place} uses {', '.join(sorted(used - {'error'}))}"
-
-
 def test_python_imports_point_down():
     assert list(upward_imports(PACKAGE)) == []
 
@@ -136,8 +114,7 @@ def test_importing_the_package_loads_nothing_that_only_some_uses_need():
     assert (loaded("discreet") - loaded("numpy")) & (rare | HEAVY | TERMINAL) == set()
 
 
-def test_rust_modules_use_what_lies_below_them():
-    assert list(rust_violations(RUST)) == []
+def test_rust_rooms_use_the_rooms_below_them():
     assert list(map_violations(RUST)) == []
 
 
@@ -177,16 +154,3 @@ def test_a_rust_module_that_the_map_shows_elsewhere_is_noticed(tmp_path):
     for name, text in {"top": "use crate::low::X;", "low": "use crate::deep::X;", "deep": "", "new": ""}.items():
         (tmp_path / f"{name}.rs").write_text(text)
     assert list(map_violations(tmp_path)) == ["low uses deep", "new is not on the map"]
-
-
-def test_a_rust_module_that_looks_up_is_noticed(tmp_path):
-    for name, text in {
-        "error.rs": "use crate::rng::X;",
-        "rng.rs": "use crate::count::X; // crate::top",
-        "count.rs": "use pyo3::prelude::*; use crate::bindings::X;",
-        "noise/a.rs": "use crate::count::X;",
-        "bindings/mod.rs": "use pyo3::prelude::*;",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert len(list(rust_violations(tmp_path))) == 5

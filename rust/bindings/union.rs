@@ -9,7 +9,7 @@ use super::sources::{Sources, watched};
 use super::values::PyLabels;
 use crate::error::{Error, Result};
 use crate::union::Weighting;
-use crate::union::gather::{Terms, gather};
+use crate::union::gather::{CountOptions, gather};
 use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
@@ -36,7 +36,7 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, user, item)?;
-        let (terms, types) = (Terms { l0, memory }, sources.types());
+        let (terms, types) = (CountOptions { l0, memory }, sources.types());
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
             gather(sources.batches(), types.1, terms, tick)
         };

@@ -14,7 +14,7 @@ use crate::columns::strings::StringCells;
 use crate::error::{Error, Result};
 use crate::labels::interner::Interner;
 use crate::labels::{LONGEST, LabelType};
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// Where an index of a dictionary has no value.
 pub(crate) const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
@@ -205,7 +205,11 @@ impl Column {
     ///
     /// # Errors
     /// [`Error::Input`] where the bytes of a cell are not there.
-    pub fn strings(&self, rows: Range<usize>, null: &mut [bool]) -> Result<Vec<Marked<'_>>> {
+    pub fn strings(
+        &self,
+        rows: Range<usize>,
+        null: &mut [bool],
+    ) -> Result<Vec<PrefixedString<'_>>> {
         let Cells::Strings(cells) = &self.cells else { return Err(BROKEN) };
         let strings = cells.read(rows, null)?;
         for (null, string) in null.iter_mut().zip(&strings) {

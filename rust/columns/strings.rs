@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use crate::columns::integers::{BROKEN, buffer, typed};
 use crate::error::Result;
 use crate::memory::prefetch::{AHEAD, ask_at, ask_beyond, ask_next};
-use crate::string_prefix::{Mark, Marked};
+use crate::string_prefix::{PrefixedString, StringPrefix};
 
 /// Where strings are.
 pub(crate) enum StringCells {
@@ -72,7 +72,7 @@ impl StringCells {
     ///
     /// # Errors
     /// [`Error::Input`](crate::error::Error::Input) where the bytes of a cell are not there.
-    pub fn read(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<Marked<'_>>> {
+    pub fn read(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<PrefixedString<'_>>> {
         match self {
             Self::Small { offsets, bytes } => {
                 ask_next(offsets, &rows);
@@ -104,7 +104,7 @@ fn between<'a, I: IntoIterator>(
     place: impl Fn(I::Item) -> usize,
     buffer: &'a [u8],
     null: &[bool],
-) -> Result<Vec<Marked<'a>>> {
+) -> Result<Vec<PrefixedString<'a>>> {
     let cells = starts.into_iter().zip(ends).zip(null);
     marked(cells.map(|((start, end), null)| {
         let cell = place(start)..place(end);
@@ -120,7 +120,7 @@ fn of_views<'a>(
     inline: &'a [u8],
     blocks: &'a [Buffer],
     null: &[bool],
-) -> Result<Vec<Marked<'a>>> {
+) -> Result<Vec<PrefixedString<'a>>> {
     let viewed = |row| viewed(views[row], row, inline, blocks);
     let empty_or = |null: &bool, cell| if *null { Some(EMPTY) } else { cell };
     let cells = rows.clone().zip(null);
@@ -146,17 +146,17 @@ fn of_views<'a>(
 /// The strings of some cells.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
-fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Marked<'a>>> {
+fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<PrefixedString<'a>>> {
     // First all and then whether one was missing: a list that cannot end early has a length that is known.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
         let bytes = buffer.get(cell.clone())?;
-        Some(Marked { mark: Mark::of_cell(buffer, cell), bytes })
+        Some(PrefixedString { mark: StringPrefix::of_cell(buffer, cell), bytes })
     };
     let strings = cells.map(|cell| {
         cell.and_then(string).unwrap_or_else(|| {
             is_whole = false;
-            Marked::new(&[])
+            PrefixedString::new(&[])
         })
     });
     let strings = strings.collect();
@@ -201,7 +201,7 @@ mod tests {
 
     fn bytes(cells: &StringCells, null: &[bool]) -> Option<Vec<Vec<u8>>> {
         let strings = cells.read(0..null.len(), null).ok()?;
-        assert!(strings.iter().all(|string| string.mark == Mark::new(string.bytes)));
+        assert!(strings.iter().all(|string| string.mark == StringPrefix::new(string.bytes)));
         Some(strings.iter().map(|string| string.bytes.to_vec()).collect())
     }
 

@@ -1,14 +1,14 @@
 //! What is distinct among the rows of one partition, and which items they have: tables that stay in cache.
 
 use crate::count::pairs::Pair;
-use crate::hash::HashKeys;
+use crate::hash::{HashKeys, PARTITIONS};
 
 /// The largest table that stays in cache; with more rows than half its slots, they are split by their hash.
 const SLOTS: usize = 1 << 18;
 
 /// Keeps one of each row, in open addressing: a slot has the place of a row in its lower bits and a piece of the
 /// row's hash above them, so that a search rarely looks at a row that is not the one. It is zero where free.
-pub struct Sieve<P> {
+pub struct Dedup<P> {
     slots: Vec<u32>,
     /// The distinct rows, up to `len`. The first is none of them: it is what a free slot points at.
     rows: Vec<P>,
@@ -17,13 +17,13 @@ pub struct Sieve<P> {
     waiting: Vec<P>,
 }
 
-impl<P: Pair> Default for Sieve<P> {
+impl<P: Pair> Default for Dedup<P> {
     fn default() -> Self {
         Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, waiting: Vec::new() }
     }
 }
 
-impl<P: Pair> Sieve<P> {
+impl<P: Pair> Dedup<P> {
     /// Forgets all rows; about so many will come.
     pub fn reset(&mut self, rows: usize) {
         self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
@@ -206,6 +206,22 @@ impl Items {
     }
 }
 
+/// Deduplicates one partition after another, and stops if a sample of partitions has few duplicates: a sample of rows
+/// would mislead where one item has most rows. `one` deduplicates a partition and returns its rows before and after.
+pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
+    const SAMPLE: usize = PARTITIONS / 64;
+    let (mut tried, mut in_vain) = (0, 0);
+    // From everywhere: those side by side may be of one item, too, or of none.
+    for partition in (0..PARTITIONS).map(|number| number * 389 % PARTITIONS) {
+        if tried == SAMPLE && 2 * in_vain > SAMPLE {
+            break;
+        }
+        let (before, after) = one(partition);
+        tried += usize::from(before > 0);
+        in_vain += usize::from(4 * after > 3 * before);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,13 +232,13 @@ mod tests {
         let keys = HashKeys::from_os().unwrap();
         for (rows, users) in [(0, 1), (10, 3), (SLOTS, 500), (SLOTS, 150_000)] {
             let row = |n: usize| Wide::new((n % 7) as u64, (n % users) as u128);
-            let mut sieve = Sieve::default();
+            let mut dedup = Dedup::default();
             for _ in 0..2 {
-                sieve.reset(rows / 3);
+                dedup.reset(rows / 3);
                 for start in (0..rows).step_by(300) {
-                    sieve.extend((start..rows.min(start + 300)).map(row), 300, &keys);
+                    dedup.extend((start..rows.min(start + 300)).map(row), 300, &keys);
                 }
-                let made = sieve.distinct(&keys);
+                let made = dedup.distinct(&keys);
                 let expected: std::collections::HashSet<u128> =
                     (0..rows).map(|n| row(n).bits()).collect();
                 let kept: std::collections::HashSet<u128> =
@@ -255,5 +271,22 @@ mod tests {
         for (&key, count) in items.keys().iter().zip(counts) {
             assert_eq!((0..5000).filter(|n| n * n % 1013 == key).count(), count as usize);
         }
+    }
+
+    #[test]
+    fn duplicates_are_looked_for_as_far_as_it_pays_among_partitions_that_have_rows() {
+        let tried = |of: fn(usize) -> (usize, usize)| {
+            let mut tried = [0; PARTITIONS];
+            deduplicate(|partition| {
+                tried[partition] += 1;
+                of(partition)
+            });
+            assert!(tried.iter().all(|&times| times < 2));
+            (0..PARTITIONS).filter(|&partition| tried[partition] > 0 && of(partition).0 > 0).count()
+        };
+        assert_eq!(tried(|_| (10, 5)), PARTITIONS);
+        assert_eq!(tried(|_| (10, 10)), PARTITIONS / 64);
+        assert_eq!(tried(|n| if n < 700 { (10, 10) } else { (0, 0) }), PARTITIONS / 64);
+        assert_eq!(tried(|n| if n < 900 { (10, 1) } else { (10, 10) }), PARTITIONS);
     }
 }

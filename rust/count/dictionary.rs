@@ -11,7 +11,7 @@ use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::labels::interner::Interner;
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// A dictionary of at most one value for so many rows is numbered.
 const ROWS: usize = 16;
@@ -101,7 +101,7 @@ fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Code
             let mut cells = Vec::new();
             values.integers(rows, &mut cells);
             let bytes: Vec<_> = cells.iter().map(|cell| cell.to_le_bytes()).collect();
-            let strings: Vec<_> = bytes.iter().map(|cell| Marked::new(cell)).collect();
+            let strings: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
             names.intern_all(&strings, null, is_text, keys, &mut codes)?;
         } else {
             let strings = values.strings(rows, null)?;

@@ -11,7 +11,7 @@ use crate::count::label_log::LabelLog;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
 use crate::labels::LabelType;
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// Where a row belongs: its partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Grouper {
         } else if self.labels.is_some() {
             items.integers(rows, &mut scratch);
             let bytes: Vec<_> = scratch.iter().map(|cell| cell.to_le_bytes()).collect();
-            let cells: Vec<_> = bytes.iter().map(|cell| Marked::new(cell)).collect();
+            let cells: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
             for cell in &mut scratch {
                 *cell = self.keys.integer(*cell);
             }
@@ -107,8 +107,8 @@ impl Grouper {
 
     /// How many bytes of memory the labels hold.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.labels.as_ref().map_or(0, LabelLog::held)
+    pub fn bytes_used(&self) -> usize {
+        self.labels.as_ref().map_or(0, LabelLog::bytes_used)
     }
 
     /// The labels so far, where items have codes; they are forgotten.
@@ -122,7 +122,7 @@ impl Grouper {
     /// one by one.
     fn group_labels(
         &mut self,
-        cells: &[Marked<'_>],
+        cells: &[PrefixedString<'_>],
         hashes: &[u64],
         null: &[bool],
         into: &mut Vec<Group>,
@@ -200,7 +200,7 @@ impl Grouper {
                 None => Group::of_integer(hash, cell[0]),
                 Some(labels) => {
                     let bytes = cell[0].to_le_bytes();
-                    Group::of(hash, labels.code_alone(hash, Marked::new(&bytes), false)?)
+                    Group::of(hash, labels.code_alone(hash, PrefixedString::new(&bytes), false)?)
                 }
             };
         } else if let Some(labels) = labels {

@@ -2,7 +2,7 @@
 
 use crate::memory::arena::{BLOCK, Block};
 use crate::memory::prefetch::ask;
-use crate::string_prefix::{Mark, Marked};
+use crate::string_prefix::{PrefixedString, StringPrefix};
 
 /// How many labels share a line.
 const WAYS: usize = 2;
@@ -28,7 +28,7 @@ impl Met {
     /// A label with a hash and a record at a place.
     #[inline]
     #[must_use]
-    pub fn new(hash: u64, mark: Mark, place: usize, code: u32) -> Self {
+    pub fn new(hash: u64, mark: StringPrefix, place: usize, code: u32) -> Self {
         let [first, second, third] = mark.words;
         let upper = hash >> PLACE_BITS << PLACE_BITS;
         let third = if mark.is_whole() { third } else { upper | place as u64 };
@@ -51,7 +51,7 @@ impl Met {
 
     /// Whether a label of this hash and mark may be this one; it is, where the mark is all of it.
     #[inline]
-    fn is(self, hash: u64, mark: Mark) -> bool {
+    fn is(self, hash: u64, mark: StringPrefix) -> bool {
         self.is_with(
             mark,
             if mark.is_whole() {
@@ -64,13 +64,13 @@ impl Met {
 
     /// Whether a label is this one, if its mark is all of it.
     #[inline]
-    fn is_whole(self, mark: Mark) -> bool {
+    fn is_whole(self, mark: StringPrefix) -> bool {
         self.is_with(mark, self.0[2] ^ mark.words[2])
     }
 
     /// Whether a label is like this one but for the third word, and that as well.
     #[inline]
-    fn is_with(self, mark: Mark, third: u64) -> bool {
+    fn is_with(self, mark: StringPrefix, third: u64) -> bool {
         let ([a, b, _, rest], words) = (self.0, mark.words);
         (a ^ words[0]) | (b ^ words[1]) | third | (rest >> 32 ^ len(mark)) == 0
     }
@@ -78,7 +78,7 @@ impl Met {
 
 /// The length and one more, which no free place has, or the most that has room.
 #[inline]
-fn len(mark: Mark) -> u64 {
+fn len(mark: StringPrefix) -> u64 {
     (mark.len as u64 + 1).min(u32::MAX.into())
 }
 
@@ -86,7 +86,7 @@ fn len(mark: Mark) -> u64 {
 type Line = [[u64; 4]; WAYS];
 
 /// The labels met lately.
-pub(crate) struct Recent {
+pub(crate) struct LabelCache {
     lines: Block<Line>,
     /// How many lines are in use.
     size: usize,
@@ -99,7 +99,7 @@ pub(crate) struct Recent {
     skip: usize,
 }
 
-impl Default for Recent {
+impl Default for LabelCache {
     fn default() -> Self {
         let mut recent = Self { lines: Block::any(), size: 0, clean: 0, found: 0, new: 0, skip: 0 };
         recent.go_on_with(FEW);
@@ -107,7 +107,7 @@ impl Default for Recent {
     }
 }
 
-impl Recent {
+impl LabelCache {
     /// The code of no label.
     pub const NONE: u32 = u32::MAX;
 
@@ -137,14 +137,14 @@ impl Recent {
     pub fn find_all(
         &mut self,
         hashes: &[u64],
-        labels: &[Marked<'_>],
+        labels: &[PrefixedString<'_>],
         null: &[bool],
         into: &mut Vec<u32>,
     ) {
         let (lines, mask) = (self.lines.values(), self.size - 1);
         into.clear();
         let labels = hashes.iter().zip(labels).zip(null).enumerate();
-        into.extend(labels.map(|(n, ((&hash, &Marked { mark, .. }), &null))| {
+        into.extend(labels.map(|(n, ((&hash, &PrefixedString { mark, .. }), &null))| {
             ask(lines, hashes, n, |hash| hash as usize & mask);
             let line = &lines[hash as usize & mask];
             let is_second = Met(line[1]).is_whole(mark);
@@ -157,7 +157,7 @@ impl Recent {
 
     /// A label met lately that may be the one of this mark; it is, where the mark is all of it.
     #[inline]
-    pub fn find(&mut self, hash: u64, mark: Mark) -> Option<Met> {
+    pub fn find(&mut self, hash: u64, mark: StringPrefix) -> Option<Met> {
         let line = &self.lines.values()[hash as usize & (self.size - 1)];
         let is_second = Met(line[1]).is(hash, mark);
         let found = is_second | Met(line[0]).is(hash, mark);
@@ -183,13 +183,13 @@ mod tests {
 
     #[test]
     fn labels_come_back_while_there_is_room_and_few_are_kept_where_none_does() {
-        let mark = |n: u64| Mark::new(&n.to_le_bytes());
-        let mut recent = Recent::default();
+        let mark = |n: u64| StringPrefix::new(&n.to_le_bytes());
+        let mut recent = LabelCache::default();
         for n in 0..20_000 {
             recent.remember(n, Met::new(n, mark(n), 0, n as u32));
         }
         assert_eq!(recent.size, 1 << 13);
-        let find = |recent: &mut Recent, n: u64| recent.find(n, mark(n));
+        let find = |recent: &mut LabelCache, n: u64| recent.find(n, mark(n));
         assert!(
             (19_000..20_000)
                 .all(|n| find(&mut recent, n).is_some_and(|met| met.code() == n as u32))
@@ -200,8 +200,8 @@ mod tests {
     /// How many of the last ten of so many chunks of 500 labels are looked up, after many labels that never repeat.
     fn lookups(chunks: u64, label: impl Fn(u64) -> u64) -> usize {
         let hash = |n: u64| (n + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let mark = |n: u64| Mark::new(&n.to_le_bytes());
-        let mut recent = Recent::default();
+        let mark = |n: u64| StringPrefix::new(&n.to_le_bytes());
+        let mut recent = LabelCache::default();
         for n in u64::MAX - 600_000..u64::MAX {
             recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0));
         }
@@ -223,12 +223,12 @@ mod tests {
 
     #[test]
     fn lookups_stop_while_labels_never_repeat() {
-        let mut recent = Recent::default();
+        let mut recent = LabelCache::default();
         let mut lookups = 0;
         for n in 0..10 * SKIPPED as u64 {
             if recent.is_worth_it(1) {
                 lookups += 1;
-                recent.remember(n, Met::new(n, Mark::new(&n.to_le_bytes()), 0, 0));
+                recent.remember(n, Met::new(n, StringPrefix::new(&n.to_le_bytes()), 0, 0));
             }
         }
         assert!(lookups < SKIPPED, "{lookups}");
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn labels_of_one_line_that_begin_alike_do_not_stand_in_for_each_other() {
-        let mut recent = Recent::default();
-        let mark = Mark::new(&[b'a'; 30]);
+        let mut recent = LabelCache::default();
+        let mark = StringPrefix::new(&[b'a'; 30]);
         let hashes = [7, 1 << PLACE_BITS | 7];
         for (hash, place) in hashes.into_iter().zip([0, (1 << PLACE_BITS) - 1]) {
             recent.remember(hash, Met::new(hash, mark, place, place as u32));
@@ -264,14 +264,16 @@ mod tests {
     #[test]
     fn all_at_once_are_found_as_one_by_one_but_for_long_ones_and_null() {
         let bytes: Vec<Vec<u8>> = (0..2000).map(|n: usize| vec![n as u8; n % 30]).collect();
-        let labels: Vec<Marked<'_>> = bytes.iter().map(|bytes| Marked::new(bytes)).collect();
+        let labels: Vec<PrefixedString<'_>> =
+            bytes.iter().map(|bytes| PrefixedString::new(bytes)).collect();
         // Some share a line, and some a hash.
-        let hash = |label: &Marked<'_>| label.mark.words[0] % 601 + (label.mark.len as u64) / 2;
+        let hash =
+            |label: &PrefixedString<'_>| label.mark.words[0] % 601 + (label.mark.len as u64) / 2;
         let hashes: Vec<u64> = labels.iter().map(hash).collect();
         let null: Vec<bool> = (0..labels.len()).map(|n| n % 7 == 0).collect();
-        let (mut recent, mut codes) = (Recent::default(), Vec::new());
+        let (mut recent, mut codes) = (LabelCache::default(), Vec::new());
         recent.find_all(&hashes, &labels, &null, &mut codes);
-        assert!(codes.iter().all(|&code| code == Recent::NONE) && recent.found == 0);
+        assert!(codes.iter().all(|&code| code == LabelCache::NONE) && recent.found == 0);
         for (code, (&hash, label)) in hashes.iter().zip(&labels).enumerate().step_by(3) {
             recent.remember(hash, Met::new(hash, label.mark, code, code as u32));
         }
@@ -282,9 +284,9 @@ mod tests {
             codes.iter().zip(hashes.iter().zip(&labels)).zip(null)
         {
             let met = recent.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
-            assert_eq!(code, met.map_or(Recent::NONE, Met::code));
+            assert_eq!(code, met.map_or(LabelCache::NONE, Met::code));
         }
-        assert_eq!(codes.iter().filter(|&&code| code != Recent::NONE).count(), found);
+        assert_eq!(codes.iter().filter(|&&code| code != LabelCache::NONE).count(), found);
     }
 
     #[test]
@@ -292,13 +294,13 @@ mod tests {
         for _ in 0..4 {
             Block::<Line>::any().values_mut().fill([[1; 4]; WAYS]);
         }
-        let mut recent = Recent::default();
+        let mut recent = LabelCache::default();
         for size in [FEW, 2 * FEW, FEW, MOST] {
             recent.go_on_with(size);
             assert!(recent.lines.values()[..size].iter().all(|line| *line == [[0; 4]; WAYS]));
         }
         for bytes in [&b""[..], b"\0", b"\x01", b"\0\0"] {
-            assert!(recent.find(0, Mark::new(bytes)).is_none());
+            assert!(recent.find(0, StringPrefix::new(bytes)).is_none());
         }
     }
 }

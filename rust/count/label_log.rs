@@ -2,12 +2,12 @@
 //! hash and confirmed by its bytes, unless hardly one comes back; any other is written down once more. So a label may
 //! have several codes, but a code has one label, and to look one up never leaves the nearer caches.
 
-use crate::count::label_cache::{Met, Recent};
+use crate::count::label_cache::{LabelCache, Met};
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::labels::interner::TOO_MANY;
-use crate::memory::record_log::Records;
-use crate::string_prefix::{Mark, Marked};
+use crate::memory::record_log::RecordLog;
+use crate::string_prefix::{PrefixedString, StringPrefix};
 
 /// Labels of more bytes are kept apart from the others, in allocations that take a little more.
 const LONG: usize = 240;
@@ -17,7 +17,7 @@ const IS_LONG: u64 = 255;
 /// The bytes before those of a label: half of its hash and its length.
 const HEAD: usize = 5;
 const _: () = assert!(LONG < IS_LONG as usize, "a byte tells the lengths apart");
-const _: () = assert!(2 * words(LONG) <= Records::MOST, "a line has room for two labels");
+const _: () = assert!(2 * words(LONG) <= RecordLog::MOST, "a line has room for two labels");
 
 /// The words of a record.
 const fn words(len: usize) -> usize {
@@ -27,29 +27,29 @@ const fn words(len: usize) -> usize {
 /// The labels of one thread, with repetitions, by partition.
 pub struct LabelLog {
     /// Of each label half of its hash, its length and its bytes, or a word with its number in `long`.
-    records: Records,
+    records: RecordLog,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
     /// How many labels each partition has.
     lens: Vec<u32>,
-    recent: Recent,
+    recent: LabelCache,
 }
 
 impl Default for LabelLog {
     fn default() -> Self {
         Self {
-            records: Records::default(),
+            records: RecordLog::default(),
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
-            recent: Recent::default(),
+            recent: LabelCache::default(),
         }
     }
 }
 
 impl LabelLog {
     /// The code of no label.
-    pub const NONE: u32 = Recent::NONE;
+    pub const NONE: u32 = LabelCache::NONE;
 
     /// Returns whether the labels of the next `rows` rows should be looked up; otherwise add them. Call it once for
     /// each row.
@@ -63,7 +63,7 @@ impl LabelLog {
     pub fn find_all(
         &mut self,
         hashes: &[u64],
-        labels: &[Marked<'_>],
+        labels: &[PrefixedString<'_>],
         null: &[bool],
         into: &mut Vec<u32>,
     ) {
@@ -76,7 +76,12 @@ impl LabelLog {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn code(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+    pub fn code(
+        &mut self,
+        hash: u64,
+        label: PrefixedString<'_>,
+        is_text: bool,
+    ) -> Result<Option<u32>> {
         if let Some(met) = self.recent.find(hash, label.mark)
             && (label.mark.is_whole()
                 || self.label(partition_of(hash), met.place()).bytes == label.bytes)
@@ -96,7 +101,7 @@ impl LabelLog {
     pub fn code_alone(
         &mut self,
         hash: u64,
-        label: Marked<'_>,
+        label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<u32>> {
         if self.is_worth_it(1) {
@@ -111,7 +116,12 @@ impl LabelLog {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    pub fn add(&mut self, hash: u64, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+    pub fn add(
+        &mut self,
+        hash: u64,
+        label: PrefixedString<'_>,
+        is_text: bool,
+    ) -> Result<Option<u32>> {
         Ok(self.write(hash, label, is_text)?.map(|(_, code)| code))
     }
 
@@ -121,10 +131,10 @@ impl LabelLog {
     fn write(
         &mut self,
         hash: u64,
-        label: Marked<'_>,
+        label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<(usize, u32)>> {
-        let Marked { mark, bytes } = label;
+        let PrefixedString { mark, bytes } = label;
         if u32::try_from(mark.len).is_err() || is_text && !label.is_utf8() {
             return Ok(None);
         }
@@ -159,19 +169,22 @@ impl LabelLog {
 
     /// The label at a place of a partition.
     #[inline]
-    fn label(&self, partition: usize, place: usize) -> Marked<'_> {
+    fn label(&self, partition: usize, place: usize) -> PrefixedString<'_> {
         self.read(self.records.at(partition, place)).1
     }
 
     /// How many words the first record of some has, and its label.
     #[inline]
-    fn read<'a>(&'a self, record: &'a [u64]) -> (usize, Marked<'a>) {
+    fn read<'a>(&'a self, record: &'a [u64]) -> (usize, PrefixedString<'a>) {
         let len = u64::from_le(record[0]) >> 32 & 0xFF;
         if len == IS_LONG {
-            return (2, Marked::new(&self.long[record[1] as usize]));
+            return (2, PrefixedString::new(&self.long[record[1] as usize]));
         }
         let (buffer, cell) = (bytemuck::cast_slice(record), HEAD..HEAD + len as usize);
-        let label = Marked { mark: Mark::of_cell(buffer, cell.clone()), bytes: &buffer[cell] };
+        let label = PrefixedString {
+            mark: StringPrefix::of_cell(buffer, cell.clone()),
+            bytes: &buffer[cell],
+        };
         (words(len as usize), label)
     }
 
@@ -188,11 +201,11 @@ impl LabelLog {
     pub fn visit(
         &self,
         partition: usize,
-        mut visit: impl FnMut(u32, Marked<'_>) -> Result<()>,
+        mut visit: impl FnMut(u32, PrefixedString<'_>) -> Result<()>,
     ) -> Result<()> {
         for line in self.records.lines(partition) {
             let mut rest = line;
-            while let Some(&head) = rest.first().filter(|head| **head != Records::END) {
+            while let Some(&head) = rest.first().filter(|head| **head != RecordLog::END) {
                 let (len, label) = self.read(rest);
                 visit(u64::from_le(head) as u32, label)?;
                 rest = &rest[len..];
@@ -203,8 +216,8 @@ impl LabelLog {
 
     /// How many bytes of memory it holds.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.records.held() + self.long_bytes
+    pub fn bytes_used(&self) -> usize {
+        self.records.bytes_used() + self.long_bytes
     }
 }
 
@@ -213,7 +226,7 @@ mod tests {
     use super::*;
 
     fn code(log: &mut LabelLog, hash: u64, bytes: &[u8], is_text: bool) -> Result<Option<u32>> {
-        log.code(hash, Marked::new(bytes), is_text)
+        log.code(hash, PrefixedString::new(bytes), is_text)
     }
 
     fn labels(log: &LabelLog, partition: usize) -> Vec<Vec<u8>> {
@@ -261,7 +274,7 @@ mod tests {
             let is_worth_it = log.is_worth_it(500);
             for (n, &hash) in labels.iter().zip(&hashes) {
                 let bytes = n.to_le_bytes();
-                let label = Marked::new(&bytes);
+                let label = PrefixedString::new(&bytes);
                 let code = if is_worth_it { LabelLog::code } else { LabelLog::add };
                 code(&mut log, hash, label, false).unwrap();
             }
@@ -301,7 +314,7 @@ mod tests {
         // What is added has a code of its own.
         for n in 0..112 {
             let (hash, label) = (u64::from(n), label(n));
-            let added = log.add(hash, Marked::new(&label), false);
+            let added = log.add(hash, PrefixedString::new(&label), false);
             assert_eq!(added, Ok(Some(112 + u32::from(n))));
             assert_eq!(code(&mut log, hash, &label, false), Ok(Some(u32::from(n))));
         }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::count::dedup::{Items, Sieve};
+use crate::count::dedup::{Dedup, Items};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads;
@@ -27,7 +27,7 @@ pub(crate) trait Tally<P: Pair>: Send {
         keys: &HashKeys,
     ) -> Result<()>;
 
-    /// Ends a partition that has these items.
+    /// Offsets a partition that has these items.
     ///
     /// # Errors
     /// What keeps the tally from growing.
@@ -46,9 +46,9 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     let len = |partition: usize| shares.iter().map(|share| share.partition_len(partition)).sum();
     let has_labels = shares.iter().any(|share| share.labels.is_some());
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
-    let begin = || (Items::default(), Sieve::default(), Interner::default(), new());
-    let work = |state: &mut (Items, Sieve<P>, _, T), partition, len: usize, stop: &AtomicBool| {
-        let (items, sieve, known, tally) = state;
+    let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
+    let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
+        let (items, dedup, known, tally) = state;
         let sources = merge_labels(shares, partition, known)?;
         let labels = has_labels.then_some(&*known);
         items.reset(labels.map(|labels| labels.labels().len()));
@@ -57,11 +57,11 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
             if stop.load(Ordering::Relaxed) {
                 return Err(threads::STOPPED);
             }
-            sieve.reset(if passes == 1 { len } else { at_once + at_once / 4 });
+            dedup.reset(if passes == 1 { len } else { at_once + at_once / 4 });
             for source in &sources {
-                source.read(partition, (pass, passes), keys, sieve)?;
+                source.read(partition, (pass, passes), keys, dedup)?;
             }
-            tally.add(partition, sieve.distinct(keys), items, labels, keys)?;
+            tally.add(partition, dedup.distinct(keys), items, labels, keys)?;
         }
         tally.close(items, labels)
     };
@@ -105,13 +105,13 @@ fn merge_labels<'a, P: Pair>(
 }
 
 impl<P: Pair> Source<'_, P> {
-    /// Hands the rows of a partition to `sieve`, or those of one pass of so many.
+    /// Hands the rows of a partition to `dedup`, or those of one pass of so many.
     fn read(
         &self,
         partition: usize,
         (pass, passes): (u64, u64),
         keys: &HashKeys,
-        sieve: &mut Sieve<P>,
+        dedup: &mut Dedup<P>,
     ) -> Result<()> {
         let Self { share, codes, chapters } = self;
         let is_now = |row: &P| {
@@ -121,20 +121,20 @@ impl<P: Pair> Source<'_, P> {
         for rows in share.rows.pieces(partition) {
             let most = rows.len();
             match codes {
-                None if passes == 1 => sieve.extend(rows, most, keys),
-                None => sieve.extend(rows.filter(is_now), most, keys),
+                None if passes == 1 => dedup.extend(rows, most, keys),
+                None => dedup.extend(rows.filter(is_now), most, keys),
                 Some(codes) => {
                     let rows = rows.map(|row| row.with_item(codes[row.item() as usize].into()));
                     if passes == 1 {
-                        sieve.extend(rows, most, keys);
+                        dedup.extend(rows, most, keys);
                     } else {
-                        sieve.extend(rows.filter(is_now), most, keys);
+                        dedup.extend(rows.filter(is_now), most, keys);
                     }
                 }
             }
         }
         share.runs.visit(partition, chapters, |rows: &[P]| {
-            sieve.extend(
+            dedup.extend(
                 rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
                 rows.len(),
                 keys,

@@ -32,13 +32,13 @@ use crate::count::dedup::Items;
 use crate::count::dense::{AllPacked, Layout};
 use crate::count::merge::{Tally, each_partition};
 use crate::count::pairs::{Hashed, Pair, Wide};
-use crate::count::result::{AllFound, Found};
+use crate::count::result::{CountsBuilder, SharedCounts};
 use crate::count::worker::{Done, MORSEL, Morsel, Worker};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::labels::interner::Interner;
-use crate::memory::arena::give_back;
+use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
 
@@ -46,7 +46,7 @@ pub use crate::count::result::Counts;
 const MOST: usize = 8 * MORSEL;
 
 /// How a table is to be counted.
-pub struct Terms<'a> {
+pub struct CountOptions<'a> {
     /// Which of a user's items count: all where there is none.
     pub bound: Option<&'a Contribution>,
     /// How many of the largest counts are wanted: all where there is none.
@@ -70,7 +70,7 @@ impl Parts {
     /// Below this a thread would do nothing but put away.
     const THREAD: usize = 1 << 25;
 
-    fn of(terms: &Terms<'_>) -> Self {
+    fn of(terms: &CountOptions<'_>) -> Self {
         let threads = terms.threads.clamp(1, 64);
         let Some(memory) = terms.memory else {
             return Self { threads, rows: usize::MAX, merge: usize::MAX };
@@ -89,7 +89,7 @@ impl Parts {
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let counts = count_table(batches, types, terms, tick);
@@ -100,13 +100,13 @@ pub fn count_distinct(
 /// Gives back to the system what is kept of earlier counts beyond the merge's part of the memory, which nobody needs while
 /// rows come. Every count ends with it; it should begin with it before rows are at hand.
 pub fn make_ready(memory: Option<usize>) {
-    give_back(memory.map_or(usize::MAX, |memory| memory / 4));
+    release_memory(memory.map_or(usize::MAX, |memory| memory / 4));
 }
 
 fn count_table(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
@@ -124,7 +124,7 @@ fn count_table(
     let (batch, names) = dictionary::number(batch, terms.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label.
-    let all = Terms { limit: None, ..*terms };
+    let all = CountOptions { limit: None, ..*terms };
     let mut counts =
         names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
     terms.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
@@ -134,7 +134,7 @@ fn count_table(
 fn count_batches(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
@@ -148,7 +148,7 @@ fn count_batches(
 fn count_rows<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
@@ -204,7 +204,7 @@ fn count_rows<P: Pair>(
         Ok(())
     })?;
     // Free blocks would only take the merge's part of the memory.
-    give_back(0);
+    release_memory(0);
     finish::<P>(done, types.1, terms, keys, &parts, tick)
 }
 
@@ -212,15 +212,15 @@ fn count_rows<P: Pair>(
 fn finish<P: Pair>(
     done: Vec<Done<P>>,
     item_type: LabelType,
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
     keys: &HashKeys,
     parts: &Parts,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let packed: Option<Vec<_>> = done.iter().map(|done| done.packed.as_ref()).collect();
     let packed = packed.and_then(AllPacked::of);
-    if let Some(rows) = packed.filter(|rows| rows.held() <= parts.merge) {
-        let all = AllFound::new(item_type, terms.limit, terms.enough);
+    if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= parts.merge) {
+        let all = SharedCounts::new(item_type, terms.limit, terms.enough);
         rows.count(parts.threads, keys, &mut tick, &all)?;
         return all.into_counts();
     }
@@ -241,7 +241,7 @@ fn finish<P: Pair>(
         terms.limit.map_or(Ok(()), |limit| total.keep(limit))?;
         total
     } else {
-        let all = AllFound::new(item_type, terms.limit, terms.enough);
+        let all = SharedCounts::new(item_type, terms.limit, terms.enough);
         let new = || Unbounded { found: all.begin(), here: Vec::new() };
         let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
         for tally in tallies {
@@ -253,7 +253,7 @@ fn finish<P: Pair>(
 
 /// The counts of some partitions, of all items of each user.
 struct Unbounded<'a> {
-    found: Found<'a>,
+    found: CountsBuilder<'a>,
     /// Those of the partition that is being counted.
     here: Vec<i64>,
 }

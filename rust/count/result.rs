@@ -53,7 +53,7 @@ impl Counts {
 }
 
 /// The counts of all partitions, put together while threads find them.
-pub(crate) struct AllFound {
+pub(crate) struct SharedCounts {
     item_type: LabelType,
     /// How many of the largest are wanted, and where counts stop.
     limit: Option<usize>,
@@ -67,7 +67,7 @@ struct Together {
     partitions: usize,
 }
 
-impl AllFound {
+impl SharedCounts {
     /// After so many partitions it is foreseen how many items there are.
     const SEEN: usize = 8;
 
@@ -77,8 +77,8 @@ impl AllFound {
     }
 
     /// What one thread begins with.
-    pub fn begin(&self) -> Found<'_> {
-        Found { all: self, counts: Counts::new(self.item_type), partitions: 0, kept: 0 }
+    pub fn begin(&self) -> CountsBuilder<'_> {
+        CountsBuilder { all: self, counts: Counts::new(self.item_type), partitions: 0, kept: 0 }
     }
 
     /// The counts, after every thread has finished.
@@ -91,15 +91,15 @@ impl AllFound {
 }
 
 /// The counts of the partitions that one thread has counted and not yet put together with all others.
-pub(crate) struct Found<'a> {
-    all: &'a AllFound,
+pub(crate) struct CountsBuilder<'a> {
+    all: &'a SharedCounts,
     counts: Counts,
     partitions: usize,
     /// How many bytes the labels held when all but the largest counts were dropped last.
     kept: usize,
 }
 
-impl Found<'_> {
+impl CountsBuilder<'_> {
     /// Labels of fewer bytes are not worth dropping.
     const FEW_BYTES: usize = 1 << 26;
 
@@ -121,7 +121,7 @@ impl Found<'_> {
             labels(&mut together.counts.labels)?;
             together.counts.counts.extend(counts);
             together.partitions += 1;
-            if (before..together.partitions).contains(&AllFound::SEEN) {
+            if (before..together.partitions).contains(&SharedCounts::SEEN) {
                 let times = PARTITIONS / together.partitions;
                 together.counts.reserve(times);
             }
@@ -133,10 +133,10 @@ impl Found<'_> {
         // Now and then what cannot be among the largest is dropped; a count of one partition is final.
         if let Some(limit) = self.all.limit
             && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
-                || self.counts.labels.held() / 2 > self.kept.max(Self::FEW_BYTES))
+                || self.counts.labels.bytes_used() / 2 > self.kept.max(Self::FEW_BYTES))
         {
             self.counts.keep(limit)?;
-            self.kept = self.counts.labels.held();
+            self.kept = self.counts.labels.bytes_used();
         }
         Ok(())
     }
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn nothing_is_lost_where_another_thread_is_putting_counts_together() {
         for limit in [None, Some(20_000)] {
-            let all = AllFound::new(LabelType::Signed, limit, Some(5));
+            let all = SharedCounts::new(LabelType::Signed, limit, Some(5));
             let mut threads = [all.begin(), all.begin()];
-            let add = |found: &mut Found<'_>, partition: u64| {
+            let add = |found: &mut CountsBuilder<'_>, partition: u64| {
                 let own = 10 * partition..10 * (partition + 1);
                 let count = |item: u64| item as i64 % 7 + 1;
                 found

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::count::dedup::Sieve;
+use crate::count::dedup::Dedup;
+use crate::count::dedup::deduplicate;
 use crate::count::group::Group;
 use crate::count::label_log::LabelLog;
 use crate::count::pairs::Pair;
-use crate::count::spill::runs::Chapters;
+use crate::count::spill::runs::SpilledRuns;
 use crate::count::store::Store;
 use crate::error::Result;
 use crate::hash::HashKeys;
-use crate::memory::write_buffer::deduplicate;
 
 /// One thread's part of a table.
 pub(crate) struct ThreadRows<P: Pair> {
@@ -19,12 +19,12 @@ pub(crate) struct ThreadRows<P: Pair> {
     /// The rows in memory.
     pub rows: Store<P>,
     /// The spilled rows and labels.
-    pub runs: Chapters,
+    pub runs: SpilledRuns,
 }
 
 impl<P: Pair> Default for ThreadRows<P> {
     fn default() -> Self {
-        Self { labels: None, rows: Store::default(), runs: Chapters::default() }
+        Self { labels: None, rows: Store::default(), runs: SpilledRuns::default() }
     }
 }
 
@@ -56,16 +56,16 @@ impl<P: Pair> ThreadRows<P> {
     /// Deduplicates every partition, unless a sample of partitions has few duplicates.
     pub fn compact(&mut self, keys: &HashKeys) {
         let store = &mut self.rows;
-        let mut sieve = Sieve::default();
+        let mut dedup = Dedup::default();
         deduplicate(|partition| {
             let before = store.partition_len(partition);
-            sieve.reset(before);
+            dedup.reset(before);
             for rows in store.pieces(partition) {
                 let most = rows.len();
-                sieve.extend(rows, most, keys);
+                dedup.extend(rows, most, keys);
             }
             store.clear(partition);
-            let rows = sieve.distinct(keys);
+            let rows = dedup.distinct(keys);
             for &row in rows {
                 store.push(partition, row);
             }

@@ -2,14 +2,14 @@
 
 use crate::count::pairs::Pair;
 use crate::memory::prefetch::in_turn;
-use crate::memory::write_buffer::Lines;
+use crate::memory::write_buffer::WriteBuffer;
 
 /// Rows by partition.
-pub struct Store<P: Pair>(Lines<P::Bits, 32>);
+pub struct Store<P: Pair>(WriteBuffer<P::Bits, 32>);
 
 impl<P: Pair> Default for Store<P> {
     fn default() -> Self {
-        Self(Lines::default())
+        Self(WriteBuffer::default())
     }
 }
 
@@ -40,8 +40,8 @@ impl<P: Pair> Store<P> {
 
     /// How many bytes of memory they hold.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.0.held()
+    pub fn bytes_used(&self) -> usize {
+        self.0.bytes_used()
     }
 
     /// The rows of a partition, some at a time.

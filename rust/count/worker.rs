@@ -15,7 +15,7 @@ use crate::count::user_keys::UserKeys;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
-use crate::memory::arena::give_back;
+use crate::memory::arena::release_memory;
 
 /// How many rows all workers gather before they look for duplicates, and the fewest that one does.
 const COMPACT_ROWS: usize = 1 << 24;
@@ -127,12 +127,12 @@ impl<P: Pair> Worker<P> {
     }
 
     /// Spills where more memory is held than the limit.
-    fn keep_to_memory(&mut self, stop: &AtomicBool) -> Result<()> {
+    fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
         let unpacking = self.packed.as_ref().map_or(0, Packer::held_unpacking);
-        if unpacking + self.grouper.held() > self.limit {
+        if unpacking + self.grouper.bytes_used() > self.limit {
             self.unpack();
         }
-        if self.rows.rows.held() + self.grouper.held() > self.limit {
+        if self.rows.rows.bytes_used() + self.grouper.bytes_used() > self.limit {
             self.spill(stop)?;
         }
         Ok(())
@@ -143,7 +143,7 @@ impl<P: Pair> Worker<P> {
         self.compact_at = self.gathered;
         self.rows.spill(self.grouper.take().as_ref(), stop)?;
         // No more may be kept than this thread's part of what the merge will need.
-        give_back(self.limit / 3);
+        release_memory(self.limit / 3);
         Ok(())
     }
 
@@ -167,11 +167,11 @@ impl<P: Pair> Worker<P> {
                 self.append();
             }
             if !is_dictionary {
-                self.keep_to_memory(stop)?;
+                self.spill_if_full(stop)?;
             }
         }
         self.compact();
-        self.keep_to_memory(stop)
+        self.spill_if_full(stop)
     }
 
     /// Appends rows of integers, the quickest path.

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::labels::Strings;
 use crate::memory::arena::zeros;
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// What is said of labels beyond the numbers that there are.
 pub(crate) const TOO_MANY: Error =
@@ -42,7 +42,7 @@ impl Interner {
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    pub fn intern(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
+    pub fn intern(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
         match self.find(hash, label) {
             Some(code) => Ok(code),
             None => self.insert(hash, label),
@@ -55,7 +55,7 @@ impl Interner {
     /// [`Error::Resource`] beyond 2^32 labels.
     pub fn intern_all(
         &mut self,
-        labels: &[Marked<'_>],
+        labels: &[PrefixedString<'_>],
         null: &[bool],
         is_text: bool,
         keys: &HashKeys,
@@ -101,7 +101,12 @@ impl Interner {
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
     #[inline]
-    fn intern_valid(&mut self, hash: u32, label: Marked<'_>, is_text: bool) -> Result<Option<u32>> {
+    fn intern_valid(
+        &mut self,
+        hash: u32,
+        label: PrefixedString<'_>,
+        is_text: bool,
+    ) -> Result<Option<u32>> {
         if let Some(code) = self.find(hash, label) {
             return Ok(Some(code));
         }
@@ -113,7 +118,7 @@ impl Interner {
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    fn find(&self, hash: u32, label: Marked<'_>) -> Option<u32> {
+    fn find(&self, hash: u32, label: PrefixedString<'_>) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
@@ -142,7 +147,7 @@ impl Interner {
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    fn insert(&mut self, hash: u32, label: Marked<'_>) -> Result<u32> {
+    fn insert(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
         let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
         let code = code.ok_or(TOO_MANY)?;
         if 2 * self.labels.len() >= self.slots.len() {
@@ -179,8 +184,8 @@ impl Interner {
 
     /// How many bytes of memory it holds.
     #[must_use]
-    pub fn held(&self) -> usize {
-        (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.held()
+    pub fn bytes_used(&self) -> usize {
+        (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.bytes_used()
     }
 
     /// The labels by code.
@@ -204,10 +209,10 @@ mod tests {
     fn equal_hashes_of_unlike_labels_are_told_apart() {
         let mut interner = Interner::default();
         let codes: Vec<u32> = (0..100_u32)
-            .map(|n| interner.intern(7, Marked::new(&n.to_le_bytes())).unwrap())
+            .map(|n| interner.intern(7, PrefixedString::new(&n.to_le_bytes())).unwrap())
             .collect();
         assert_eq!(codes, (0..100).collect::<Vec<_>>());
-        assert_eq!(interner.intern(7, Marked::new(&42_u32.to_le_bytes())), Ok(42));
+        assert_eq!(interner.intern(7, PrefixedString::new(&42_u32.to_le_bytes())), Ok(42));
         assert_eq!(interner.labels().len(), 100);
     }
 
@@ -220,7 +225,7 @@ mod tests {
         for round in 0..2 {
             for n in 0..3000_u32 {
                 let label = n.to_le_bytes();
-                let code = interner.intern_valid(hash(n), Marked::new(&label), false);
+                let code = interner.intern_valid(hash(n), PrefixedString::new(&label), false);
                 assert_eq!(code, Ok(Some(n)), "in round {round}");
             }
         }

@@ -8,8 +8,8 @@ pub mod top;
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::labels::offsets::Ends;
-use crate::string_prefix::{Mark, Marked};
+use crate::labels::offsets::Offsets;
+use crate::string_prefix::{PrefixedString, StringPrefix};
 
 /// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped like one that is NULL, so
 /// that the memory for labels is bounded by the number of rows. RFC 9110 asks for URIs of 8,000 bytes.
@@ -204,11 +204,11 @@ impl Labels {
 
     /// How many bytes of memory they hold.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         match self {
             Self::Signed(values) => size_of_val(values.as_slice()),
             Self::Unsigned(values) => size_of_val(values.as_slice()),
-            Self::Text(strings) | Self::Binary(strings) => strings.held(),
+            Self::Text(strings) | Self::Binary(strings) => strings.bytes_used(),
         }
     }
 
@@ -229,7 +229,7 @@ impl Labels {
 /// Strings end to end in one allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strings {
-    ends: Ends,
+    ends: Offsets,
     bytes: Vec<u8>,
 }
 
@@ -261,7 +261,7 @@ impl Strings {
 
     /// Adds a string with a mark.
     #[inline]
-    pub fn push_marked(&mut self, string: Marked<'_>) {
+    pub fn push_marked(&mut self, string: PrefixedString<'_>) {
         if !string.mark.is_whole() {
             return self.push(string.bytes);
         }
@@ -275,10 +275,10 @@ impl Strings {
     /// Whether the string of a row is this one.
     #[inline]
     #[must_use]
-    pub fn is(&self, row: usize, string: Marked<'_>) -> bool {
+    pub fn is(&self, row: usize, string: PrefixedString<'_>) -> bool {
         let cell = self.ends.cell(row);
         if string.mark.is_whole() {
-            Mark::of_cell(&self.bytes, cell) == string.mark
+            StringPrefix::of_cell(&self.bytes, cell) == string.mark
         } else {
             &self.bytes[cell] == string.bytes
         }
@@ -286,8 +286,8 @@ impl Strings {
 
     /// How many bytes of memory they hold.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.bytes.capacity() + self.ends.held()
+    pub fn bytes_used(&self) -> usize {
+        self.bytes.capacity() + self.ends.bytes_used()
     }
 
     /// Makes room for so many more strings and bytes.

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 /// The ends of strings by row: the lowest `BITS` of each, 32 but in tests, and the rows before which those began anew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ends<const BITS: u32 = 32> {
+pub(crate) struct Offsets<const BITS: u32 = 32> {
     low: Vec<u32>,
     /// Nearly always none: one for each 4 GiB.
     carries: Vec<usize>,
 }
 
-impl<const BITS: u32> Ends<BITS> {
+impl<const BITS: u32> Offsets<BITS> {
     const LOW: usize = usize::MAX >> (usize::BITS - BITS);
 
     /// What is above the lowest bits of an end; nothing where that has no more.
@@ -80,7 +80,7 @@ impl<const BITS: u32> Ends<BITS> {
     }
 
     /// How many bytes of memory they hold.
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         self.low.capacity() * size_of::<u32>() + self.carries.capacity() * size_of::<usize>()
     }
 }
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     /// The ends of strings of so many bytes, and where each lies.
-    fn laid(lens: &[usize]) -> (Ends<4>, Vec<Range<usize>>) {
-        let (mut ends, mut cells, mut start) = (Ends::default(), Vec::new(), 0);
+    fn laid(lens: &[usize]) -> (Offsets<4>, Vec<Range<usize>>) {
+        let (mut ends, mut cells, mut start) = (Offsets::default(), Vec::new(), 0);
         for len in lens {
             cells.push(start..start + len);
             start += len;
@@ -100,7 +100,7 @@ mod tests {
         (ends, cells)
     }
 
-    fn cells(ends: &Ends<4>) -> Vec<Range<usize>> {
+    fn cells(ends: &Offsets<4>) -> Vec<Range<usize>> {
         (0..ends.len()).map(|row| ends.cell(row)).collect()
     }
 
@@ -111,7 +111,7 @@ mod tests {
             let (mut ends, expected) = laid(&lens);
             assert_eq!(cells(&ends), expected);
             ends.clear();
-            assert_eq!((ends.len(), &ends), (0, &Ends::default()));
+            assert_eq!((ends.len(), &ends), (0, &Offsets::default()));
         }
     }
 

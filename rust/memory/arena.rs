@@ -50,7 +50,7 @@ impl Kept {
     }
 
     /// Gives those back to the system that are more than so many, those that have been here the longest.
-    fn give_back(&self, beyond: usize) {
+    fn release_memory(&self, beyond: usize) {
         let Some(mut maps) = self.lock() else { return };
         let more = maps.len().saturating_sub(beyond);
         let given: Vec<MmapMut> = maps.drain(..more).collect();
@@ -61,8 +61,8 @@ impl Kept {
 }
 
 /// Gives kept blocks back to the system, as far as they are more than so many bytes.
-pub fn give_back(beyond: usize) {
-    ALL.give_back(beyond / BLOCK);
+pub fn release_memory(beyond: usize) {
+    ALL.release_memory(beyond / BLOCK);
 }
 
 /// So many zeros that have been written. Fresh memory that is read first is the system's page of zeros, and the first
@@ -209,9 +209,9 @@ mod tests {
             map[1000] = n as u8;
             kept.put(map);
         }
-        kept.give_back(KEPT);
+        kept.release_memory(KEPT);
         assert_eq!(kept.take().unwrap()[1000], KEPT as u8 - 1);
-        kept.give_back(2);
+        kept.release_memory(2);
         let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
         assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
     }
@@ -230,7 +230,7 @@ mod tests {
     fn nobody_waits_for_a_lock_that_nobody_gives_back() {
         let kept = Kept(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
         let held = kept.0.lock();
-        kept.give_back(0);
+        kept.release_memory(0);
         kept.put(MmapMut::map_anon(BLOCK).unwrap());
         assert!(kept.take().is_none());
         drop(held);

@@ -12,7 +12,7 @@ use crate::memory::prefetch::ask_next;
 const LINES: usize = 15;
 
 /// Values by partition, added in lines of `LINE`.
-pub struct Chains<T, const LINE: usize> {
+pub struct ChunkList<T, const LINE: usize> {
     blocks: Vec<Block<T>>,
     pieces: usize,
     free: Vec<usize>,
@@ -23,7 +23,7 @@ pub struct Chains<T, const LINE: usize> {
     next: Vec<usize>,
 }
 
-impl<T: Pod, const LINE: usize> Default for Chains<T, LINE> {
+impl<T: Pod, const LINE: usize> Default for ChunkList<T, LINE> {
     fn default() -> Self {
         Self {
             blocks: Vec::new(),
@@ -35,7 +35,7 @@ impl<T: Pod, const LINE: usize> Default for Chains<T, LINE> {
     }
 }
 
-impl<T: Pod, const LINE: usize> Chains<T, LINE> {
+impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
     /// Values of a piece.
     const PIECE: usize = LINES * LINE;
     /// Pieces of a block, and their values.
@@ -106,7 +106,7 @@ impl<T: Pod, const LINE: usize> Chains<T, LINE> {
 
     /// How many bytes of memory they hold.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         self.pieces * Self::PIECE * size_of::<T>()
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn values_come_back_in_order_and_pieces_are_used_again() {
-        let mut chains = Chains::<u64, 4>::default();
+        let mut chains = ChunkList::<u64, 4>::default();
         for value in (0..5000).step_by(4) {
             chains.append(value as usize / 4 % 3, &[value, value + 1, value + 2, value + 3]);
         }
@@ -141,14 +141,14 @@ mod tests {
         chains.clear(1);
         assert!(values.iter().copied().eq((0..5000).filter(|value| value / 4 % 3 == 1)));
         assert_eq!((chains.partition_len(1), chains.partition_len(0)), (0, 1668));
-        let held = chains.held();
+        let held = chains.bytes_used();
         values.as_chunks().0.iter().for_each(|values: &[u64; 4]| chains.append(9, values));
-        assert_eq!((chains.held(), chains.partition_len(9)), (held, values.len()));
+        assert_eq!((chains.bytes_used(), chains.partition_len(9)), (held, values.len()));
     }
 
     #[test]
     fn room_is_written_to_later() {
-        let mut chains = Chains::<u64, 4>::default();
+        let mut chains = ChunkList::<u64, 4>::default();
         let places: Vec<usize> = (0..3000).map(|_| chains.reserve(5)).collect();
         chains.clear(5);
         let places: Vec<usize> = places.iter().map(|_| chains.reserve(5)).collect();

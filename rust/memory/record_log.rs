@@ -1,35 +1,35 @@
-//! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
+//! RecordLog of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
 //! its place, wherever it is.
 
 use crate::hash::PARTITIONS;
-use crate::memory::chunk_list::Chains;
+use crate::memory::chunk_list::ChunkList;
 use crate::memory::prefetch::{PIECEMEAL, in_turn};
 
 /// The words that wait of each partition: 512 bytes.
 const LINE: usize = 64;
 /// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
 const NO_LINE: usize = usize::MAX;
-const _: () = assert!(NO_LINE % LINE == Records::MOST);
+const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
     assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
 
-/// Records by partition.
-pub(crate) struct Records {
+/// RecordLog by partition.
+pub(crate) struct RecordLog {
     /// The last line of each partition, whose room in the chain is kept.
     waiting: Vec<[u64; LINE]>,
     /// The place of each partition's next record, if there is room for it.
     next: Vec<usize>,
-    full: Chains<u64, LINE>,
+    full: ChunkList<u64, LINE>,
 }
 
-impl Default for Records {
+impl Default for RecordLog {
     fn default() -> Self {
         let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, next: vec![NO_LINE; PARTITIONS], full: Chains::default() }
+        Self { waiting, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
     }
 }
 
-impl Records {
+impl RecordLog {
     /// What stands behind the last record of a line that is full.
     pub const END: u64 = u64::MAX;
     /// The most words of a record.
@@ -80,8 +80,8 @@ impl Records {
     }
 
     /// How many bytes of memory they hold beside the lines, which are always there.
-    pub fn held(&self) -> usize {
-        self.full.held()
+    pub fn bytes_used(&self) -> usize {
+        self.full.bytes_used()
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn records_are_found_by_place_and_in_order_wherever_they_are() {
-        let mut records = Records::default();
+        let mut records = RecordLog::default();
         let mut places = Vec::new();
         for n in 0..4000 {
-            let len = 1 + n / 3 % Records::MOST;
+            let len = 1 + n / 3 % RecordLog::MOST;
             let most = len.max(4);
             let (place, words) = records.push(n % 3 * 500, len, most);
             words.fill(n as u64);
@@ -107,12 +107,12 @@ mod tests {
         }
         assert!(records.at(500, places[1].0).starts_with(&[1]));
         let in_use = |line: &[u64]| {
-            line.iter().copied().take_while(|&word| word != Records::END).collect::<Vec<_>>()
+            line.iter().copied().take_while(|&word| word != RecordLog::END).collect::<Vec<_>>()
         };
         let all: Vec<u64> = records.lines(500).flat_map(in_use).collect();
         let expected: Vec<u64> =
             (0..4000).filter(|n| n % 3 == 1).flat_map(|n| vec![n as u64; places[n].1]).collect();
         assert_eq!(all, expected);
-        assert!(records.lines(7).next().is_none() && records.held() >= 8 * all.len());
+        assert!(records.lines(7).next().is_none() && records.bytes_used() >= 8 * all.len());
     }
 }

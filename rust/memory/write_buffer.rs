@@ -2,32 +2,28 @@
 
 use bytemuck::Pod;
 
-use crate::count::dense::seen::{Extent, Seen};
-use crate::hash::{HashKeys, PARTITIONS};
-use crate::memory::chunk_list::Chains;
+use crate::hash::PARTITIONS;
+use crate::memory::chunk_list::ChunkList;
 
 /// Values by partition, of which up to `LINE` wait: about 512 bytes are best.
-pub(crate) struct Lines<T, const LINE: usize> {
+pub(crate) struct WriteBuffer<T, const LINE: usize> {
     waiting: Vec<[T; LINE]>,
     /// How many values of each line are there.
     filled: Vec<u8>,
-    full: Chains<T, LINE>,
+    full: ChunkList<T, LINE>,
 }
 
-/// Rows of four bytes by partition, none of them zero.
-pub(crate) type ShortRows = Lines<u32, 128>;
-
-impl<T: Pod, const LINE: usize> Default for Lines<T, LINE>
+impl<T: Pod, const LINE: usize> Default for WriteBuffer<T, LINE>
 where
     [T; LINE]: Pod,
 {
     fn default() -> Self {
         let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, filled: vec![0; PARTITIONS], full: Chains::default() }
+        Self { waiting, filled: vec![0; PARTITIONS], full: ChunkList::default() }
     }
 }
 
-impl<T: Pod, const LINE: usize> Lines<T, LINE> {
+impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
     /// Adds values to partitions.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
@@ -65,8 +61,8 @@ impl<T: Pod, const LINE: usize> Lines<T, LINE> {
     }
 
     /// How many bytes of memory they hold beside the lines, which are always there.
-    pub fn held(&self) -> usize {
-        self.full.held()
+    pub fn bytes_used(&self) -> usize {
+        self.full.bytes_used()
     }
 
     /// The values of a partition, piece by piece.
@@ -82,67 +78,23 @@ impl<T: Pod, const LINE: usize> Lines<T, LINE> {
     }
 }
 
-impl ShortRows {
-    /// How many bytes of memory they hold, and would while they are copied into rows of so many bytes.
-    pub fn held_beside(&self, bytes: usize) -> usize {
-        self.held() * (size_of::<u32>() + bytes) / size_of::<u32>()
-    }
-
-    /// Deduplicates every partition if a sample of them says that it pays.
-    pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
-        let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
-        deduplicate(|partition| {
-            let len = self.partition_len(partition);
-            seen.reset(len);
-            for rows in self.pieces(partition) {
-                let mut at = distinct.len();
-                distinct.resize(at + rows.len(), 0);
-                seen.extend(rows, keys, |row, is_new| {
-                    distinct[at] = row;
-                    at += usize::from(is_new);
-                });
-                distinct.truncate(at);
-            }
-            self.clear(partition);
-            let left = distinct.len();
-            distinct.drain(..).for_each(|row| self.push(partition, row));
-            (len, left)
-        });
-    }
-}
-
-/// Deduplicates partition after partition, unless it pays for few of a sample of them: of all rows in a sample, most
-/// may be those of one item. `one` does so with one, and returns how many rows there were and how many are left.
-pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
-    const SAMPLE: usize = PARTITIONS / 64;
-    let (mut tried, mut in_vain) = (0, 0);
-    // From everywhere: those side by side may be of one item, too, or of none.
-    for partition in (0..PARTITIONS).map(|number| number * 389 % PARTITIONS) {
-        if tried == SAMPLE && 2 * in_vain > SAMPLE {
-            break;
-        }
-        let (before, after) = one(partition);
-        tried += usize::from(before > 0);
-        in_vain += usize::from(4 * after > 3 * before);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn come_back_in_order<T: Pod + PartialEq + std::fmt::Debug, const LINE: usize>(
-        mut lines: Lines<T, LINE>,
+        mut lines: WriteBuffer<T, LINE>,
         value: impl Fn(usize) -> T,
     ) {
         for n in 0..20_000 {
             lines.push(n % 3 * 500, value(n));
         }
-        let all = |lines: &Lines<T, LINE>| lines.pieces(500).flatten().copied().collect::<Vec<T>>();
+        let all =
+            |lines: &WriteBuffer<T, LINE>| lines.pieces(500).flatten().copied().collect::<Vec<T>>();
         let expected: Vec<T> = (0..20_000).filter(|n| n % 3 == 1).map(value).collect();
         assert_eq!(all(&lines), expected);
         assert_eq!((lines.len(), lines.partition_len(500)), (20_000, expected.len()));
-        assert!(lines.held() >= (20_000 - 3 * LINE) * size_of::<T>());
+        assert!(lines.bytes_used() >= (20_000 - 3 * LINE) * size_of::<T>());
         lines.clear(500);
         assert_eq!((lines.len(), lines.partition_len(500)), (20_000 - expected.len(), 0));
         assert!(all(&lines).is_empty());
@@ -152,27 +104,9 @@ mod tests {
 
     #[test]
     fn values_come_back_in_order_whether_they_wait_or_not() {
-        come_back_in_order(ShortRows::default(), |n| n as u32);
-        come_back_in_order(Lines::<_, 128>::default(), |n| n as u64);
-        come_back_in_order(Lines::<_, 32>::default(), |n| [n as u64; 2]);
-        come_back_in_order(Lines::<_, 1>::default(), |n| n as u128);
-    }
-
-    #[test]
-    fn duplicates_are_looked_for_as_far_as_it_pays_among_partitions_that_have_rows() {
-        let tried = |of: fn(usize) -> (usize, usize)| {
-            let mut tried = [0; PARTITIONS];
-            deduplicate(|partition| {
-                tried[partition] += 1;
-                of(partition)
-            });
-            assert!(tried.iter().all(|&times| times < 2));
-            (0..PARTITIONS).filter(|&partition| tried[partition] > 0 && of(partition).0 > 0).count()
-        };
-        assert_eq!(tried(|_| (10, 5)), PARTITIONS);
-        assert_eq!(tried(|_| (10, 10)), PARTITIONS / 64);
-        // The last have none, as those of popular items, or have another item than most.
-        assert_eq!(tried(|n| if n < 700 { (10, 10) } else { (0, 0) }), PARTITIONS / 64);
-        assert_eq!(tried(|n| if n < 900 { (10, 1) } else { (10, 10) }), PARTITIONS);
+        come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u32);
+        come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u64);
+        come_back_in_order(WriteBuffer::<_, 32>::default(), |n| [n as u64; 2]);
+        come_back_in_order(WriteBuffer::<_, 1>::default(), |n| n as u128);
     }
 }

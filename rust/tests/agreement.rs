@@ -9,7 +9,7 @@ use rand::rand_core::TryRng;
 
 use crate::columns::{Batch, Column};
 use crate::count::bound::Contribution;
-use crate::count::{Counts, Terms, count_distinct};
+use crate::count::{CountOptions, Counts, count_distinct};
 use crate::error::Result;
 use crate::hash::FIXED;
 use crate::labels::LabelType;
@@ -19,7 +19,7 @@ use crate::tests::tables::{self, Row, batches, label_type, number, shuffle};
 fn counts_by_number(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
     let Counts { labels, counts } = count_distinct(batches, types, terms, || Ok(())).unwrap();
     let all: BTreeMap<i64, i64> =
@@ -33,7 +33,7 @@ fn counted(
     rows: &[Row],
     as_text: (bool, bool),
     size: usize,
-    terms: &Terms<'_>,
+    terms: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
     let types = (label_type(as_text.0), label_type(as_text.1));
     counts_by_number(batches(rows, as_text, size), types, terms)
@@ -48,8 +48,8 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
     counts
 }
 
-fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> Terms<'_> {
-    Terms { bound, limit: None, enough: None, threads, memory }
+fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> CountOptions<'_> {
+    CountOptions { bound, limit: None, enough: None, threads, memory }
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
             text.into_data()
         })
     };
-    let counted = |is_dictionary, terms: &Terms<'_>| {
+    let counted = |is_dictionary, terms: &CountOptions<'_>| {
         let batch = |rows: &[Row]| {
             let (users, items) = rows.iter().copied().unzip();
             let users = column(users, is_dictionary)?;
@@ -138,14 +138,14 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
             rows.splice(place..place, few.iter().chain(few).copied());
             let mut expected = counted_one_by_one(&rows);
             let mut terms =
-                Terms { bound: None, limit: None, enough: None, threads: 3, memory: None };
+                CountOptions { bound: None, limit: None, enough: None, threads: 3, memory: None };
             for (threads, size, memory) in [
                 (1, 50_000, None),
                 (3, 7000, None),
                 (2, 900, Some(1 << 28)),
                 (2, 9000, Some(1 << 25)),
             ] {
-                terms = Terms { threads, memory, ..terms };
+                terms = CountOptions { threads, memory, ..terms };
                 assert_eq!(counted(&rows, (false, false), size, &terms), expected);
             }
             terms.enough = Some(30);
@@ -153,9 +153,9 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
                 *count = 30.min(*count);
             }
             assert_eq!(counted(&rows, (false, false), 9000, &terms), expected);
-            terms = Terms { enough: None, limit: Some(10), memory: None, ..terms };
+            terms = CountOptions { enough: None, limit: Some(10), memory: None, ..terms };
             let largest = counted(&rows, (false, false), 9000, &terms);
-            let unpacked = Terms { memory: Some(0), ..terms };
+            let unpacked = CountOptions { memory: Some(0), ..terms };
             assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
             assert_eq!(largest.len(), 10);
         }
@@ -174,7 +174,8 @@ fn users_by_number_are_counted_as_those_by_key() {
         let expected = counted_one_by_one(&rows);
         for as_text in [(true, true), (true, false), (false, true)] {
             for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
-                let terms = Terms { bound: None, limit: None, enough: None, threads, memory };
+                let terms =
+                    CountOptions { bound: None, limit: None, enough: None, threads, memory };
                 assert_eq!(counted(&rows, as_text, 9000, &terms), expected);
             }
         }
@@ -235,7 +236,7 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
         *user = user.map(|n| (n + 1) << 40);
         *item = item.map(|n| (popular(n) + 1) << 40);
     }
-    let counted = |size: usize, terms: &Terms<'_>| {
+    let counted = |size: usize, terms: &CountOptions<'_>| {
         let batch = |(number, rows): (usize, &[Row])| {
             let (users, items) = rows.iter().copied().unzip();
             let users = numbers(users, number % 2 == 1)?;
@@ -252,11 +253,11 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
         assert_eq!(counted(size, &terms), expected);
         let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
         let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
-        assert_eq!(counted(size, &Terms { enough: Some(30), ..terms }), enough);
+        assert_eq!(counted(size, &CountOptions { enough: Some(30), ..terms }), enough);
         let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
         order.sort_unstable();
         let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
-        assert_eq!(counted(size, &Terms { limit: Some(500), ..terms }), largest);
+        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..terms }), largest);
     }
 }
 

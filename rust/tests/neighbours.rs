@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rand::rand_core::TryRng;
 
 use crate::count::bound::Contribution;
-use crate::count::{Terms, count_distinct};
+use crate::count::{CountOptions, count_distinct};
 use crate::hash::FIXED;
 use crate::labels::LabelType;
 use crate::random::rng::SecureRng;
@@ -69,7 +69,8 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         let bound = Contribution::new(l0, None, label_type).unwrap();
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
-            let terms = Terms { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
+            let terms =
+                CountOptions { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
             let batches = batches(rows, (as_text, as_text), size);
             let found =
                 count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();
@@ -114,7 +115,7 @@ fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> 
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
         let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let terms = gather::Terms { l0, memory };
+            let terms = gather::CountOptions { l0, memory };
             let (labels, lists) = gather::gather(
                 batches(rows, (false, false), 7000),
                 LabelType::Signed,

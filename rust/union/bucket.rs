@@ -30,7 +30,7 @@ impl Bucket {
     }
 
     /// How many bytes of memory it holds.
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         self.fresh.capacity() * 8 + self.kept.capacity() * size_of::<Entry>()
     }
 

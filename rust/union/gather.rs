@@ -10,7 +10,7 @@ use crate::columns::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
-use crate::memory::arena::give_back;
+use crate::memory::arena::release_memory;
 use crate::union::bucket::{Bucket, Entry};
 use crate::union::label_numbers::Numbers;
 use crate::union::user_items::{Lists, Own};
@@ -26,7 +26,7 @@ const FULL: Error = Error::Resource(
 
 /// How a table is to be read.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Terms {
+pub struct CountOptions {
     /// How many items of each user are kept, chosen uniformly: all where it is not given.
     pub l0: Option<usize>,
     /// How many bytes of memory may be held beside the batches, the lists that are returned included.
@@ -41,11 +41,11 @@ pub struct Terms {
 pub fn gather(
     batches: impl Iterator<Item = Result<Batch>>,
     item_type: LabelType,
-    terms: Terms,
+    terms: CountOptions,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
     // Lists take other memory than counting keeps.
-    give_back(0);
+    release_memory(0);
     let mut gathering = Gathering::new(terms)?;
     for batch in batches {
         // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
@@ -59,14 +59,14 @@ pub fn gather(
 
 /// A table that is being read.
 struct Gathering {
-    terms: Terms,
+    terms: CountOptions,
     users: Numbers,
     items: Numbers,
     buckets: Vec<Bucket>,
 }
 
 impl Gathering {
-    fn new(terms: Terms) -> Result<Self> {
+    fn new(terms: CountOptions) -> Result<Self> {
         let (users, items) = (Numbers::new()?, Numbers::new()?);
         Ok(Self { terms, users, items, buckets: vec![Bucket::default(); BUCKETS] })
     }
@@ -119,26 +119,26 @@ impl Gathering {
     }
 
     /// How many bytes of memory are held, and will be beside them when the lists are made.
-    fn held(&self) -> usize {
+    fn bytes_used(&self) -> usize {
         let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
         let to_come = 4 * pairs + 80 * self.users.len() + 24 * self.items.len();
-        self.buckets.iter().map(Bucket::held).sum::<usize>()
-            + self.users.held()
-            + self.items.held()
+        self.buckets.iter().map(Bucket::bytes_used).sum::<usize>()
+            + self.users.bytes_used()
+            + self.items.bytes_used()
             + to_come
     }
 
     /// Drops what can be dropped where too much is held; [`Error::Resource`] where that is not enough.
     fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
         let room = self.terms.memory.unwrap_or(usize::MAX);
-        if self.held() <= room {
+        if self.bytes_used() <= room {
             return Ok(());
         }
         self.settle(tick)?;
         if self.terms.l0.is_some() {
             self.forget_items()?;
         }
-        if self.held() > room / 4 * 3 { Err(FULL) } else { Ok(()) }
+        if self.bytes_used() > room / 4 * 3 { Err(FULL) } else { Ok(()) }
     }
 
     /// Forgets the items that nobody keeps, where they are many.
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use crate::tests::tables::{Row, batches, label_type, number};
 
-    fn gathered(rows: &[Row], as_text: bool, terms: Terms) -> Result<(Labels, Lists)> {
+    fn gathered(rows: &[Row], as_text: bool, terms: CountOptions) -> Result<(Labels, Lists)> {
         gather(batches(rows, (as_text, as_text), 20_000), label_type(as_text), terms, || Ok(()))
     }
 
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn users_and_their_items_come_in_order_however_they_are_read() {
         for as_text in [false, true] {
-            let (labels, lists) = gathered(&rows(), as_text, Terms::default()).unwrap();
+            let (labels, lists) = gathered(&rows(), as_text, CountOptions::default()).unwrap();
             assert_eq!((lists.users(), lists.items.len()), (300, 60_000));
-            let little = Terms { memory: Some(3 << 20), ..Terms::default() };
+            let little = CountOptions { memory: Some(3 << 20), ..CountOptions::default() };
             let again = gathered(&rows(), as_text, little).unwrap();
             for user in 0..300 {
                 let own = |labels: &Labels, lists: &Lists| -> Vec<i64> {
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_a_resource_error() {
         for l0 in [None, Some(100)] {
-            let terms = Terms { l0, memory: Some(1 << 18) };
+            let terms = CountOptions { l0, memory: Some(1 << 18) };
             assert!(matches!(gathered(&rows(), true, terms), Err(Error::Resource(_))));
         }
     }
@@ -272,7 +272,7 @@ mod tests {
         let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
         let rows: Vec<Row> = many.chain(others).map(some).collect();
         for as_text in [false, true] {
-            let terms = Terms { l0: Some(2), memory: Some(6 << 20) };
+            let terms = CountOptions { l0: Some(2), memory: Some(6 << 20) };
             let (labels, lists) = gathered(&rows, as_text, terms).unwrap();
             assert!(labels.len() < 300_000, "{}", labels.len());
             assert!((0..lists.users()).all(|user| lists.of_user(user).len() == 2));

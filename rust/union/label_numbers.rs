@@ -12,7 +12,7 @@ use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::labels::interner::Interner;
 use crate::random::entropy::keyed_hash;
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 const TOO_MANY: Error = Error::Resource("there are more than 2^32 users or items");
 /// A value of a dictionary that no row had yet.
@@ -52,10 +52,10 @@ impl Numbers {
     }
 
     /// How many bytes of memory they hold.
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         // A hash map has a byte beside each slot, and is at most seven eighths full.
         let integers = self.integers.capacity() * 8 / 7 * 17 + self.order.capacity() * 8;
-        integers + self.strings.held() + self.memo.capacity() * 4
+        integers + self.strings.bytes_used() + self.memo.capacity() * 4
     }
 
     /// Forgets the dictionary of the batch before.
@@ -137,7 +137,7 @@ impl Numbers {
     pub fn rank(&self, number: u32) -> u128 {
         match self.order.get(number as usize) {
             Some(&cell) => cell.into(),
-            None => self.keys.user(Marked::new(self.strings.labels().get(number as usize))),
+            None => self.keys.user(PrefixedString::new(self.strings.labels().get(number as usize))),
         }
     }
 
@@ -163,7 +163,7 @@ impl Numbers {
             numbers[number] = if let Some(&cell) = order.get(number) {
                 self.integer(cell)?
             } else {
-                let label = Marked::new(strings.labels().get(number));
+                let label = PrefixedString::new(strings.labels().get(number));
                 self.strings.intern(self.keys.string(label) as u32, label)?
             };
         }

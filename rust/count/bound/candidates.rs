@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::{LabelType, Labels};
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// Items by number.
 pub(crate) struct Candidates {
@@ -25,7 +25,7 @@ impl Candidates {
     pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) -> Result<()> {
         self.labels.make_room(bytes.len())?;
         if !self.labels.label_type().is_integer() {
-            self.hashes.push(keys.string(Marked::new(bytes)));
+            self.hashes.push(keys.string(PrefixedString::new(bytes)));
         }
         self.labels.push_bytes(bytes);
         Ok(())

@@ -118,10 +118,10 @@ impl<'a> Bounded<'a> {
             let read = |Self { counted, choices, .. }: &Self| {
                 choices.read(partition, counted, chooser, keys)
             };
-            let put_away: Vec<_> = parts.iter().map(read).collect::<Result<_>>()?;
+            let spilled: Vec<_> = parts.iter().map(read).collect::<Result<_>>()?;
             let (mut offers, mut first) = (Vec::with_capacity(parts.len()), 0);
-            for (Self { counted, choices, .. }, put_away) in parts.iter().zip(&put_away) {
-                let choices = choices.with(partition, put_away);
+            for (Self { counted, choices, .. }, spilled) in parts.iter().zip(&spilled) {
+                let choices = choices.with(partition, spilled);
                 offers.push(Offer { items: counted, first, choices });
                 first += counted.labels.len() as u64;
             }
@@ -166,7 +166,7 @@ impl<P: Pair> Tally<P> for Bounded<'_> {
                 choices.push(row.user(), numbers[here], keys);
             }
         }
-        choices.keep_to_memory(counted, bound.l0, keys)
+        choices.spill_if_full(counted, bound.l0, keys)
     }
 
     fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {

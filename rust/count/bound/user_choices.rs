@@ -6,7 +6,7 @@ use crate::count::spill::Spill;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
 use crate::memory::prefetch::in_turn;
-use crate::memory::write_buffer::Lines;
+use crate::memory::write_buffer::WriteBuffer;
 
 /// A pair: 64 bits of its user, and the user's other 32 bits above its item's number.
 type Choice = [u64; 2];
@@ -31,7 +31,7 @@ fn item(choice: &Choice) -> u32 {
 
 /// One thread's choices.
 pub(crate) struct Choices {
-    waiting: Lines<Choice, 32>,
+    waiting: WriteBuffer<Choice, 32>,
     /// How many there are in memory, and may be.
     len: usize,
     room: usize,
@@ -49,7 +49,7 @@ impl Choices {
     pub fn new(held: usize) -> Self {
         let room = held / (4 * size_of::<Choice>());
         let extents = vec![Vec::new(); PARTITIONS];
-        Self { waiting: Lines::default(), len: 0, room, file: None, extents }
+        Self { waiting: WriteBuffer::default(), len: 0, room, file: None, extents }
     }
 
     /// Adds a pair: its user's key and its item's number.
@@ -61,7 +61,7 @@ impl Choices {
     }
 
     /// Where there are too many, drops what nobody can keep and, where that is not enough, puts all away.
-    pub fn keep_to_memory(&mut self, items: &Candidates, l0: usize, keys: &HashKeys) -> Result<()> {
+    pub fn spill_if_full(&mut self, items: &Candidates, l0: usize, keys: &HashKeys) -> Result<()> {
         if self.len <= self.room {
             return Ok(());
         }
@@ -124,8 +124,8 @@ impl Choices {
     }
 
     /// The choices of a partition in memory, before those that were put away.
-    pub fn with<'a>(&'a self, partition: usize, put_away: &'a [Choice]) -> Vec<&'a [Choice]> {
-        self.waiting.pieces(partition).chain([put_away]).collect()
+    pub fn with<'a>(&'a self, partition: usize, spilled: &'a [Choice]) -> Vec<&'a [Choice]> {
+        self.waiting.pieces(partition).chain([spilled]).collect()
     }
 
     /// Whether some have been put away.
@@ -260,13 +260,13 @@ mod tests {
                 let mut choices = Choices::new(room);
                 for (user, item) in (0..3000).flat_map(|user| of(user).map(move |i| (user, i))) {
                     choices.push(u128::from(user) << 60, item as u32, &keys);
-                    choices.keep_to_memory(&items, l0, &keys).unwrap();
+                    choices.spill_if_full(&items, l0, &keys).unwrap();
                 }
                 assert_eq!(choices.has_file(), room == 0 || room < usize::MAX && l0 > 1);
                 let (mut chooser, mut kept) = (Chooser::new(l0), BTreeSet::new());
                 for partition in 0..Choices::PARTITIONS {
-                    let put_away = choices.read(partition, &items, &mut chooser, &keys).unwrap();
-                    let here = choices.with(partition, &put_away);
+                    let spilled = choices.read(partition, &items, &mut chooser, &keys).unwrap();
+                    let here = choices.with(partition, &spilled);
                     let offer = Offer { items: &items, first: 7, choices: here };
                     chooser.choose(&[offer], &keys, |user, item| {
                         assert!(kept.insert((user, item)));

@@ -5,15 +5,16 @@
 pub(crate) mod seen;
 
 use crate::columns::{Batch, Column};
+use crate::count::dedup::deduplicate;
 use crate::count::dense::seen::{Extent, Seen};
 use crate::count::pairs::{Pair, Wide};
-use crate::count::result::AllFound;
+use crate::count::result::SharedCounts;
 use crate::count::store::Store;
 use crate::count::threads;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::memory::prefetch::in_turn;
-use crate::memory::write_buffer::ShortRows;
+use crate::memory::write_buffer::WriteBuffer;
 
 /// The bits of an item's number that choose its partition.
 const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
@@ -111,6 +112,38 @@ fn look(column: &Column) -> Option<u64> {
     largest.checked_add(largest / 8)
 }
 
+/// Rows of four bytes by partition, none of them zero.
+type ShortRows = WriteBuffer<u32, 128>;
+
+impl ShortRows {
+    /// How many bytes of memory they hold, and would while they are copied into rows of so many bytes.
+    pub fn held_beside(&self, bytes: usize) -> usize {
+        self.bytes_used() * (size_of::<u32>() + bytes) / size_of::<u32>()
+    }
+
+    /// Deduplicates every partition if a sample of them says that it pays.
+    pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
+        let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
+        deduplicate(|partition| {
+            let len = self.partition_len(partition);
+            seen.reset(len);
+            for rows in self.pieces(partition) {
+                let mut at = distinct.len();
+                distinct.resize(at + rows.len(), 0);
+                seen.extend(rows, keys, |row, is_new| {
+                    distinct[at] = row;
+                    at += usize::from(is_new);
+                });
+                distinct.truncate(at);
+            }
+            self.clear(partition);
+            let left = distinct.len();
+            distinct.drain(..).for_each(|row| self.push(partition, row));
+            (len, left)
+        });
+    }
+}
+
 /// One thread's rows while they come.
 pub(crate) struct Packer {
     layout: Layout,
@@ -202,10 +235,10 @@ impl<'a> AllPacked<'a> {
     }
 
     /// The most bytes of memory that a thread takes for it.
-    pub fn held(&self) -> usize {
+    pub fn bytes_used(&self) -> usize {
         let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
         let counts = size_of::<u32>() << self.layout.local;
-        Seen::held(most.unwrap_or(0), self.extent) + counts
+        Seen::bytes_used(most.unwrap_or(0), self.extent) + counts
     }
 
     /// Finds how many distinct users each item has.
@@ -214,7 +247,7 @@ impl<'a> AllPacked<'a> {
         threads: usize,
         keys: &HashKeys,
         tick: impl FnMut() -> Result<()>,
-        all: &AllFound,
+        all: &SharedCounts,
     ) -> Result<()> {
         let layout = self.layout;
         let begin = || (Seen::new(self.extent), vec![0_u32; 1 << layout.local], all.begin());

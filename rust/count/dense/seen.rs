@@ -79,7 +79,7 @@ impl Seen {
     }
 
     /// The most bytes that so many rows may take.
-    pub fn held(rows: usize, extent: Extent) -> usize {
+    pub fn bytes_used(rows: usize, extent: Extent) -> usize {
         if extent.is_small(rows) {
             return (extent.len() / 8) as usize;
         }
@@ -216,7 +216,7 @@ mod tests {
             assert_eq!(new, all.iter().copied().collect());
             assert_ne!(seen.bits.is_empty(), seen.extent.is_small(all.len()));
             let held = 8 * (seen.bits.capacity() + seen.slots.capacity());
-            assert!(held <= Seen::held(all.len(), seen.extent));
+            assert!(held <= Seen::bytes_used(all.len(), seen.extent));
         }
     }
 }

@@ -11,11 +11,11 @@ use crate::count::threads::STOPPED;
 use crate::error::Result;
 use crate::hash::PARTITIONS;
 use crate::labels::interner::Interner;
-use crate::string_prefix::Marked;
+use crate::string_prefix::PrefixedString;
 
 /// Everything that a thread has put away.
 #[derive(Default)]
-pub struct Chapters {
+pub struct SpilledRuns {
     file: Option<Spill>,
     chapters: Vec<Vec<Extent>>,
 }
@@ -32,7 +32,7 @@ const HEAD: usize = 8;
 /// How many rows are handed on at a time.
 const READ: usize = 1 << 10;
 
-impl Chapters {
+impl SpilledRuns {
     /// Whether nothing has been put away.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -109,7 +109,7 @@ impl Chapters {
                 let head = u64::from_le_bytes(*head);
                 let (label, rest) = bytes.split_at(head as u32 as usize);
                 bytes = rest;
-                known.intern((head >> 32) as u32, Marked::new(label))
+                known.intern((head >> 32) as u32, PrefixedString::new(label))
             };
             heads.as_chunks().0.iter().map(label).collect()
         };
