@@ -1,4 +1,4 @@
-//! RecordLog of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
+//! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
 //! its place, wherever it is.
 
 use crate::hash::PARTITIONS;
@@ -13,7 +13,7 @@ const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
     assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
 
-/// RecordLog by partition.
+/// Records by partition.
 pub(crate) struct RecordLog {
     /// The last line of each partition, whose room in the chain is kept.
     waiting: Vec<[u64; LINE]>,
