@@ -130,7 +130,7 @@ def cell_edge(law, cell, bits=95):
         (_core.Noise.truncated_geometric(2.0, 4), lambda x: mpmath.exp(-x / mpmath.mpf(2)), 4),
         (_core.Noise.truncated_geometric(1e9, 3), lambda x: mpmath.exp(-x / mpmath.mpf(10**9)), 3),
     ],
-    ids=str,
+    ids=["gaussian", "laplace", "geometric", "wide geometric"],
 )
 def test_the_tapes_that_name_a_value_are_as_many_as_its_probability_says(law, weight, limit):
     with mpmath.workdps(60):
