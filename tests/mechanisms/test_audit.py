@@ -81,7 +81,7 @@ def test_a_mutant_is_caught(name, pairs):
     # Its law and its releases are wrong in the same way: the exact law alone must tell.
     found = audit(MUTANTS[name](), pairs=pairs, seed=7, runs=0)
     assert found.violations, str(found)
-    assert "VIOLATIONS" in str(found)
+    assert f"{len(found.violations):,} VIOLATION" in str(found)
 
 
 def test_what_has_no_closed_form_is_refused():
