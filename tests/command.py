@@ -1,17 +1,38 @@
-"""Runs the command `discreet` as a process of its own."""
+"""Runs the command `discreet`: in this process, or in one of its own."""
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import patch
+
+import pytest
+
+from discreet.cli import main
 
 COUNT = ["--user", "user", "--item", "item"]
 BUDGET = ["--rho", "1", "--delta", "1e-6"]
+WIDTH = {"NO_COLOR": "1", "COLUMNS": "100"}
 
 
-def discreet(*arguments, stdin=b"", encoding="utf-8", **options):
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": encoding}
+def discreet(*arguments):
+    """Run the command in this process, with nothing on standard input; return its exit code, output and errors."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    nothing = patch("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    with patch.dict(os.environ, WIDTH), nothing, redirect_stdout(out), redirect_stderr(err):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        out.flush()
+        err.flush()
+    return ended.value.code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode()
+
+
+def process(*arguments, stdin=b"", encoding="utf-8"):
+    """Run the command in a process of its own; return its exit code, output and errors."""
+    environment = {**os.environ, **WIDTH, "PYTHONIOENCODING": encoding}
     command = [sys.executable, "-m", "discreet", *map(str, arguments)]
-    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60, **options)
+    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60)
     assert b"Traceback" not in done.stderr
     assert b"nanobind" not in done.stderr
     return done.returncode, done.stdout.decode("utf-8"), done.stderr.decode(encoding)

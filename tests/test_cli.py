@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, discreet, process
 
 
 def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
-    code, out, err = discreet("count", log, *COUNT, *BUDGET)
+    code, out, err = process("count", log, *COUNT, *BUDGET)
     rows = list(csv.reader(io.StringIO(out)))
     assert code == 0
     assert rows[0] == ["item", "count", "sigma"]
@@ -46,10 +46,10 @@ def test_formats_are_printed(log):
 def test_standard_input_is_read_as_csv_or_parquet(log):
     rows = b"user,item\n" + b"".join(b"%d,x\n" % n for n in range(2000))
     for content in (rows, log.read_bytes()):
-        code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
+        code, out, _ = process("count", "-", *COUNT, *BUDGET, stdin=content)
         assert code == 0
         assert len(out.splitlines()) > 1
-    assert discreet("count", "-", *COUNT, *BUDGET)[0] == 1
+    assert process("count", "-", *COUNT, *BUDGET)[0] == 1
 
 
 def test_a_query_is_counted(log):
@@ -86,7 +86,7 @@ def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
 
 
 def test_the_doctor_finds_a_working_installation():
-    code, out, _ = discreet("doctor")
+    code, out, _ = process("doctor")
     assert code == 0
     assert "FAILED" not in out
     for line in ("discreet", "duckdb", "numpy", "entropy", "count"):
@@ -94,13 +94,13 @@ def test_the_doctor_finds_a_working_installation():
 
 
 def test_the_top_k_come_in_order_and_selected_items_alone(log):
-    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "--k", "2")
+    code, out, err = process("top-k", log, *COUNT, *BUDGET, "--k", "2")
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[0] == ["item", "rank"]
     assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
     assert [row[1] for row in rows[1:]] == ["1", "2"]
-    code, out, err = discreet("select", log, *COUNT, *BUDGET, "--l0", "3")
+    code, out, err = process("select", log, *COUNT, *BUDGET, "--l0", "3")
     assert code == 0
     assert set(out.split()) == {"item", "everyone", "'=all"}
     assert "was chosen" in err
@@ -163,7 +163,7 @@ def test_a_release_of_one_item_is_one_item(tmp_path):
 def test_rows_are_written_in_utf_8_whatever_the_system_prefers(tmp_path, form):
     path = tmp_path / "words.csv"
     path.write_text("user,item\n" + "".join(f"{n},漢字\n" for n in range(3000)), "utf-8")
-    code, out, err = discreet("count", path, *COUNT, *BUDGET, "-f", form, encoding="cp1252")
+    code, out, err = process("count", path, *COUNT, *BUDGET, "-f", form, encoding="cp1252")
     assert code == 0, err
     assert "漢字" in out
 
@@ -185,6 +185,6 @@ def test_the_demo_writes_what_can_be_counted_alone(tmp_path):
 
 def test_a_compressed_csv_file_may_come_by_standard_input():
     rows = "user,item\n" + "".join(f"{user},everyone\n" for user in range(3000))
-    code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
+    code, out, _ = process("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
     assert code == 0
     assert "everyone" in out

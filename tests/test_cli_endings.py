@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, discreet, process
 
 # One call of a function, for most of a minute, in which DuckDB does not listen.
 DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)"
@@ -55,6 +55,12 @@ def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, mess
     assert out == ""
 
 
+@pytest.mark.parametrize("arguments", [["LOG", *COUNT, "--rho", "0", "--delta", "1e-6"], ["none.csv", *COUNT, *BUDGET]])
+def test_a_process_ends_as_the_command_does_in_this_one(log, arguments):
+    arguments = ["count", *(str(log) if argument == "LOG" else argument for argument in arguments)]
+    assert process(*arguments) == discreet(*arguments)
+
+
 def test_a_wrong_suffix_is_refused_before_anything_is_spent(log, tmp_path):
     started = time.monotonic()
     assert discreet("count", log, *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")[0] == 2
@@ -65,7 +71,7 @@ def test_a_wrong_suffix_is_refused_before_anything_is_spent(log, tmp_path):
 def test_nothing_released_is_done_all_the_same(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item\n1,secret\n")
-    code, out, err = discreet("count", path, *COUNT, *BUDGET)
+    code, out, err = process("count", path, *COUNT, *BUDGET)
     assert (code, out) == (0, "item,count,sigma\n")
     assert "0 items released" in err
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from command import BUDGET, COUNT, discreet
+from command import BUDGET, COUNT, process
 
 SECRET = b"secret-of-a-user"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="open files are seen through /proc")
@@ -31,13 +31,13 @@ def parquet(tmp_path):
 
 def test_every_form_on_standard_input_is_counted_as_its_file(tmp_path):
     for content in (table(), gzip.compress(table()), parquet(tmp_path), b"\xef\xbb\xbf" + table()):
-        code, out, err = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
+        code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
         assert (code, out.splitlines()[1].split(",")[0]) == (0, "home"), err
 
 
 @pytest.mark.parametrize("command", [["top-k", "-k", "1"], ["select", "--l0", "1"], ["select", "--l0", "50"]])
 def test_every_command_counts_standard_input(command):
-    code, out, err = discreet(command[0], "-", *COUNT, *command[1:], *BUDGET, stdin=table())
+    code, out, err = process(command[0], "-", *COUNT, *command[1:], *BUDGET, stdin=table())
     assert (code, "home" in out) == (0, True), err
 
 
@@ -53,7 +53,7 @@ def test_every_command_counts_standard_input(command):
     ],
 )
 def test_what_cannot_be_read_is_an_error_of_standard_input(content, message):
-    code, out, err = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
+    code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
     assert (code, out) == (1, "")
     assert message in err
 
@@ -61,9 +61,7 @@ def test_what_cannot_be_read_is_an_error_of_standard_input(content, message):
 def test_a_cell_on_standard_input_forges_no_rows():
     cell = b'"' + b"\n9,forged,\n" * 100_000 + b'"'
     rows = b"".join(b"%d,home,%d\n" % (n, n) for n in range(600_000))
-    code, out, err = discreet(
-        "count", "-", *COUNT, *BUDGET, stdin=b"user,item,note\n" + rows[:-1] + cell + b"\n" + rows
-    )
+    code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=b"user,item,note\n" + rows[:-1] + cell + b"\n" + rows)
     assert (code, "forged" in out, "home" in out) == (0, False, True), err
 
 
@@ -118,7 +116,7 @@ def test_an_interrupt_ends_the_wait_for_standard_input(tmp_path, sent):
 @LINUX
 def test_parquet_on_standard_input_stays_within_its_part_of_memory():
     content = b"PAR1" + b"x" * (65 << 20)
-    code, out, err = discreet("count", "-", *COUNT, *BUDGET, "--memory", "256MiB", stdin=content)
+    code, out, err = process("count", "-", *COUNT, *BUDGET, "--memory", "256MiB", stdin=content)
     assert (code, out) == (1, "")
     assert "quarter" in err
     assert "by its name" in " ".join(err.split())

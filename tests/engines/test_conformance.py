@@ -1,5 +1,7 @@
 """Every engine gives the same table: ties, NULLs, odd texts and big integers included."""
 
+from functools import cache
+
 import duckdb
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ EXACT = {"integers": "item", "texts": "encode(item)", "bytes": "item"}
 """The order of items by kind, in DuckDB."""
 
 
+@cache
 def generated(kind, rows=4000, seed=7):
     """Rows of (user, item): few users, so that there are duplicates; half of all items are tied; some NULLs."""
     rng = np.random.default_rng(seed)
@@ -56,6 +59,7 @@ def paths(tmp_path_factory):
     return found
 
 
+@cache
 def reference(path, kind, limit):
     """The largest counts by plain SQL."""
     counts = f"{counted_if('u', 'integers' if kind == 'texts' else 'texts')} AND {counted_if('item', kind)}"

@@ -28,19 +28,25 @@ def test_counts_stop_at_enough(l0):
         assert counted == {item: min(count, enough) for item, count in full.items()}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("strings", [False, True])
-@pytest.mark.parametrize("repeats", [1, 6])
-def test_many_rows_are_counted_as_by_numpy(threads, strings, repeats):
+@pytest.fixture(scope="module", params=[(1, False), (1, True), (6, False), (6, True)], ids=str)
+def many(request):
+    """Users and items of 300,000 rows, once or six times, and their counts by numpy."""
+    repeats, strings = request.param
     random = np.random.default_rng(1)
-    users = np.tile(random.integers(0, 3000, 300_000), repeats) * 7_919_003
-    items = np.tile(random.zipf(1.3, 300_000) % 40_000, repeats)
+    users = random.integers(0, 3000, 300_000) * 7_919_003
+    items = random.zipf(1.3, 300_000) % 40_000
     if strings:
         users, items = users.astype("U16"), items.astype("U16")
+    # Rows that are repeated change no count.
     labels, counts = count_distinct(users, items)
-    assert as_dict(_core.count_pairs(users, items, threads=threads)) == dict(
-        zip(labels.tolist(), counts.tolist(), strict=True)
-    )
+    expected = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return np.tile(users, repeats), np.tile(items, repeats), expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_many_rows_are_counted_as_by_numpy(threads, many):
+    users, items, expected = many
+    assert as_dict(_core.count_pairs(users, items, threads=threads)) == expected
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
@@ -56,7 +62,15 @@ def test_users_that_differ_in_their_upper_bits_alone_are_different(threads, high
         assert counted == dict.fromkeys((f"item {n}" for n in range(50)), 120)
 
 
-@pytest.mark.parametrize("items", [np.arange(18), np.arange(18) * 2**40, np.array(list("abcdefghijklmnopqr"))])
+@pytest.mark.parametrize(
+    "items",
+    [
+        np.arange(18),
+        np.arange(18) * 2**40,
+        pytest.param(np.array(list("abcdefghijklmnopqr")), marks=pytest.mark.statistical),
+    ],
+    ids=["small", "large", "labels"],
+)
 def test_duplicates_beyond_the_compaction_size_are_counted_once(items):
     # More rows than one thread gathers before it looks for duplicates, 2^24: small integers, large ones and labels.
     users = np.tile(np.arange(1000), 18_000)

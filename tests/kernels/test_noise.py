@@ -62,11 +62,24 @@ def test_a_million_draws_of_every_sampler_equal_those_of_the_rational_reference(
 
 
 scales = st.floats(1e-3, 1e9)
+ANY = {"scale": scales, "bound": st.integers(0, 10**7), "seed": st.integers(0, 2**64 - 1)}
+ANY["parts"] = st.lists(st.integers(0, 9))
 
 
-@settings(max_examples=150, deadline=None)
-@given(scale=scales, bound=st.integers(0, 10**7), seed=st.integers(0, 2**64 - 1), parts=st.lists(st.integers(0, 9)))
+@settings(max_examples=40, deadline=None)
+@given(**ANY)
 def test_any_parameters_and_any_sizes_give_the_draws_of_the_reference(scale, bound, seed, parts):
+    check_draws(scale, bound, seed, parts)
+
+
+@pytest.mark.statistical
+@settings(max_examples=1000, deadline=None)
+@given(**ANY)
+def test_a_thousand_parameters_and_sizes_give_the_draws_of_the_reference(scale, bound, seed, parts):
+    check_draws(scale, bound, seed, parts)
+
+
+def check_draws(scale, bound, seed, parts):
     for name, parameters in [
         ("discrete_gaussian", (scale,)),
         ("discrete_laplace", (scale,)),
@@ -130,7 +143,7 @@ def cell_edge(law, cell, bits=95):
         (_core.Noise.truncated_geometric(2.0, 4), lambda x: mpmath.exp(-x / mpmath.mpf(2)), 4),
         (_core.Noise.truncated_geometric(1e9, 3), lambda x: mpmath.exp(-x / mpmath.mpf(10**9)), 3),
     ],
-    ids=str,
+    ids=["gaussian", "laplace", "geometric", "wide geometric"],
 )
 def test_the_tapes_that_name_a_value_are_as_many_as_its_probability_says(law, weight, limit):
     with mpmath.workdps(60):

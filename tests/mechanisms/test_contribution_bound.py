@@ -55,15 +55,16 @@ def test_a_percentile_beyond_the_most_is_the_most():
     assert release.items == [50]
 
 
-def test_draws_follow_the_law():
+@pytest.mark.parametrize("runs", [1000, pytest.param(20_000, marks=pytest.mark.statistical)])
+def test_draws_follow_the_law(runs):
     mechanism = ContributionBound(epsilon=1.0, percentile=60, most=4)
     sizes = [1, 1, 2, 3, 3, 4, 4, 4]
     data = {"user": np.repeat(np.arange(8), sizes), "item": np.concatenate([np.arange(n) for n in sizes])}
     rng, seen = seeded_rng(6), np.zeros(4)
-    for _ in range(4000):
+    for _ in range(runs):
         seen[mechanism.release(data, user="user", item="item", rng=rng).items[0] - 1] += 1
     chances = law(mechanism, sizes)
-    assert np.all(np.abs(seen / 4000 - chances) < 5 * np.sqrt(chances * (1 - chances) / 4000))
+    assert np.all(np.abs(seen / runs - chances) < 5 * np.sqrt(chances * (1 - chances) / runs))
 
 
 def test_nobody_at_all_is_no_error():

@@ -42,18 +42,19 @@ def test_it_is_a_method_of_top_k_and_paid_for():
     assert dp.plan("top_k", k=3, rho=1.5, delta=1e-6, method="discover+peel", l0=11).half > 1
 
 
-def test_ranks_follow_the_exponential_mechanism():
+@pytest.mark.parametrize("runs", [150, pytest.param(4000, marks=pytest.mark.statistical)])
+def test_ranks_follow_the_exponential_mechanism(runs):
     """Three items that are always found: the first rank is drawn with weights e^(epsilon count)."""
     users = 400
     data = {"user": np.arange(users), "item": np.repeat([0, 1, 2], [136, 133, 131])}
     mechanism = dp.DiscoverAndPeel(k=1, rho=40.0, delta=1e-6, l0=1, share=0.999)
     weights = np.exp(mechanism.epsilon * (np.array([136, 133, 131]) - 136))
     rng, seen = seeded_rng(2), np.zeros(3)
-    for _ in range(400):
+    for _ in range(runs):
         release = mechanism.release(data, user="user", item="item", rng=rng)
         seen[release.items[0]] += 1
     chances = weights / weights.sum()
-    assert np.all(np.abs(seen / 400 - chances) < 5 * np.sqrt(chances * (1 - chances) / 400))
+    assert np.all(np.abs(seen / runs - chances) < 5 * np.sqrt(chances * (1 - chances) / runs))
     assert not release.private
 
 

@@ -1,5 +1,6 @@
 """Streams that are closed, detached or replaced while a round is taken in."""
 
+import itertools
 import os
 import shutil
 import sys
@@ -46,50 +47,88 @@ def test_events_that_end_their_stream_end_the_step(opened, tmp_path, ending):
             assert again.round == 1
 
 
-@pytest.mark.parametrize("ending", [*ENDINGS, "step"])
-def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
-    """At each line of a step a handler ends the stream, or takes in the round itself, and its errors are lost."""
-    strike, reached = 0, True
-    while reached:
-        reached = False
-        path = tmp_path / f"s{strike}"
-        stream = Stream.open(path, MECHANISM, items="text")
+def first_runs(path):
+    """Return where each line of a step runs for the first time, as its number among all lines that run."""
+    number, first = -1, {}
+
+    def note(frame, event, argument):
+        nonlocal number
+        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+            number += 1
+            first.setdefault((frame.f_code.co_filename, frame.f_lineno), number)
+        return note
+
+    with Stream.open(path, MECHANISM, items="text") as stream:
         stream.step([["a"]] * 50)
-        left = strike
-
-        def handler(frame, event, argument, stream=stream):
-            nonlocal left, reached
-            if event == "line" and frame.f_code.co_filename.startswith(HOME):
-                left -= 1
-                if left == -1:
-                    reached = True
-                    sys.settrace(None)
-                    with suppress(StateError):
-                        stream.step([["b"]] * 70) if ending == "step" else getattr(stream, ending)()
-            return handler
-
-        released = None
-        sys.settrace(handler)
+        sys.settrace(note)
         try:
-            with suppress(StateError):
-                released = stream.step([["a"]] * 400, round=2)
+            stream.step([["a"]] * 400, round=2)
         finally:
             sys.settrace(None)
-        if ending == "step":
-            stream.detach()
-        elif reached and released is None:
-            with pytest.raises(StateError):
-                stream.show()
-        stream.detach()
-        if ending != "close":
-            with Stream.open(path) as again:
-                # What was released is what the file has, under the noise of its round.
-                assert again.round in (1, 2, 3 if ending == "step" else 2)
-                if released is not None and again.round == 2:
-                    assert list(again.show()) == list(released)
-                assert released is None or again.round > 1
-        strike += 3
+    return first.values()
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "step"])
+def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
+    """A handler strikes where each line runs for the first time."""
+    strikes = first_runs(tmp_path / "first")
+    assert len(strikes) > 150
+    assert sum(check_handler(tmp_path, ending, strike) for strike in strikes) > 150
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ending", [*ENDINGS, "step"])
+def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
+    """A handler strikes at every third line that runs."""
+    for strike in itertools.count(0, 3):
+        if not check_handler(tmp_path, ending, strike):
+            break
     assert strike > 70
+
+
+def check_handler(tmp_path, ending, strike):
+    """At a line of a step a handler ends the stream, or takes in the round itself, and its errors are lost.
+
+    Return whether the step came to that line.
+    """
+    reached = False
+    path = tmp_path / f"s{strike}"
+    stream = Stream.open(path, MECHANISM, items="text")
+    stream.step([["a"]] * 50)
+    left = strike
+
+    def handler(frame, event, argument):
+        nonlocal left, reached
+        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+            left -= 1
+            if left == -1:
+                reached = True
+                sys.settrace(None)
+                with suppress(StateError):
+                    stream.step([["b"]] * 70) if ending == "step" else getattr(stream, ending)()
+        return handler
+
+    released = None
+    sys.settrace(handler)
+    try:
+        with suppress(StateError):
+            released = stream.step([["a"]] * 400, round=2)
+    finally:
+        sys.settrace(None)
+    if ending == "step":
+        stream.detach()
+    elif reached and released is None:
+        with pytest.raises(StateError):
+            stream.show()
+    stream.detach()
+    if ending != "close":
+        with Stream.open(path) as again:
+            # What was released is what the file has, under the noise of its round.
+            assert again.round in (1, 2, 3 if ending == "step" else 2)
+            if released is not None and again.round == 2:
+                assert list(again.show()) == list(released)
+            assert released is None or again.round > 1
+    return reached
 
 
 def test_a_stream_whose_journal_was_replaced_takes_no_round(opened, tmp_path):
