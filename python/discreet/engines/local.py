@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.batches import Rows, shortened
 from discreet.engines.csv_rows import CsvInput, CsvRows
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
@@ -72,7 +73,8 @@ def read(
 
     def attempt(careful: bool) -> _Result:
         with interruptible():
-            scanned: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
+            found = scan(paths, [user, item], room, careful=careful) if paths else None
+            scanned: list[Any] = [found if isinstance(found, CsvRows) else Rows(found)] if paths else []
             opened = [
                 table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
                 for table in frames
@@ -128,7 +130,8 @@ def scan(
     """The named columns of Parquet or of CSV files, given by paths and globs; an object with an Arrow stream.
 
     Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
-    takes twice as long; otherwise they end it. Those of CSV files are always left out.
+    takes twice as long; otherwise they end it. Those of CSV files are always left out. A cell of Parquet files over
+    `_core.LONGEST` bytes is NULL.
     """
     source = files.find(paths)
     if source.form == "CSV":
@@ -141,7 +144,7 @@ def scan(
     try:
         _require_one_schema(connection, source, columns)
         found = connection.sql(f"SELECT {wanted} FROM read_parquet($1)", params=[source.escaped])
-        return _without_broken_text(connection, source.escaped, found) if careful else found
+        return shortened(_without_broken_text(connection, source.escaped, found) if careful else found)
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from discreet.engines.batches import Rows
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
 from discreet.engines.local import scan, scanning
 from discreet.engines.sql import connect, interruptible
-from discreet.engines.sums import Rows
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["TimedEvents"]

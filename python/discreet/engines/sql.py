@@ -103,6 +103,8 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     connection = duckdb.connect(config=options)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
     connection.execute("SET enable_progress_bar = false")
+    # A small file may hold more than 2 GiB of text by compression, which the offsets of small buffers cannot count.
+    connection.execute("SET arrow_large_buffer_size = true")
     return connection
 
 
