@@ -147,3 +147,27 @@ def test_a_forked_process_that_detaches_leaves_the_lock_to_the_stream(tmp_path):
     with pytest.raises(StateError, match="open elsewhere"):
         Stream.open(tmp_path / "s")
     stream.detach()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_process_that_is_forked_by_the_events_takes_no_round_in(tmp_path, place):
+    stream = MECHANISM.start() if place == "memory" else Stream.open(tmp_path / "s", MECHANISM)
+    parent, children = os.getpid(), []
+
+    def events():
+        children.append(os.fork())
+        yield from batch(1)
+
+    try:
+        stream.step(events(), release=False)
+    except StateError:
+        if os.getpid() != parent:
+            os._exit(7)
+        raise
+    finally:
+        if os.getpid() != parent:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+    assert stream.round == 1
+    stream.detach()
