@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet import Guarantee, Ledger
+from discreet.budgets import filter as filters
 from discreet.cli import main
 
 COUNT = ["--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-6"]
@@ -114,6 +116,17 @@ def test_the_history_is_exported(run, tmp_path):
     assert run("budget", "export", "l", "-o", "history.parquet")[0] == 0
     assert (tmp_path / "history.parquet").stat().st_size > 0
     assert run("budget", "show", "l")[1].splitlines()[1].split()[0] == "views"
+
+
+def test_a_history_with_text_that_utf8_cannot_encode_is_exported(run, tmp_path, monkeypatch):
+    run("budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-5")
+    monkeypatch.setattr(filters, "require_text", lambda name, value: value)
+    Ledger.open(tmp_path / "l").dataset("views").charge(Guarantee(0.1, 0), made_by="half \ud800")
+    (row,) = csv.DictReader(io.StringIO(run("budget", "export", "l")[1]))
+    assert row["mechanism"] == "half \\ud800"
+    for name in ("history.csv", "history.json", "history.jsonl", "history.parquet"):
+        assert run("budget", "export", "l", "-o", name)[0] == 0
+        assert b"\\ud800" in (tmp_path / name).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,16 @@ from typing import Literal
 from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.errors import ParameterError
 
-__all__ = ["Guarantee", "Sensitivity", "require_flag", "require_number", "require_whole", "resolve_rho", "unusual"]
+__all__ = [
+    "Guarantee",
+    "Sensitivity",
+    "require_flag",
+    "require_number",
+    "require_text",
+    "require_whole",
+    "resolve_rho",
+    "unusual",
+]
 
 RHO_LIMIT = 10_000.0
 """The largest rho that anything here will promise: beyond it the promise is empty."""
@@ -57,6 +66,15 @@ def require_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ParameterError(f"{name} must be True or False, not {_brief(value)}")
     return value
+
+
+def require_text(name: str, value: object) -> str:
+    """Return text that UTF-8 can encode; raise ParameterError for anything else, such as half of a surrogate pair."""
+    if isinstance(value, str):
+        with suppress(UnicodeEncodeError):
+            value.encode()
+            return value
+    raise ParameterError(f"{name} must be text that UTF-8 can encode, not {_brief(value)}")
 
 
 def _claimed(name: str, value: object, high: float) -> float:

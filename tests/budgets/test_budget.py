@@ -328,8 +328,14 @@ def test_the_repr_shows_what_is_left():
     assert "0.75" in repr(budget)
     assert budget.history[0].mechanism == "another library"
     assert budget.history[0].status == "charged"
-    with pytest.raises(ParameterError, match="made_by"):
-        budget.charge(Guarantee(0.25, 0), made_by=3)
+
+
+@pytest.mark.parametrize("name", [3, b"text", "\ud800", "a\udcff"])
+def test_a_name_that_no_file_can_hold_is_refused(name):
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="made_by must be text that UTF-8 can encode"):
+        budget.charge(Guarantee(0.25, 0), made_by=name)
+    assert budget.history == []
 
 
 def test_a_refusal_survives_the_way_between_processes():

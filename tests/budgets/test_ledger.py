@@ -58,7 +58,7 @@ def test_an_unknown_dataset_is_refused_with_the_nearest_name(path):
     ledger.dataset("views", rho=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="did you mean 'views'"):
         ledger.dataset("view")
-    for name in ("", " ", "a\nb", "x" * 201, None, 3, b"views"):
+    for name in ("", " ", "a\nb", "\ud800", "x" * 201, None, 3, b"views"):
         with pytest.raises(ParameterError, match="name of a dataset"):
             ledger.dataset(name, rho=1.0, delta=1e-6)
     for rho, delta in [(0, 1e-6), (-1, 1e-6), (float("nan"), 1e-6), (1, 1), (True, 0.1), ("1", 0.1)]:

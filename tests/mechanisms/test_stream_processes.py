@@ -116,3 +116,58 @@ def test_a_process_forked_while_a_round_is_taken_in_is_refused_and_does_not_wait
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     done.set()
     holder.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
+    stream = Stream.open(tmp_path / "s", MECHANISM)
+    waiting, ending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ending)
+        os.read(waiting, 1)
+        os._exit(0)
+    stream.detach()
+    try:
+        Stream.open(tmp_path / "s").detach()
+    finally:
+        os.close(ending)
+        os.waitpid(child, 0)
+        os.close(waiting)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_that_detaches_leaves_the_lock_to_the_stream(tmp_path):
+    stream = Stream.open(tmp_path / "s", MECHANISM)
+    child = os.fork()
+    if child == 0:
+        stream.detach()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with pytest.raises(StateError, match="open elsewhere"):
+        Stream.open(tmp_path / "s")
+    stream.detach()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_process_that_is_forked_by_the_events_takes_no_round_in(tmp_path, place):
+    stream = MECHANISM.start() if place == "memory" else Stream.open(tmp_path / "s", MECHANISM)
+    parent, children = os.getpid(), []
+
+    def events():
+        children.append(os.fork())
+        yield from batch(1)
+
+    try:
+        stream.step(events(), release=False)
+    except StateError:
+        if os.getpid() != parent:
+            os._exit(7)
+        raise
+    finally:
+        if os.getpid() != parent:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+    assert stream.round == 1
+    stream.detach()

@@ -16,7 +16,7 @@ from discreet.budgets.record import Event, Spending, charging
 from discreet.conversion import round_down, round_up
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.mechanisms.mechanism import Opening
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.privacy import Guarantee, require_number, require_text, require_whole
 from discreet.release import Release
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
@@ -114,8 +114,8 @@ class PrivacyFilter(Uncopied, ABC):
         its rounds are post-processing of one release; see `StreamMechanism`, and "Streams beside other releases" in
         docs/budgets.md. For other interactive mechanisms charges add up by Lyu (2022) and Haney et al. (2023).
         """
-        if made_by is not None and not isinstance(made_by, str):
-            raise ParameterError("made_by must be text")
+        if made_by is not None:
+            require_text("made_by", made_by)
         charge = self._account().require(self._guaranteed(cost))
         self._reserve(charging("charged", charge, made_by or cost))
 

@@ -128,11 +128,16 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
     outputs.require_apart(output, ledger)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]
-    columns = [(name, [getattr(row, name) for row in rows], _TYPES.get(name, "string")) for name in fields]
+    columns = [(name, [_encodable(getattr(row, name)) for row in rows], _TYPES.get(name, "string")) for name in fields]
     if output is not None:
         export.write(output, columns, {})
     else:
         click.echo(export.text(columns, {}, form), nl=False)
+
+
+def _encodable(cell: object) -> object:
+    """Return a cell with escapes for what UTF-8 cannot encode; a ledger may hold such text."""
+    return cell.encode("utf-8", "backslashreplace").decode() if isinstance(cell, str) else cell
 
 
 def _rows(ledger: str, dataset: str | None) -> list[Spending]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.batches import Rows, shortened
 from discreet.engines.pandas_columns import as_arrow, label_cells
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
@@ -44,7 +45,7 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     if kind == "polars":
         return _without_objects(data.select(columns))
     if kind == "duckdb":
-        return data.project(", ".join(files.quoted(name) for name in columns))
+        return shortened(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
     return _of_pandas(data[columns], columns[:2]) if kind == "pandas" else data
@@ -84,7 +85,7 @@ def frame(data: Any, user: str, item: str) -> Any:
     if library(data) == "pandas":
         return label_cells(data[user]), label_cells(data[item])
     if hasattr(data, "__arrow_c_stream__"):
-        return data.__arrow_c_stream__()
+        return Rows(data).__arrow_c_stream__()
     raise _no_table(data)
 
 

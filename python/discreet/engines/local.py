@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
 from discreet.engines import files
+from discreet.engines.batches import Rows, shortened
 from discreet.engines.csv_rows import CsvInput, CsvRows
 from discreet.engines.engine import Counts, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
+from discreet.engines.milliseconds import Microseconds, has_milliseconds
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -72,7 +74,8 @@ def read(
 
     def attempt(careful: bool) -> _Result:
         with interruptible():
-            scanned: list[Any] = [scan(paths, [user, item], room, careful=careful)] if paths else []
+            found = scan(paths, [user, item], room, careful=careful) if paths else None
+            scanned: list[Any] = [found if isinstance(found, CsvRows) else Rows(found)] if paths else []
             opened = [
                 table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
                 for table in frames
@@ -123,12 +126,18 @@ def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], 
 
 
 def scan(
-    paths: Sequence[str | os.PathLike[str]], columns: list[str], room: Memory | None = None, *, careful: bool = False
+    paths: Sequence[str | os.PathLike[str]],
+    columns: list[str],
+    room: Memory | None = None,
+    *,
+    careful: bool = False,
+    time: str | None = None,
 ) -> DuckDBPyRelation | CsvRows:
     """The named columns of Parquet or of CSV files, given by paths and globs; an object with an Arrow stream.
 
     Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
-    takes twice as long; otherwise they end it. Those of CSV files are always left out.
+    takes twice as long; otherwise they end it. Those of CSV files are always left out. A cell of Parquet files over
+    `_core.LONGEST` bytes is NULL, and so is one of the column `time`, where it is given, beyond the range of TIMESTAMP.
     """
     source = files.find(paths)
     if source.form == "CSV":
@@ -136,12 +145,10 @@ def scan(
 
     import duckdb
 
-    wanted = ", ".join(quoted(name) for name in columns)
     connection = connect(room)
     try:
         _require_one_schema(connection, source, columns)
-        found = connection.sql(f"SELECT {wanted} FROM read_parquet($1)", params=[source.escaped])
-        return _without_broken_text(connection, source.escaped, found) if careful else found
+        return shortened(_rows(connection, source, columns, time, careful=careful))
     except duckdb.Error:
         raise_alone(
             InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")
@@ -165,23 +172,32 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
         )
 
 
-def _without_broken_text(
-    connection: DuckDBPyConnection, paths: list[str], relation: DuckDBPyRelation
+def _rows(
+    connection: DuckDBPyConnection, source: files.Source, columns: list[str], time: str | None, *, careful: bool
 ) -> DuckDBPyRelation:
-    """A relation over Parquet files without the rows that have text which is not UTF-8.
+    """A relation over Parquet files, if `careful` without the rows that have text which is not UTF-8.
 
     Read once with a question mark for every such byte and once without them, such text is different.
     """
-    text = [name for name, kind in zip(relation.columns, relation.types, strict=True) if str(kind) == "VARCHAR"]
-    if not text:
-        return relation
+    cells = {name: f"a.{quoted(name)}" for name in columns}
+    found = connection.sql(f"SELECT {', '.join(cells.values())} FROM read_parquet($1) a", params=[source.escaped])
+    text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
+    has_millis = time is not None and has_milliseconds(connection, source.escaped, time)
+    if not (text or has_millis):
+        return found
+    # A positional join pairs the rows of scans that keep their order.
     connection.execute("SET preserve_insertion_order = true")
-    wanted = ", ".join(f"a.{quoted(name)}" for name in relation.columns)
-    whole = " AND ".join(f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text)
+    tables = ["read_parquet($1, utf8_validation = 'replace') a" if text else "read_parquet($1) a"]
+    if text:
+        tables.append("read_parquet($1, utf8_validation = 'ignore') b")
+    if time is not None and has_millis:
+        connection.register("times", Microseconds(source.paths, time))
+        tables.append("times")
+        cells[time] = f"make_timestamp(moment) AS {quoted(time)}"
+    whole = [f"a.{quoted(name)} IS NOT DISTINCT FROM b.{quoted(name)}" for name in text] or ["true"]
     return connection.sql(
-        f"SELECT {wanted} FROM read_parquet($1, utf8_validation = 'replace') a POSITIONAL JOIN "
-        f"read_parquet($1, utf8_validation = 'ignore') b WHERE {whole}",
-        params=[paths],
+        f"SELECT {', '.join(cells.values())} FROM {' POSITIONAL JOIN '.join(tables)} WHERE {' AND '.join(whole)}",
+        params=[source.escaped],
     )
 
 

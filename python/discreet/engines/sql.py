@@ -50,8 +50,12 @@ _PARTS = """
     WHERE key IN ('type', 'class', 'info_type', 'function', 'function_name', 'error')
 """
 _TABLES = """
-    SELECT atom ->> '$' FROM json_tree(json_serialize_sql($1)) WHERE key = 'table_name' AND atom IS NOT NULL
+    SELECT concat_ws('.', nullif(value ->> 'catalog_name', ''), nullif(value ->> 'schema_name', ''),
+        value ->> 'table_name')
+    FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
 """
+"""The tables of a query, with dots: DuckDB takes logs.csv without quotes for the table `csv` of the schema `logs`, and
+reads the file."""
 _CSV_ARGUMENTS = """
     SELECT value -> 'arguments' FROM json_tree(json_serialize_sql($1))
     WHERE key = 'function' AND lower(value ->> 'function_name') LIKE 'read_csv%'
@@ -103,6 +107,8 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     connection = duckdb.connect(config=options)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
     connection.execute("SET enable_progress_bar = false")
+    # A small file may hold more than 2 GiB of text by compression, which the offsets of small buffers cannot count.
+    connection.execute("SET arrow_large_buffer_size = true")
     return connection
 
 

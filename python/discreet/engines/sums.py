@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
+from discreet.engines.batches import Rows, shortened
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, narrowed, plain_column
 from discreet.engines.local import scan, scanning
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
-__all__ = ["Rows", "clipped_sums"]
+__all__ = ["clipped_sums"]
 
 _MOST = 2**53
 """Beyond it a user's value says nothing that clipping would leave."""
@@ -44,7 +45,8 @@ def clipped_sums(
         with interruptible():
             connection.register("given", Rows(_rows(data, list(columns), careful)))
             user, item, value = (quoted(name) for name in columns)
-            connection.execute(f"CREATE VIEW g AS SELECT {user} AS u, {item} AS i, {value} AS v FROM given")
+            short = shortened(connection.table("given"))
+            short.project(f"{user} AS u, {item} AS i, {value} AS v").create_view("g")
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
             _kind(columns[0], kinds[0])
@@ -169,13 +171,3 @@ def _number(cell: Any) -> float:
         return float(cell)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
-
-
-class Rows:
-    """An Arrow stream whatever its library: DuckDB would refuse a relation of another connection."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._source.__arrow_c_stream__()

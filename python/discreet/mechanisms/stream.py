@@ -289,8 +289,7 @@ class Stream(Private):
     @contextmanager
     def _exclusively(self) -> Iterator[bytes]:
         """One thread at a time, in the stream's own process: a fork may have copied a lock that is taken."""
-        if self._process != _core.process():
-            raise StateError("this stream belongs to another process; open its file there")
+        self._require_owner()
         with self._lock:
             keys = self._keys
             if not keys:
@@ -298,8 +297,14 @@ class Stream(Private):
             self._require_open(keys)
             yield keys[0]
 
+    def _require_owner(self) -> None:
+        """Raise StateError in a process that was forked from the stream's own."""
+        if self._process != _core.process():
+            raise StateError("this stream belongs to another process; open its file there")
+
     def _require_open(self, keys: list[bytes]) -> None:
-        """Raise StateError if the stream was closed, also where a handler of a signal did it during a step."""
+        """Raise StateError if the stream was closed, or the process forked, also by the caller's code during a step."""
+        self._require_owner()
         if self._keys is not keys or not keys:
             raise StateError("this stream is closed; start a new one, or open its file again")
 

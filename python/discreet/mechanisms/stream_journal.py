@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from discreet import _core
 from discreet.errors import StateError
 from discreet.mechanisms.stream_paths import make_durable, open_plain, write_all
 
@@ -49,7 +51,7 @@ class Journal:
         except OSError:
             raise StateError(f"the journal {path} cannot be opened; it must be a file, no link, and writable") from None
         # Who forgets to close it, or is interrupted before, does not hold the lock for ever.
-        self._closing = weakref.finalize(self, os.close, self._handle)
+        self._closing = weakref.finalize(self, _let_go, self._handle, _core.process())
         try:
             _lock(self._handle, path)
             self.lines = self._read()
@@ -137,3 +139,24 @@ def _lock(handle: int, path: Path) -> None:
     except OSError:
         stream = str(path).removesuffix("-rounds")
         raise StateError(f"{stream} is open elsewhere; a stream has one writer") from None
+
+
+def _let_go(handle: int, owner: tuple[int, int]) -> None:
+    """Unlock and close a journal: a forked process shares the lock, and would keep it until it ends.
+
+    A process that was forked from the owner only closes it, since the owner may go on.
+    """
+    try:
+        if _core.process() == owner:
+            _unlock(handle)
+    finally:
+        os.close(handle)
+
+
+def _unlock(handle: int) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        return
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_UN)

@@ -1,0 +1,90 @@
+"""Times in milliseconds of Parquet files, of which a cell may be beyond DuckDB's range; by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from discreet.engines import files
+from discreet.engines.validated import validated
+from discreet.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["Microseconds", "has_milliseconds"]
+
+_SCALES = {"s": 1_000_000, "ms": 1000}
+_MOST = 2**63 - 2
+"""In microseconds: DuckDB takes the next one for infinity."""
+_ROWS = 65_536
+
+
+def has_milliseconds(connection: DuckDBPyConnection, paths: Sequence[str], column: str) -> bool:
+    """Return whether a column of one of the Parquet files holds times in milliseconds.
+
+    DuckDB makes microseconds of them, and ends the scan at a cell that is out of their range.
+
+    Args:
+        connection: Reads the schemas.
+        paths: The files, escaped as DuckDB takes them.
+        column: A column that every file has.
+    """
+    asked = (
+        "SELECT name, num_children, CASE WHEN converted_type = 'TIMESTAMP_MILLIS' "
+        "OR logical_type::VARCHAR LIKE 'TimestampType(%MILLIS=MilliSeconds%' THEN 'ms' END FROM parquet_schema($1)"
+    )
+    found = (dict(files.top_level(connection.execute(asked, [path]).fetchall())) for path in paths)
+    return any(kinds[column] is not None for kinds in found)
+
+
+class Microseconds:
+    """A column of times of Parquet files as one column `moment` of integers, in the order of the rows.
+
+    They count microseconds since 1970 in UTC, and are NULL where 64 bits do not hold them. DuckDB may ask for the
+    stream several times.
+
+    Raises:
+        SchemaError: pyarrow is not installed.
+    """
+
+    def __init__(self, paths: Sequence[str], column: str) -> None:
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            # Whether a cell is out of range must not decide whether there is an answer.
+            raise SchemaError(
+                f"the column {column!r} holds times in milliseconds, which only pyarrow reads in full: pip install "
+                "pyarrow, or write them in microseconds"
+            ) from None
+        self._paths, self._column = paths, column
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        import pyarrow
+
+        schema = pyarrow.schema([("moment", pyarrow.int64())])
+        reader = pyarrow.RecordBatchReader.from_batches(schema, _batches(self._paths, self._column))
+        return validated(reader).__arrow_c_stream__()
+
+
+def _batches(paths: Sequence[str], column: str) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow
+    from pyarrow import parquet
+
+    for path in paths:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS, columns=[column]):
+                yield pyarrow.record_batch([_scaled(batch.column(column))], names=["moment"])
+
+
+def _scaled(cells: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow
+    from pyarrow import compute
+
+    scale = _SCALES.get(cells.type.unit)
+    if scale is None:  # another file's unit, which 64 bits of microseconds hold
+        return cells.cast(pyarrow.timestamp("us", cells.type.tz), safe=False).cast(pyarrow.int64())
+    numbers, most = cells.cast(pyarrow.int64()), _MOST // scale
+    fits = compute.and_(compute.greater_equal(numbers, -most), compute.less_equal(numbers, most))
+    return compute.multiply(compute.if_else(fits, numbers, None), scale)

@@ -1,0 +1,135 @@
+"""Columns of times: cells that are no moment or have a zone, and others' rows, which do not depend on them."""
+
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from counting import csv
+
+from discreet import SchemaError
+from discreet.engines.rounds import TimedEvents
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+SECOND_DAY = int(datetime(2026, 1, 2, 10, tzinfo=UTC).timestamp())
+
+
+def rounds(path):
+    """The users of rounds one to three."""
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(BEGIN, timedelta(days=1))
+    return [sorted(user for user, _ in rows(number).fetchall()) for number in (1, 2, 3)]
+
+
+def write(path, unit, zone, odd, *, scale):
+    """Three users of `home` on the second day, and one with an odd time."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    cells = pyarrow.array([SECOND_DAY * scale] * 3 + [odd], pyarrow.int64()).cast(pyarrow.timestamp(unit, zone))
+    columns = {"user": ["a", "b", "c", "odd"], "item": ["home"] * 4, "t": cells}
+    parquet.write_table(pyarrow.table(columns), path, version="2.6")
+
+
+EDGE = 9_223_372_036_854_775
+LEAST = -9_223_372_022_400_000
+"""The first millisecond of DuckDB's calendar."""
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize(
+    "odd",
+    [None, 2**62, -(2**62), 2**63 - 1, -(2**63), EDGE, EDGE + 1, -EDGE, -EDGE - 1, LEAST, LEAST - 1],
+)
+def test_a_millisecond_out_of_range_drops_its_row_alone(tmp_path, odd, zone):
+    path = tmp_path / "log.parquet"
+    write(path, "ms", zone, odd, scale=1000)
+    assert rounds(path) == [[], ["a", "b", "c"], []]
+
+
+def test_times_in_milliseconds_are_read_to_the_millisecond(tmp_path):
+    path = tmp_path / "log.parquet"
+    write(path, "ms", None, int(BEGIN.timestamp()) * 1000 - 1, scale=1000)
+    assert rounds(path) == [[], ["a", "b", "c"], []]
+    write(path, "ms", None, int(BEGIN.timestamp()) * 1000, scale=1000)
+    assert rounds(path) == [["odd"], ["a", "b", "c"], []]
+
+
+def test_files_of_milliseconds_and_microseconds_are_read_together(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    for name, unit in (("a", "us"), ("b", "ms")):
+        cells = pyarrow.array([BEGIN, BEGIN + timedelta(days=1)], pyarrow.timestamp(unit))
+        columns = {"user": [f"{name}1", f"{name}2"], "item": ["home"] * 2, "t": cells}
+        parquet.write_table(pyarrow.table(columns), tmp_path / f"{name}.parquet")
+    assert rounds(tmp_path / "*.parquet") == [["a1", "b1"], ["a2", "b2"], []]
+
+
+def test_rows_of_milliseconds_keep_their_labels_beside_broken_text(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    users = [b"broken" if row % 1000 else b"\xff" for row in range(300_000)]
+    numbered = [b"%s%d" % (user, row) for row, user in enumerate(users)]
+    text = pyarrow.array(numbered).view(pyarrow.string())
+    cells = pyarrow.array([SECOND_DAY * 1000 + 86_400_000 * (row % 3 - 1) for row in range(len(users))])
+    columns = {"user": text, "item": ["home"] * len(users), "t": cells.cast(pyarrow.timestamp("ms"))}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet", row_group_size=70_001)
+    whole = [(row, f"broken{row}") for row, user in enumerate(users) if user == b"broken"]
+    expected = [sorted(user for row, user in whole if row % 3 == day) for day in range(3)]
+    assert rounds(tmp_path / "log.parquet") == expected
+
+
+def test_milliseconds_without_pyarrow_are_refused_whatever_they_are(tmp_path, monkeypatch):
+    path = tmp_path / "log.parquet"
+    for odd in (SECOND_DAY * 1000, 2**62):
+        write(path, "ms", None, odd, scale=1000)
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "pyarrow", None)
+            with pytest.raises(SchemaError, match="pip install pyarrow, or write them in microseconds"):
+                rounds(path)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_nanoseconds_with_a_zone_are_moments(tmp_path, zone):
+    path = tmp_path / "log.parquet"
+    write(path, "ns", zone, int(BEGIN.timestamp()) * 10**9, scale=10**9)
+    assert rounds(path) == [["odd"], ["a", "b", "c"], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("2026-01-02T00:30:00+01:00", 1),
+        ("2026-01-02T00:30:00.000+0100", 1),
+        ("2026-01-02 00:30:00+01", 1),
+        ("2026-01-02 00:30:00 +0100", 1),
+        ("2026-01-02 00:30:00 +01:00", 1),
+        ("2026-01-02 00:30:00 Europe/Berlin", 1),
+        ("2026-01-01T23:30:00-01:30", 2),
+        ("2026-01-02T17:30:00+18:00", 1),
+        ("2026-01-02T00:30:00Z", 2),
+        ("2026-01-02T00:30:00", 2),
+        ("2026-01-02", 2),
+        ("2026-01-02T17:30:00+18:01", None),
+        ("2026-01-02T17:30:00+23:59:59", None),
+        ("2026-01-02T10:00:00+99:99", None),
+        ("2026-01-02T10:00:00+01:60", None),
+        ("2026-01-02T10:00:00-01:99", None),
+        ("2026-01-02T10:00:00 Nowhere/X", None),
+        ("infinity", None),
+        ("+01:00", None),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_text_with_an_offset_is_a_moment_in_utc(tmp_path, monkeypatch, form, text, number):
+    monkeypatch.setenv("TZ", "America/New_York")
+    path = csv(tmp_path, f"user,item,t\na,home,2026-01-03\nodd,home,{text}\n")
+    if form == "parquet":
+        import duckdb
+
+        path = tmp_path / "log.parquet"
+        duckdb.sql(f"FROM read_csv('{tmp_path / 'log.csv'}', all_varchar = true)").write_parquet(str(path))
+    expected = [[], [], ["a"]]
+    if number:
+        expected[number - 1].append("odd")
+    assert rounds(path) == expected
