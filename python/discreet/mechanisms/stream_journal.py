@@ -51,7 +51,8 @@ class Journal:
         except OSError:
             raise StateError(f"the journal {path} cannot be opened; it must be a file, no link, and writable") from None
         # Who forgets to close it, or is interrupted before, does not hold the lock for ever.
-        self._closing = weakref.finalize(self, _let_go, self._handle, _core.process())
+        self._closing = weakref.finalize(self, os.close, self._handle)
+        self._process = _core.process()
         try:
             _lock(self._handle, path)
             self.lines = self._read()
@@ -104,7 +105,13 @@ class Journal:
         self.lines = Lines()
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Let go of the file and its lock.
+
+        A forked process shares the lock and would keep it until it ends, so its owner unlocks. Where that is
+        interrupted, the file is closed when this object is gone.
+        """
+        if self._closing.alive and self._process == _core.process():
+            _unlock(self._handle)
         self._closing()
 
 
@@ -139,18 +146,6 @@ def _lock(handle: int, path: Path) -> None:
     except OSError:
         stream = str(path).removesuffix("-rounds")
         raise StateError(f"{stream} is open elsewhere; a stream has one writer") from None
-
-
-def _let_go(handle: int, owner: tuple[int, int]) -> None:
-    """Unlock and close a journal: a forked process shares the lock, and would keep it until it ends.
-
-    A process that was forked from the owner only closes it, since the owner may go on.
-    """
-    try:
-        if _core.process() == owner:
-            _unlock(handle)
-    finally:
-        os.close(handle)
 
 
 def _unlock(handle: int) -> None:
