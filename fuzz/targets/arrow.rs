@@ -240,7 +240,8 @@ fuzz_target!(|table: Table| {
         return;
     };
     let types = (user.label_type(), item.label_type());
-    let bound = Contribution::new(table.l0.map(|l0| usize::from(l0.max(1))), None, types.1);
+    let l0 = table.l0.map(|l0| usize::from(l0.max(1)));
+    let bound = Contribution::new(l0, None, types.1).expect("without a list nothing is drawn");
     let limit = table.limit.map(usize::from);
     let enough = table.enough.map(|enough| i64::from(enough.max(1)));
     let is_plain = bound.is_none() && limit.is_none() && enough.is_none();
