@@ -43,7 +43,7 @@ from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.plan import Plan, plan
-from discreet.privacy import Guarantee, Sensitivity
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.queries.answers import Answers
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.correction import GumbelCorrection

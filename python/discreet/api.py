@@ -17,7 +17,7 @@ from discreet.mechanisms.mechanism import Opening, uncounted
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.plan import stated
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 from discreet.queries.answers import Answers, require_values
 from discreet.queries.choice import choose_answers
 from discreet.release import Release

@@ -14,7 +14,7 @@ from typing import Any
 from discreet import export
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Verified", "verify"]
 

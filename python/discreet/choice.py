@@ -16,9 +16,10 @@ from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import METHODS as UNION_METHODS
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
-from discreet.mechanisms.tails import least
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.privacy import Guarantee, require_whole, resolve_rho, unusual
+from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
+from discreet.privacy.validation import require_whole
+from discreet.theorems.tails import least
 
 __all__ = ["VERBS", "choose", "users_for"]
 

@@ -11,7 +11,8 @@ from discreet import _core, engines
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory
 from discreet.errors import ParameterError
-from discreet.privacy import Sensitivity, require_flag, require_whole
+from discreet.privacy.guarantee import Sensitivity
+from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
 from discreet.queries.choice import AnswerPlan, plan_answers
 from discreet.wording import counted
 

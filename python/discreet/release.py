@@ -10,7 +10,8 @@ import numpy as np
 
 from discreet import _core, export, plot
 from discreet.errors import ParameterError, needs
-from discreet.privacy import Guarantee, require_flag
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_flag
 from discreet.wording import counted
 
 if TYPE_CHECKING:

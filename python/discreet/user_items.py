@@ -9,7 +9,7 @@ from discreet import _core, engines
 from discreet.engines.frames import plain_column
 from discreet.engines.memory import Memory, drawn
 from discreet.engines.weighing import Here, Lists
-from discreet.privacy import Sensitivity
+from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.privacy import Guarantee, require_whole
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_whole
 
 __all__ = ["all_novel", "audit", "examine"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.tails import least
+from discreet.theorems.tails import least
 
 __all__ = ["centre", "neighbours", "ranks", "unwrapped"]
 

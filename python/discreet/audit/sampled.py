@@ -15,7 +15,7 @@ from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
 from discreet.laws.published import Row
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.privacy import require_number, require_whole
+from discreet.privacy.validation import require_number, require_whole
 
 __all__ = ["Trial", "trial"]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from discreet.conversion import pure_rho, round_down
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.conversion import pure_rho, round_down
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "Protected"]
 

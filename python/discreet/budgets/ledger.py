@@ -13,7 +13,7 @@ from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
-from discreet.privacy import require_flag, require_number
+from discreet.privacy.validation import require_flag, require_number
 from discreet.release import Release
 
 __all__ = ["Dataset", "Ledger"]

@@ -14,7 +14,7 @@ from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
 from discreet.errors import ParameterError
-from discreet.privacy import unusual
+from discreet.privacy.guarantee import unusual
 
 __all__ = ["budget", "paying", "verify"]
 

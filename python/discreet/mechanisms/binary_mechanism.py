@@ -11,8 +11,8 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import prefix
-from discreet.mechanisms.tails import gaussian_sum_bound
-from discreet.privacy import require_flag
+from discreet.privacy.validation import require_flag
+from discreet.theorems.tails import gaussian_sum_bound
 
 __all__ = ["BinaryMechanism"]
 

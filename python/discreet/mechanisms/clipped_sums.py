@@ -11,7 +11,8 @@ from discreet import _core
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, opened, published
-from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee
+from discreet.privacy.validation import require_number, require_whole
 from discreet.release import Release
 from discreet.theorems import rogers2024
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import round_down
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Opening, opened, published
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_whole
 from discreet.release import Release
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from discreet import _core, engines
-from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.mechanisms.set_union import SetUnion
 from discreet.mechanisms.thresholds import require_delta
-from discreet.privacy import RHO_LIMIT, Guarantee, require_number, require_whole, resolve_rho
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
 from discreet.release import Release
 from discreet.user_items import UserItems
 

@@ -9,10 +9,11 @@ from typing import Self
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
-from discreet.mechanisms.tails import gaussian_hockey_stick
 from discreet.mechanisms.thresholds import ThresholdMechanism, check_threshold_parameters, require_bounds, require_rho
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.theorems import rogers2023, wilkins2022
+from discreet.theorems.tails import gaussian_hockey_stick
 
 __all__ = ["GaussianThreshold"]
 

@@ -8,11 +8,12 @@ from typing import Self
 
 from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
-from discreet.mechanisms.tails import gaussian_difference_tail
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import rogers2023
+from discreet.theorems.tails import gaussian_difference_tail
 
 __all__ = ["GaussianTopK"]
 

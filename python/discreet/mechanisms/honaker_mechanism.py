@@ -14,9 +14,9 @@ from discreet import _core
 from discreet.mechanisms.horizon_mechanism import HorizonMechanism
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, prefix, sum_type
-from discreet.mechanisms.tails import sub_gaussian
-from discreet.privacy import require_whole
+from discreet.privacy.validation import require_whole
 from discreet.theorems import honaker2015
+from discreet.theorems.tails import sub_gaussian
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,8 @@ from typing import Literal, Self
 from discreet.errors import ParameterError
 from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.theorems import rogers2023
 
 __all__ = ["HorizonMechanism"]

@@ -10,9 +10,10 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix
-from discreet.mechanisms.tails import sub_gaussian
-from discreet.privacy import RHO_LIMIT, Guarantee, require_number, resolve_rho
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.theorems import chan_shi_song2011, rogers2023
+from discreet.theorems.tails import sub_gaussian
 
 __all__ = ["HybridMechanism"]
 

@@ -8,11 +8,14 @@ from functools import partial
 from typing import Self
 
 from discreet.cached import cached_property
-from discreet.conversion import round_down
 from discreet.errors import ParameterError
 from discreet.mechanisms.set_union import SetUnion, UnionMechanism
 from discreet.mechanisms.thresholds import require_delta, require_rho
-from discreet.mechanisms.union_noise import (
+from discreet.privacy.conversion import round_down
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
+from discreet.theorems import gopi2020
+from discreet.theorems.union_noise import (
     EXACT_EPSILON,
     SHARES,
     is_gaussian,
@@ -22,8 +25,6 @@ from discreet.mechanisms.union_noise import (
     require_l0,
     split,
 )
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
-from discreet.theorems import gopi2020
 
 __all__ = ["IteratedSetUnion"]
 

@@ -13,7 +13,8 @@ from discreet.errors import ParameterError, SchemaError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism, published
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
-from discreet.privacy import Guarantee, Sensitivity, require_whole
+from discreet.privacy.guarantee import Guarantee, Sensitivity
+from discreet.privacy.validation import require_whole
 from discreet.release import Release
 
 __all__ = ["KnownItems"]

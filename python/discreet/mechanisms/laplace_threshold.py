@@ -7,7 +7,6 @@ from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import round_up
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import (
     ThresholdMechanism,
@@ -15,7 +14,9 @@ from discreet.mechanisms.thresholds import (
     require_bounds,
     require_rho,
 )
-from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
+from discreet.privacy.conversion import round_up
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_flag, require_number
 from discreet.theorems import rogers2023
 
 __all__ = ["LaplaceThreshold"]

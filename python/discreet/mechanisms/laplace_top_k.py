@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from discreet.cached import cached_property
-from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.mechanisms.top_k import NoisyTopK
-from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
+from discreet.privacy.conversion import round_up
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_flag, require_number
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 __all__ = ["LaplaceTopK"]

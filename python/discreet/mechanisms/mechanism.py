@@ -12,7 +12,7 @@ import numpy as np
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
-from discreet.privacy import Guarantee, Sensitivity
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.release import Release
 from discreet.wording import counted
 

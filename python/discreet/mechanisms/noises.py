@@ -7,8 +7,9 @@ from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho, round_down, round_up
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.privacy.conversion import pure_rho, round_down, round_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_whole
 
 __all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "laplace_deviation"]
 

@@ -13,7 +13,8 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.thresholds import require_complete, require_delta
-from discreet.privacy import Sensitivity, require_number, require_whole
+from discreet.privacy.guarantee import Sensitivity
+from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import desfontaines2020
 
 if TYPE_CHECKING:

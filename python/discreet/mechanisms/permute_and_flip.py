@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet.conversion import pure_rho, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
 from discreet.mechanisms.thresholds import LINF_LIMIT, require_rho
 from discreet.mechanisms.top_k import largest
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.privacy.conversion import pure_rho, round_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import rogers2023
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from discreet.errors import ParameterError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import require_complete
-from discreet.privacy import RHO_LIMIT, Guarantee, Sensitivity, require_number
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
+from discreet.privacy.validation import require_number
 from discreet.release import Release
 from discreet.theorems import rogers2024
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from discreet.mechanisms.tails import least
+from discreet.theorems.tails import least
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from discreet.mechanisms.optimal_selection import OptimalSelection
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.thresholds import ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK
-from discreet.privacy import Guarantee, Sensitivity, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.release import Release
 
 __all__ = ["Replacement"]

@@ -13,12 +13,16 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho, round_down, round_up
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, Value, opened, published
 from discreet.mechanisms.thresholds import require_delta, require_rho
-from discreet.mechanisms.union_noise import (
+from discreet.privacy.conversion import pure_rho, round_down, round_up
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_flag, require_number
+from discreet.release import Release
+from discreet.theorems.balle_wang2018 import LatticeGaussian
+from discreet.theorems.union_noise import (
     EXACT_EPSILON,
     SCALE_LIMIT,
     SHARES,
@@ -33,9 +37,6 @@ from discreet.mechanisms.union_noise import (
     sensitivity_of,
     split,
 )
-from discreet.privacy import Guarantee, require_flag, require_number, resolve_rho
-from discreet.release import Release
-from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.user_items import UserItems
 
 __all__ = ["METHODS", "SetUnion", "UnionMechanism"]

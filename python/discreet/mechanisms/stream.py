@@ -30,7 +30,8 @@ from discreet.mechanisms.stream_events import (
 from discreet.mechanisms.stream_file import StreamFile
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.mechanisms.stream_seal import Item, Round
-from discreet.privacy import Guarantee, require_flag, require_whole
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
 from discreet.release import Release
 

@@ -11,7 +11,7 @@ from discreet.mechanisms.honaker_mechanism import HonakerMechanism
 from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
-from discreet.privacy import require_whole
+from discreet.privacy.validation import require_whole
 
 __all__ = ["recommended"]
 

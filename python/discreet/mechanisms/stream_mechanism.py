@@ -13,7 +13,8 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.thresholds import require_bounds, require_delta
-from discreet.privacy import Guarantee, require_whole
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_whole
 from discreet.private import Private
 
 if TYPE_CHECKING:

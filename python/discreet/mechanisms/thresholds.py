@@ -8,7 +8,8 @@ from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.privacy import RHO_LIMIT, Sensitivity, require_number, require_whole
+from discreet.privacy.guarantee import RHO_LIMIT, Sensitivity
+from discreet.privacy.validation import require_number, require_whole
 from discreet.release import Release
 
 __all__ = [

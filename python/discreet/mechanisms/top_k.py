@@ -11,10 +11,10 @@ import numpy as np
 from discreet.cached import cached_property
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import NoisyCounts, check_threshold_parameters
-from discreet.privacy import require_whole
+from discreet.privacy.validation import require_whole
 from discreet.theorems import rogers2023
+from discreet.theorems.tails import least
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
-from discreet.mechanisms.tails import least
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_delta
-from discreet.privacy import require_number, require_whole
+from discreet.privacy.conversion import round_up
+from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import desfontaines2020
+from discreet.theorems.tails import least
 
 __all__ = ["TruncatedGeometric"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.privacy import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.correction import GumbelCorrection

@@ -11,8 +11,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import bounded_range_rho, round_down, round_up
-from discreet.privacy import require_number, require_whole
+from discreet.privacy.conversion import bounded_range_rho, round_down, round_up
+from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.answers import require_queries
 from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 
 from discreet import _core
-from discreet.conversion import cdp_rho, round_down, round_up
 from discreet.errors import ParameterError
-from discreet.mechanisms.tails import least
-from discreet.privacy import require_whole
+from discreet.privacy.conversion import cdp_rho, round_down, round_up
+from discreet.privacy.validation import require_whole
 from discreet.theorems import gopi2020, rogers2023
 from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
+from discreet.theorems.tails import least
 
 __all__ = [
     "EXACT_EPSILON",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from discreet import _core
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 from discreet.theorems.wilkins2022 import lattice_distortion
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

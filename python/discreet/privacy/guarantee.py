@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import math
-import numbers
-import operator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from discreet.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.errors import ParameterError
+from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
+from discreet.privacy.validation import brief, require_flag, require_number, require_whole
 
-__all__ = [
-    "Guarantee",
-    "Sensitivity",
-    "require_flag",
-    "require_number",
-    "require_text",
-    "require_whole",
-    "resolve_rho",
-    "unusual",
-]
+__all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
 """The largest rho that anything here will promise: beyond it the promise is empty."""
@@ -30,65 +19,10 @@ _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
 """Above these a promise is taken with a note."""
 
 
-def require_number(
-    name: str, value: object, low: float, high: float, *, open_low: bool = True, open_high: bool = False
-) -> float:
-    """`value` as a float in (low, high], where `open_low` and `open_high` say which end does not belong to it.
-
-    Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
-    """
-    within = False
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        with suppress(TypeError):  # numpy takes a span of time for a number, which it cannot compare with one
-            within = bool(low <= value <= high)  # type: ignore[operator]
-    if within:
-        # What lies beside an end may be that end as a float.
-        number = float(value)  # type: ignore[arg-type]
-        if (number > low or not open_low) and (number < high or not open_high):
-            return number
-    least, most = "above" if open_low else "at least", "below" if open_high else "at most"
-    raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {_brief(value)}")
-
-
-def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
-    """`value` as an int in [low, high]; ParameterError for anything else, a bool or a float included."""
-    if not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
-        # An array of one cell has an __index__ that refuses what is no whole number.
-        with suppress(TypeError):
-            number = operator.index(value)  # type: ignore[arg-type]
-            if low <= number <= high:
-                return number
-    raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {_brief(value)}")
-
-
-def require_flag(name: str, value: object) -> bool:
-    """`value`, where it is True or False; ParameterError for anything else, of which much would be taken for True."""
-    if not isinstance(value, bool):
-        raise ParameterError(f"{name} must be True or False, not {_brief(value)}")
-    return value
-
-
-def require_text(name: str, value: object) -> str:
-    """Return text that UTF-8 can encode; raise ParameterError for anything else, such as half of a surrogate pair."""
-    if isinstance(value, str):
-        with suppress(UnicodeEncodeError):
-            value.encode()
-            return value
-    raise ParameterError(f"{name} must be text that UTF-8 can encode, not {_brief(value)}")
-
-
 def _claimed(name: str, value: object, high: float) -> float:
     """What is promised as a float from zero to `high`, rounded up where it is no float."""
     number = require_number(name, value, 0, high, open_low=False)
     return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
-
-
-def _brief(value: object) -> str:
-    """A parameter's own value for an error message, cut where it is long."""
-    if isinstance(value, int) and abs(value) >= 10**30:
-        return "so large a number"
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +69,9 @@ class Guarantee:
         object.__setattr__(self, "rho", _claimed("rho", self.rho, RHO_LIMIT))
         object.__setattr__(self, "delta", _claimed("delta", self.delta, 1.0))
         if self.unit not in ("user", "event"):
-            raise ParameterError(f"unit must be 'user' or 'event', not {_brief(self.unit)}")
+            raise ParameterError(f"unit must be 'user' or 'event', not {brief(self.unit)}")
         if self.neighbours not in ("added", "replaced"):
-            raise ParameterError(f"neighbours must be 'added' or 'replaced', not {_brief(self.neighbours)}")
+            raise ParameterError(f"neighbours must be 'added' or 'replaced', not {brief(self.neighbours)}")
         if self.dp is not None:
             if not isinstance(self.dp, tuple) or len(self.dp) != 2:
                 raise ParameterError("dp must be None or a pair of epsilon and delta")
