@@ -50,7 +50,7 @@ from discreet.queries.correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.user_items import UserItems
 
 __all__ = [

@@ -20,7 +20,7 @@ from discreet.plan import stated
 from discreet.privacy.guarantee import Guarantee
 from discreet.queries.answers import Answers, require_values
 from discreet.queries.choice import choose_answers
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.user_items import UserItems
 
 __all__ = ["answer_queries", "count", "select", "top_k"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet import export
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
 from discreet.privacy.guarantee import Guarantee
+from discreet.release import export
 
 __all__ = ["Verified", "verify"]
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from discreet import plot
 from discreet.choice import VERBS, choose, users_for
 from discreet.errors import ParameterError
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
@@ -16,6 +15,7 @@ from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.queries.choice import AnswerPlan, plan_answers
+from discreet.release import plot
 from discreet.wording import counted
 
 __all__ = ["Plan", "plan", "stated"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import PrivacyFilter
     from discreet.mechanisms.mechanism import Opening
-    from discreet.release import Release
+    from discreet.release.release import Release
 
 __all__ = ["Exchange"]
 

@@ -18,7 +18,7 @@ from discreet.mechanisms.mechanism import Opening
 from discreet.privacy.conversion import round_down, round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_text, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
 

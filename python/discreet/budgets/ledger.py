@@ -14,7 +14,7 @@ from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["Dataset", "Ledger"]
 

@@ -31,7 +31,7 @@ from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.thresholds import ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK, largest
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["Row", "View", "rows_of", "views"]
 

@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems import rogers2024
 
 __all__ = ["ClippedSums"]

@@ -15,7 +15,7 @@ from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

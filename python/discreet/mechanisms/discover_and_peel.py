@@ -18,7 +18,7 @@ from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.user_items import UserItems
 
 __all__ = ["DiscoverAndPeel"]

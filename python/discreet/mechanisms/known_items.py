@@ -15,7 +15,7 @@ from discreet.mechanisms.mechanism import Mechanism, published
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["KnownItems"]
 

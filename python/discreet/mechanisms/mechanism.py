@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.histogram import Histogram
 from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.wording import counted
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.histogram import Histogram
-    from discreet.release import Release
+    from discreet.release.release import Release
 
 __all__ = ["OptimalSelection"]
 

@@ -20,7 +20,7 @@ from discreet.theorems import rogers2023
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.histogram import Histogram
-    from discreet.release import Release
+    from discreet.release.release import Release
 
 __all__ = ["PermuteAndFlip"]
 

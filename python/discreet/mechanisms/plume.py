@@ -16,7 +16,7 @@ from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]

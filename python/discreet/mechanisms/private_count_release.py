@@ -15,7 +15,7 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 

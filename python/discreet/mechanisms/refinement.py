@@ -15,7 +15,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems import rogers2024
 
 __all__ = ["Refinement"]

@@ -16,7 +16,7 @@ from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.mechanisms.thresholds import ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["Replacement"]
 

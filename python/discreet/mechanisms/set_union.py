@@ -20,7 +20,7 @@ from discreet.mechanisms.thresholds import require_delta, require_rho
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release import Release
+from discreet.release.release import Release
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
     EXACT_EPSILON,

@@ -33,7 +33,7 @@ from discreet.mechanisms.stream_seal import Item, Round
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["Stream"]
 

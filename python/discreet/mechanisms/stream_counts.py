@@ -10,7 +10,7 @@ from discreet import _core
 from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism
 from discreet.mechanisms.stream_seal import Item, keyed, label_bytes
 from discreet.private import Private
-from discreet.release import Release
+from discreet.release.release import Release
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = [
     "LINF_LIMIT",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from discreet import _core
     from discreet.histogram import Histogram
-    from discreet.release import Release
+    from discreet.release.release import Release
 
 __all__ = ["K_BAR_LIMIT", "NoisyTopK", "RankedMechanism", "largest"]
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet import _core, export, plot
+from discreet import _core
 from discreet.errors import ParameterError, needs
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag
+from discreet.release import export, plot
 from discreet.wording import counted
 
 if TYPE_CHECKING:

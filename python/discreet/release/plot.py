@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import needs
-from discreet.export import plain_text
+from discreet.release.export import plain_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
