@@ -18,7 +18,6 @@ from discreet.errors import (
     SensitivityError,
     StateError,
 )
-from discreet.histogram import Histogram
 from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.clipped_sums import ClippedSums
 from discreet.mechanisms.contribution_bound import ContributionBound
@@ -51,7 +50,8 @@ from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release.release import Release
-from discreet.user_items import UserItems
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 
 __all__ = [
     "AboveThreshold",

@@ -11,7 +11,6 @@ from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.choice import choose
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Opening, uncounted
 from discreet.mechanisms.private_count_release import PrivateCountRelease
@@ -21,7 +20,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.queries.answers import Answers, require_values
 from discreet.queries.choice import choose_answers
 from discreet.release.release import Release
-from discreet.user_items import UserItems
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
 

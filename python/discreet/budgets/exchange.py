@@ -8,12 +8,12 @@ from discreet.budgets.charge import Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
-from discreet.histogram import Histogram
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
 from discreet.mechanisms.thresholds import require_delta
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
+from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet import _core
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,6 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Opening, opened, published
 from discreet.mechanisms.set_union import SetUnion
 from discreet.mechanisms.thresholds import require_delta
@@ -19,7 +18,8 @@ from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
-from discreet.user_items import UserItems
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 
 __all__ = ["DiscoverAndPeel"]
 

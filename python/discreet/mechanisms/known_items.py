@@ -10,12 +10,12 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism, published
 from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 
 __all__ = ["KnownItems"]
 

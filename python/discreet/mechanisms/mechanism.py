@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
-from discreet.histogram import Histogram
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 from discreet.wording import counted
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from discreet.theorems import desfontaines2020
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.histogram import Histogram
     from discreet.release.release import Release
+    from discreet.tables.histogram import Histogram
 
 __all__ = ["OptimalSelection"]
 

@@ -19,8 +19,8 @@ from discreet.theorems import rogers2023
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.histogram import Histogram
     from discreet.release.release import Release
+    from discreet.tables.histogram import Histogram
 
 __all__ = ["PermuteAndFlip"]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.mechanism import Opening, clipped, opened, published
 from discreet.mechanisms.thresholds import require_delta
@@ -17,6 +16,7 @@ from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]

@@ -11,11 +11,11 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 from discreet.wording import counted
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
 __all__ = ["Refinement"]

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
 from discreet.mechanisms.mechanism import Mechanism
@@ -17,6 +16,7 @@ from discreet.mechanisms.thresholds import ThresholdMechanism
 from discreet.mechanisms.top_k import NoisyTopK
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 
 __all__ = ["Replacement"]
 

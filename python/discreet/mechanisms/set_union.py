@@ -21,6 +21,7 @@ from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
 from discreet.release.release import Release
+from discreet.tables.user_items import UserItems
 from discreet.theorems.balle_wang2018 import LatticeGaussian
 from discreet.theorems.union_noise import (
     EXACT_EPSILON,
@@ -37,7 +38,6 @@ from discreet.theorems.union_noise import (
     sensitivity_of,
     split,
 )
-from discreet.user_items import UserItems
 
 __all__ = ["METHODS", "SetUnion", "UnionMechanism"]
 

@@ -14,7 +14,6 @@ import numpy as np
 from discreet import _core
 from discreet.engines.entropy import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
-from discreet.histogram import Histogram
 from discreet.mechanisms import stream_choice
 from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_counts import RunningCounts
@@ -34,6 +33,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_whole
 from discreet.private import Private
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 
 __all__ = ["Stream"]
 

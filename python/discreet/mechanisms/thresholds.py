@@ -6,11 +6,11 @@ from abc import abstractmethod
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
-from discreet.histogram import Histogram
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
 
 __all__ = [
     "LINF_LIMIT",

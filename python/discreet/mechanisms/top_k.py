@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet import _core
-    from discreet.histogram import Histogram
     from discreet.release.release import Release
+    from discreet.tables.histogram import Histogram
 
 __all__ = ["K_BAR_LIMIT", "NoisyTopK", "RankedMechanism", "largest"]
 
