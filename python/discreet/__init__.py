@@ -41,11 +41,11 @@ from discreet.mechanisms.set_union import SetUnion
 from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
 from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.plan import Plan, plan
+from discreet.planning.plan import Plan, plan
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.queries.answers import Answers
 from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.correction import GumbelCorrection
+from discreet.queries.gumbel_correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold

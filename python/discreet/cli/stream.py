@@ -22,7 +22,7 @@ from discreet.mechanisms.stream_clock import Clock
 from discreet.mechanisms.stream_events import ITEM_TYPES
 from discreet.mechanisms.stream_file import require_new
 from discreet.mechanisms.stream_paths import beside
-from discreet.plan import stated
+from discreet.planning.plan import stated
 from discreet.privacy.guarantee import unusual
 
 __all__ = ["stream"]

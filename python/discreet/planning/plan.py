@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
-from discreet.choice import VERBS, choose, users_for
 from discreet.errors import ParameterError
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import UnionMechanism
 from discreet.mechanisms.stream_mechanism import StreamMechanism
+from discreet.planning.choose import VERBS, choose, users_for
 from discreet.privacy.guarantee import Guarantee
-from discreet.queries.choice import AnswerPlan, plan_answers
+from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.wording import counted
 
