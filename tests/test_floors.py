@@ -20,7 +20,7 @@ FLOORS = [
     {"api", "audit", "certificate", "demo"},
     {"budgets"},
     {"laws", "planning"},
-    {"queries"},
+    {"queries", "streams"},
     {"testing", "mechanisms"},
     {"tables", "release"},
     {"engines"},

@@ -18,15 +18,12 @@ from discreet.errors import (
     SensitivityError,
     StateError,
 )
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
 from discreet.mechanisms.clipped_sums import ClippedSums
 from discreet.mechanisms.contribution_bound import ContributionBound
 from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.gaussian_top_k import GaussianTopK
 from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
 from discreet.mechanisms.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.known_items import KnownItems
 from discreet.mechanisms.laplace_threshold import LaplaceThreshold
@@ -38,8 +35,6 @@ from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.refinement import Refinement
 from discreet.mechanisms.replacement import Replacement
 from discreet.mechanisms.set_union import SetUnion
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
-from discreet.mechanisms.stream import Stream
 from discreet.mechanisms.truncated_geometric import TruncatedGeometric
 from discreet.planning.plan import Plan, plan
 from discreet.privacy.guarantee import Guarantee, Sensitivity
@@ -50,6 +45,11 @@ from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
 from discreet.release.release import Release
+from discreet.streams.binary import BinaryMechanism
+from discreet.streams.honaker import HonakerMechanism
+from discreet.streams.hybrid import HybridMechanism
+from discreet.streams.square_root import SquareRootMechanism
+from discreet.streams.stream import Stream
 from discreet.tables.histogram import Histogram
 from discreet.tables.user_items import UserItems
 

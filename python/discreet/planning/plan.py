@@ -11,11 +11,11 @@ from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.private_count_release import PrivateCountRelease
 from discreet.mechanisms.set_union import UnionMechanism
-from discreet.mechanisms.stream_mechanism import StreamMechanism
 from discreet.planning.choose import VERBS, choose, users_for
 from discreet.privacy.guarantee import Guarantee
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
+from discreet.streams.base import StreamMechanism
 from discreet.wording import counted
 
 __all__ = ["Plan", "plan", "stated"]

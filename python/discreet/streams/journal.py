@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discreet import _core
 from discreet.errors import StateError
-from discreet.mechanisms.stream_paths import make_durable, open_plain, write_all
+from discreet.streams.paths import make_durable, open_plain, write_all
 
 __all__ = ["Journal", "Lines", "failure_point", "read_lines"]
 

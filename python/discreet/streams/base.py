@@ -11,16 +11,16 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.release_rule import ReleaseRule
 from discreet.mechanisms.thresholds import require_bounds, require_delta
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_whole
 from discreet.private import Private
+from discreet.streams.release_rule import ReleaseRule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.mechanisms.stream import Stream
+    from discreet.streams.stream import Stream
 
 __all__ = [
     "HORIZON_LIMIT",
@@ -134,7 +134,7 @@ class StreamMechanism(ABC):
         the first round decides, and what is of another type is refused: by then somebody's one odd item would
         have decided for all, and the refusal would tell of it. Name the type where users choose the items.
         """
-        from discreet.mechanisms.stream import Stream
+        from discreet.streams.stream import Stream
 
         return Stream(self, items=items)
 

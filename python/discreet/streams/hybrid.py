@@ -8,10 +8,10 @@ from typing import Literal, Self
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.release_rule import ReleaseRule
-from discreet.mechanisms.stream_mechanism import HORIZON_LIMIT, StreamMechanism, prefix
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number
+from discreet.streams.base import HORIZON_LIMIT, StreamMechanism, prefix
+from discreet.streams.release_rule import ReleaseRule
 from discreet.theorems import chan_shi_song2011, rogers2023
 from discreet.theorems.tails import sub_gaussian
 

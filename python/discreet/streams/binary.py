@@ -8,10 +8,10 @@ from functools import lru_cache
 from typing import Literal
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.horizon_mechanism import HorizonMechanism
-from discreet.mechanisms.release_rule import ReleaseRule
-from discreet.mechanisms.stream_mechanism import prefix
 from discreet.privacy.validation import require_flag
+from discreet.streams.base import prefix
+from discreet.streams.horizon import HorizonMechanism
+from discreet.streams.release_rule import ReleaseRule
 from discreet.theorems.tails import gaussian_sum_bound
 
 __all__ = ["BinaryMechanism"]

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import ParameterError, StateError
-from discreet.mechanisms import stream_seal as seal
-from discreet.mechanisms.stream_clock import Clock
-from discreet.mechanisms.stream_journal import Journal, failure_point
-from discreet.mechanisms.stream_key import KeyFile, new_key
-from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.mechanisms.stream_paths import beside, erase, open_plain, real, unusable
-from discreet.mechanisms.stream_seal import Item, Round
-from discreet.mechanisms.stream_state import DAMAGE, KINDS, read_items, read_state, state_text, with_clock
+from discreet.streams import seal
+from discreet.streams.base import StreamMechanism
+from discreet.streams.clock import Clock
+from discreet.streams.journal import Journal, failure_point
+from discreet.streams.key import KeyFile, new_key
+from discreet.streams.paths import beside, erase, open_plain, real, unusable
+from discreet.streams.seal import Item, Round
+from discreet.streams.state import DAMAGE, KINDS, read_items, read_state, state_text, with_clock
 
 __all__ = ["StreamFile", "require_new"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number
+from discreet.streams.base import StreamMechanism, require_horizon
 from discreet.theorems import rogers2023
 
 __all__ = ["HorizonMechanism"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.horizon_mechanism import HorizonMechanism
-from discreet.mechanisms.release_rule import ReleaseRule
-from discreet.mechanisms.stream_mechanism import NodeSums, gaussian, prefix, sum_type
 from discreet.privacy.validation import require_whole
+from discreet.streams.base import NodeSums, gaussian, prefix, sum_type
+from discreet.streams.horizon import HorizonMechanism
+from discreet.streams.release_rule import ReleaseRule
 from discreet.theorems import honaker2015
 from discreet.theorems.tails import sub_gaussian
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.errors import ParameterError, SchemaError
-from discreet.mechanisms.stream_seal import Item, keyed
+from discreet.streams.seal import Item, keyed
 
 __all__ = [
     "EMPTY_TYPES",

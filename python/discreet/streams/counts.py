@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.stream_mechanism import NodeSums, StreamMechanism
-from discreet.mechanisms.stream_seal import Item, keyed, label_bytes
 from discreet.private import Private
 from discreet.release.release import Release
+from discreet.streams.base import NodeSums, StreamMechanism
+from discreet.streams.seal import Item, keyed, label_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

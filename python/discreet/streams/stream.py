@@ -14,10 +14,14 @@ import numpy as np
 from discreet import _core
 from discreet.engines.entropy import fresh_key
 from discreet.errors import ParameterError, SchemaError, StateError
-from discreet.mechanisms import stream_choice
-from discreet.mechanisms.stream_clock import Clock
-from discreet.mechanisms.stream_counts import RunningCounts
-from discreet.mechanisms.stream_events import (
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_flag, require_whole
+from discreet.private import Private
+from discreet.release.release import Release
+from discreet.streams.base import StreamMechanism
+from discreet.streams.clock import Clock
+from discreet.streams.counts import RunningCounts
+from discreet.streams.events import (
     EMPTY_TYPES,
     ItemType,
     bounded,
@@ -26,13 +30,9 @@ from discreet.mechanisms.stream_events import (
     require_item_type,
     type_of,
 )
-from discreet.mechanisms.stream_file import StreamFile
-from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.mechanisms.stream_seal import Item, Round
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.validation import require_flag, require_whole
-from discreet.private import Private
-from discreet.release.release import Release
+from discreet.streams.file import StreamFile
+from discreet.streams.recommend import recommended
+from discreet.streams.seal import Item, Round
 from discreet.tables.histogram import Histogram
 
 __all__ = ["Stream"]
@@ -106,7 +106,7 @@ class Stream(Private):
             raise
         return self
 
-    recommended = staticmethod(stream_choice.recommended)
+    recommended = staticmethod(recommended)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.horizon_mechanism import HorizonMechanism
-from discreet.mechanisms.release_rule import ReleaseRule
-from discreet.mechanisms.stream_mechanism import ITEM_BYTES, NodeSums, gaussian
+from discreet.streams.base import ITEM_BYTES, NodeSums, gaussian
+from discreet.streams.horizon import HorizonMechanism
+from discreet.streams.release_rule import ReleaseRule
 from discreet.theorems import fichtenberger2023
 
 if TYPE_CHECKING:

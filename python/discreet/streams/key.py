@@ -9,7 +9,7 @@ from pathlib import Path
 
 from discreet.engines.entropy import fresh_key
 from discreet.errors import StateError
-from discreet.mechanisms.stream_paths import erase, make_durable, open_plain, write_all
+from discreet.streams.paths import erase, make_durable, open_plain, write_all
 
 __all__ = ["KeyFile", "new_key", "read_key"]
 

@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
-from discreet.mechanisms.stream_mechanism import StreamMechanism, require_horizon
 from discreet.privacy.validation import require_whole
+from discreet.streams.base import StreamMechanism, require_horizon
+from discreet.streams.binary import BinaryMechanism
+from discreet.streams.honaker import HonakerMechanism
+from discreet.streams.hybrid import HybridMechanism
+from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["recommended"]
 

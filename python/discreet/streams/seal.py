@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from discreet.mechanisms.stream_clock import Clock
+from discreet.streams.clock import Clock
 
 __all__ = ["Item", "Round", "digest", "head", "keyed", "label_bytes", "label_parts", "name", "sealed", "total"]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.mechanisms import stream_seal as seal
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
-from discreet.mechanisms.stream_clock import Clock
-from discreet.mechanisms.stream_mechanism import StreamMechanism
-from discreet.mechanisms.stream_seal import Item
+from discreet.streams import seal
+from discreet.streams.base import StreamMechanism
+from discreet.streams.binary import BinaryMechanism
+from discreet.streams.clock import Clock
+from discreet.streams.honaker import HonakerMechanism
+from discreet.streams.hybrid import HybridMechanism
+from discreet.streams.seal import Item
+from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "state_text", "with_clock"]
 
