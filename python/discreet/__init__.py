@@ -18,24 +18,24 @@ from discreet.errors import (
     SensitivityError,
     StateError,
 )
-from discreet.mechanisms.clipped_sums import ClippedSums
-from discreet.mechanisms.contribution_bound import ContributionBound
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.gaussian_top_k import GaussianTopK
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.iterated_set_union import IteratedSetUnion
-from discreet.mechanisms.known_items import KnownItems
-from discreet.mechanisms.laplace_threshold import LaplaceThreshold
-from discreet.mechanisms.laplace_top_k import LaplaceTopK
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.plume import Plume
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.refinement import Refinement
-from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.set_union import SetUnion
-from discreet.mechanisms.truncated_geometric import TruncatedGeometric
+from discreet.mechanisms.counts.contribution_bound import ContributionBound
+from discreet.mechanisms.counts.plume import Plume
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.counts.refinement import Refinement
+from discreet.mechanisms.sums.clipped_sums import ClippedSums
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.laplace import LaplaceThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.top_k.gaussian import GaussianTopK
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.laplace import LaplaceTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
+from discreet.mechanisms.union.set_union import SetUnion
+from discreet.mechanisms.wrappers.known_items import KnownItems
+from discreet.mechanisms.wrappers.replacement import Replacement
 from discreet.planning.plan import Plan, plan
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.queries.answers import Answers

@@ -10,10 +10,10 @@ from discreet import _core, engines
 from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.mechanism import Opening, uncounted
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import SetUnion, UnionMechanism
+from discreet.mechanisms.base import Opening, uncounted
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.planning.choose import choose
 from discreet.planning.plan import stated
 from discreet.privacy.guarantee import Guarantee

@@ -8,8 +8,8 @@ from discreet.budgets.charge import Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.thresholds import require_delta
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
@@ -19,7 +19,7 @@ from discreet.theorems import dong2020, rogers2023, rogers2024
 if TYPE_CHECKING:
     from discreet import _core
     from discreet.budgets.filter import PrivacyFilter
-    from discreet.mechanisms.mechanism import Opening
+    from discreet.mechanisms.base import Opening
     from discreet.release.release import Release
 
 __all__ = ["Exchange"]

@@ -14,7 +14,7 @@ from discreet.budgets.exchange import Exchange
 from discreet.budgets.owner import Uncopied
 from discreet.budgets.record import Event, Spending, charging
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.mechanisms.mechanism import Opening
+from discreet.mechanisms.base import Opening
 from discreet.privacy.conversion import round_down, round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_text, require_whole

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.iterated_set_union import IteratedSetUnion
-from discreet.mechanisms.laplace_threshold import LaplaceThreshold
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import METHODS as UNION_METHODS
-from discreet.mechanisms.set_union import SetUnion, UnionMechanism
-from discreet.mechanisms.truncated_geometric import TruncatedGeometric
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.laplace import LaplaceThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
+from discreet.mechanisms.union.set_union import METHODS as UNION_METHODS
+from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
 from discreet.theorems.tails import least

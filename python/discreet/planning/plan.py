@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import UnionMechanism
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import VERBS, choose, users_for
 from discreet.privacy.guarantee import Guarantee
 from discreet.queries.choose import AnswerPlan, plan_answers

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.mechanisms.mechanism import Opening, Value, opened
+from discreet.mechanisms.base import Opening, Value, opened
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole

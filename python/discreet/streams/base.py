@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.thresholds import require_bounds, require_delta
+from discreet.mechanisms.parameters import require_bounds, require_delta
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_whole
 from discreet.private import Private

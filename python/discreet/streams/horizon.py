@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
+from discreet.mechanisms.parameters import require_bounds, require_delta, require_rho
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number
 from discreet.streams.base import StreamMechanism, require_horizon

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.mechanisms.top_k import NoisyTopK
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.top_k.base import NoisyTopK
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram

@@ -8,12 +8,8 @@ from typing import Self
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.noises import LaplaceNoise
-from discreet.mechanisms.thresholds import (
-    ThresholdMechanism,
-    check_threshold_parameters,
-    require_bounds,
-    require_rho,
-)
+from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
+from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number

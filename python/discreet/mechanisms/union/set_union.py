@@ -15,8 +15,8 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, Value, opened, published
-from discreet.mechanisms.thresholds import require_delta, require_rho
+from discreet.mechanisms.base import Opening, Value, opened, published
+from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number

@@ -10,8 +10,9 @@ import numpy as np
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.thresholds import NoisyCounts, check_threshold_parameters
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.noises import NoisyCounts
+from discreet.mechanisms.parameters import check_threshold_parameters
 from discreet.privacy.validation import require_whole
 from discreet.theorems import rogers2023
 from discreet.theorems.tails import least

@@ -9,8 +9,8 @@ from typing import Self
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.set_union import SetUnion, UnionMechanism
-from discreet.mechanisms.thresholds import require_delta, require_rho
+from discreet.mechanisms.parameters import require_delta, require_rho
+from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole

@@ -11,9 +11,9 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened, published
-from discreet.mechanisms.set_union import SetUnion
-from discreet.mechanisms.thresholds import require_delta
+from discreet.mechanisms.base import Opening, opened, published
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.mechanism import Opening, opened, published
+from discreet.mechanisms.base import Opening, opened, published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole

@@ -10,8 +10,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.thresholds import require_complete
+from discreet.mechanisms.base import Mechanism, require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
 from discreet.release.release import Release

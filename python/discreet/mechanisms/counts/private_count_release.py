@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release

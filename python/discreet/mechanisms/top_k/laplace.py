@@ -9,8 +9,8 @@ from typing import Self
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import LaplaceNoise
-from discreet.mechanisms.thresholds import require_bounds, require_delta, require_rho
-from discreet.mechanisms.top_k import NoisyTopK
+from discreet.mechanisms.parameters import require_bounds, require_delta, require_rho
+from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.thresholds import LINF_LIMIT, require_rho
-from discreet.mechanisms.top_k import largest
+from discreet.mechanisms.parameters import LINF_LIMIT, require_rho
+from discreet.mechanisms.top_k.base import largest
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import pure_rho, round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole

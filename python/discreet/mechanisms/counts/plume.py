@@ -9,9 +9,9 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.mechanism import Opening, clipped, opened, published
-from discreet.mechanisms.thresholds import require_delta
+from discreet.mechanisms.base import Opening, clipped, opened, published
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole

@@ -10,7 +10,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, opened, published
+from discreet.mechanisms.base import Opening, opened, published
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release

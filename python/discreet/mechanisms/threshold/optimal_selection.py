@@ -10,9 +10,9 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism, require_complete
 from discreet.mechanisms.noises import EpsilonPerItem
-from discreet.mechanisms.thresholds import require_complete, require_delta
+from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import desfontaines2020

@@ -19,7 +19,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mechanism", "Opening", "Value", "clipped", "opened", "published", "uncounted"]
+__all__ = ["Mechanism", "Opening", "Value", "clipped", "opened", "published", "require_complete", "uncounted"]
 
 _CLIPPED = "counts of users clipped to"
 """How the note of `clipped` begins."""
@@ -165,6 +165,15 @@ def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
     if not callable(rng):
         raise ParameterError("rng must come from discreet.testing.seeded_rng, or be left out")
     return rng()
+
+
+def require_complete(histogram: Histogram) -> None:
+    """Refuses a histogram of which only the largest counts were kept: where it was cut would show."""
+    if histogram._limit is not None:
+        raise SensitivityError(
+            "this histogram keeps only its largest counts, and this mechanism must see all: "
+            "make it without k_bar (complete=True), or use a top-k mechanism"
+        )
 
 
 def _remedy(given: Sensitivity, protected: Sensitivity) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.thresholds import LINF_LIMIT, require_delta, require_rho
-from discreet.mechanisms.top_k import K_BAR_LIMIT, RankedMechanism, largest
+from discreet.mechanisms.parameters import LINF_LIMIT, require_delta, require_rho
+from discreet.mechanisms.top_k.base import K_BAR_LIMIT, RankedMechanism, largest
 from discreet.privacy.conversion import round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole

@@ -8,7 +8,8 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
-from discreet.mechanisms.thresholds import ThresholdMechanism, require_delta
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
 from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import desfontaines2020

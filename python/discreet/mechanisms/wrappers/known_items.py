@@ -10,8 +10,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError
-from discreet.mechanisms.mechanism import Mechanism, published
-from discreet.mechanisms.thresholds import ThresholdMechanism, require_complete
+from discreet.mechanisms.base import Mechanism, published, require_complete
+from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
 from discreet.release.release import Release
