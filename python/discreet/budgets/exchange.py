@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from discreet.budgets.charge import Charge
+from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
@@ -18,11 +19,25 @@ from discreet.theorems import dong2020, rogers2023, rogers2024
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.budgets.filter import PrivacyFilter
     from discreet.mechanisms.base import Opening
     from discreet.release.release import Release
 
 __all__ = ["Exchange"]
+
+
+class Payer(Protocol):
+    """What an exchange needs of the budget that pays for it."""
+
+    def _account(self) -> Account:
+        """The account as it is now."""
+
+    def _guaranteed(self, cost: Any) -> Guarantee:
+        """The guarantee to charge."""
+
+    def _publish(
+        self, mechanism: Any, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
+    ) -> Release:
+        """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
 
 
 class Exchange(Single):
@@ -37,7 +52,7 @@ class Exchange(Single):
 
     __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_used")
 
-    _payer: PrivacyFilter
+    _payer: Payer
     _outcomes: int
     _queries: int
     _epsilon: float
@@ -45,7 +60,7 @@ class Exchange(Single):
     _used: States[tuple[int, int]]
     """Outcomes and lists."""
 
-    def __init__(self, payer: PrivacyFilter, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
+    def __init__(self, payer: Payer, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
         self._set(
             _payer=payer,
             _outcomes=require_whole("outcomes", outcomes, 1, 2**30),
