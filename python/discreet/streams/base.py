@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from discreet.private import Private
 from discreet.streams.release_rule import ReleaseRule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from discreet.streams.stream import Stream
@@ -66,6 +68,9 @@ class StreamMechanism(ABC):
     l0: int
     linf: int
     unit: Literal["event", "user"]
+
+    _opens: ClassVar[Callable[..., Stream]]
+    """What opens a stream. `Stream` puts itself here: its files know all mechanisms, so none of these imports it."""
 
     @property
     @abstractmethod
@@ -134,9 +139,7 @@ class StreamMechanism(ABC):
         the first round decides, and what is of another type is refused: by then somebody's one odd item would
         have decided for all, and the refusal would tell of it. Name the type where users choose the items.
         """
-        from discreet.streams.stream import Stream
-
-        return Stream(self, items=items)
+        return type(self)._opens(self, items=items)
 
     def _check(self) -> None:
         object.__setattr__(self, "delta", require_delta(self.delta))

@@ -316,3 +316,6 @@ class Stream(Private):
             self._file.close()
         self._file = None
         self._forget()
+
+
+StreamMechanism._opens = Stream
