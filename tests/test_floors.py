@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "discreet"
 RUST = ROOT / "rust"
 
-# Top to bottom. A module may import from the floors below its own; a package's modules from each other.
+# Top to bottom. A module may import from the floors below its own; a package's modules from each other, in no circle.
 FLOORS = [
     {"__main__", "sklearn"},
     {"cli"},
@@ -33,6 +34,8 @@ FLOORS = [
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
 TERMINAL = {"click", "rich"}
+MUTUAL = {"discreet.streams.stream.Stream"}
+"""Types that what they are made of names too: a stream has a mechanism, and a mechanism starts a stream."""
 
 
 def room(path, package):
@@ -64,6 +67,43 @@ def upward_imports(package):
             inside = here == there and (package / here).is_dir()
             if not inside and LEVEL[there] <= LEVEL[here]:
                 yield f"{path.relative_to(package)} imports {there}"
+
+
+def types_alone(tree):
+    """The full names that a module imports for its types."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from imported(node)
+
+
+def circles(package):
+    """Modules and packages of one folder that import each other, perhaps by way of others."""
+    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
+        place = ["discreet", *folder.relative_to(package).parts]
+        rooms = {room(path, folder) for path in folder.rglob("*.py")}
+        below = {name: set() for name in rooms}
+        for path in sorted(folder.rglob("*.py")):
+            tree = ast.parse(path.read_text("utf-8"))
+            for name in {*imported(tree)} - ({*types_alone(tree)} & MUTUAL):
+                parts = name.split(".")
+                if parts[: len(place)] == place:
+                    there = parts[len(place)] if len(parts) > len(place) else "__init__"
+                    below[room(path, folder)].add(there if there in rooms else "__init__")
+        for name, used in below.items():
+            used.discard(name)
+        try:
+            tuple(TopologicalSorter(below).static_order())
+        except CycleError as error:
+            yield f"{'.'.join(place)}: {' and '.join(error.args[1])}"
+
+
+def hidden_imports(package):
+    """Modules that import others of the package inside functions, which hides a circle."""
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = {name for name in imported(node) if name.split(".")[0] == "discreet"}
+                yield from (f"{path.relative_to(package)} imports {name} in {node.name}" for name in sorted(names))
 
 
 def eager_imports(package):
@@ -121,6 +161,11 @@ def test_python_imports_point_down():
     assert list(upward_imports(PACKAGE)) == []
 
 
+def test_no_modules_of_a_package_import_each_other():
+    assert list(circles(PACKAGE)) == []
+    assert list(hidden_imports(PACKAGE)) == []
+
+
 def test_a_paper_needs_no_kernel():
     papers = sorted((PACKAGE / "theorems").glob("*[0-9].py"))
     assert papers
@@ -169,6 +214,35 @@ def test_an_import_that_points_up_is_noticed(tmp_path, module, text):
     (tmp_path / module).parent.mkdir(exist_ok=True)
     (tmp_path / module).write_text(text)
     assert len(list(upward_imports(tmp_path))) == 1
+
+
+STREAM = "from discreet.streams.stream import Stream"
+
+
+@pytest.mark.parametrize(
+    ("modules", "found"),
+    [
+        ({"budgets/a": "from discreet.budgets.b import X", "budgets/b": "import discreet.budgets.a"}, 1),
+        ({"budgets/a": "from discreet.budgets import b", "budgets/b": "from discreet.budgets import a"}, 1),
+        ({"budgets/__init__": "from discreet.budgets.a import X", "budgets/a": "from discreet.budgets import Y"}, 1),
+        ({"laws/a/b": "from discreet.laws.c.d import X", "laws/c/e": "from discreet.laws.a import X"}, 1),
+        ({"laws/a/b": "from discreet.laws.c import X", "laws/c": ""}, 0),
+        ({"laws/a": "if TYPE_CHECKING:\n    import discreet.laws.b", "laws/b": "import discreet.laws.a"}, 1),
+        ({"streams/a": STREAM, "streams/stream": "from discreet.streams import a"}, 1),
+        ({"streams/a": f"if TYPE_CHECKING:\n    {STREAM}", "streams/stream": "from discreet.streams import a"}, 0),
+    ],
+)
+def test_a_circle_is_noticed(tmp_path, modules, found):
+    for name, text in modules.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert len(list(circles(tmp_path))) == found
+
+
+def test_an_import_in_a_function_is_noticed(tmp_path):
+    (tmp_path / "api.py").write_text("def f():\n    from discreet import planning\n    import polars")
+    assert list(hidden_imports(tmp_path)) == ["api.py imports discreet.planning in f"]
 
 
 def test_an_eager_import_is_noticed(tmp_path):
