@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 __all__ = [
     "bounded_range_rho",
@@ -95,6 +96,7 @@ def _best_order(rho: float, epsilon: float) -> float:
     return math.exp(high)
 
 
+@lru_cache(maxsize=256)
 def cdp_epsilon(rho: float, delta: float) -> float:
     """The least epsilon for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
@@ -108,6 +110,7 @@ def cdp_epsilon(rho: float, delta: float) -> float:
     return _bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta)
 
 
+@lru_cache(maxsize=256)
 def cdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded down.
 

@@ -103,6 +103,12 @@ class Guarantee:
         proved = self.dp[0] if self.dp is not None and self.dp[1] <= delta else math.inf
         return min(proved, self._converted(delta))
 
+    def implies(self, epsilon: float, delta: float) -> bool:
+        """Whether `epsilon(delta)` is at most `epsilon`, without a conversion where `dp` says so."""
+        delta = require_number("delta", delta, 0, 1)
+        is_proved = self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta
+        return is_proved or self.epsilon(delta) <= epsilon
+
     def _converted(self, delta: float) -> float:
         """The epsilon that rho alone implies at a total `delta`."""
         rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
@@ -130,7 +136,7 @@ class Guarantee:
 
         Raises ParameterError where it does not.
         """
-        if self.epsilon(delta) > epsilon:
+        if not self.implies(epsilon, delta):
             raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP")
         return replace(self, dp=(epsilon, delta))
 
@@ -203,8 +209,8 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
     for _ in range(8):
         # The two bisections may end a rounding apart; the promise is checked as it will be read.
-        if rho > 0 and Guarantee(rho, own).epsilon(delta) > epsilon:
+        if rho > 0 and not Guarantee(rho, own).implies(epsilon, delta):
             rho = round_down(rho, 64)
-    if rho <= 0 or Guarantee(rho, own).epsilon(delta) > epsilon:
+    if rho <= 0 or not Guarantee(rho, own).implies(epsilon, delta):
         raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
     return rho, own

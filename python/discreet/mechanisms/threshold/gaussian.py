@@ -83,7 +83,7 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
             if not 1e-3 <= sigma <= 1e9:
                 return None
             mechanism = cls(sigma=sigma, delta=delta * share, l0=l0, linf=linf, epsilon=epsilon)
-            if mechanism.guarantee.epsilon(delta) <= epsilon:
+            if mechanism.guarantee.implies(epsilon, delta):
                 found, high = mechanism, sigma
             else:
                 low = sigma
