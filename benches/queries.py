@@ -12,7 +12,7 @@ import numpy as np
 
 import records
 from discreet import ParameterError
-from discreet.queries.choice import METHODS, plan_answers
+from discreet.queries.choose import METHODS, plan_answers
 
 PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]
 RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 60, 1_000_000: 20}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dp
-from discreet import plot
+from discreet.release import plot
 
 PAGES = {"home": 60, "help": 12, "news": 25, "jobs": 4}
 

@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hasher};
 
 use ahash::RandomState;
 
-use crate::entropy;
 use crate::error::Result;
-use crate::mark::Marked;
+use crate::random::entropy;
+use crate::string_prefix::PrefixedString;
 
 /// The number of partitions is two to this power.
 const PARTITION_BITS: u32 = 10;
@@ -62,7 +62,7 @@ impl HashKeys {
     /// A hash of a string.
     #[inline]
     #[must_use]
-    pub fn string(&self, string: Marked<'_>) -> u64 {
+    pub fn string(&self, string: PrefixedString<'_>) -> u64 {
         self.strings.hash(string)
     }
 
@@ -85,7 +85,7 @@ impl HashKeys {
     /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
     #[inline]
     #[must_use]
-    pub fn user(&self, name: Marked<'_>) -> u128 {
+    pub fn user(&self, name: PrefixedString<'_>) -> u128 {
         let low = self.users[0].hash(name);
         let high = self.users[1].hash(name) as u32;
         u128::from(high) << 64 | u128::from(low)
@@ -124,7 +124,7 @@ impl StringKeys {
     /// The hash of one string, whose length is part of it.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
-    fn hash(&self, Marked { mark, bytes }: Marked<'_>) -> u64 {
+    fn hash(&self, PrefixedString { mark, bytes }: PrefixedString<'_>) -> u64 {
         if !mark.is_whole() {
             let mut hasher = self.long.build_hasher();
             hasher.write(bytes);

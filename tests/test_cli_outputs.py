@@ -9,8 +9,9 @@ import pytest
 
 import discreet as dp
 from command import BUDGET, COUNT, discreet
-from discreet import GaussianThreshold, Histogram, InputError, Release, export
+from discreet import GaussianThreshold, Histogram, InputError, Release
 from discreet.cli import main, report
+from discreet.release import export
 
 READ = "would replace what is read"
 NO_CERTIFICATE = "which is no certificate"

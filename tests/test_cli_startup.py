@@ -49,7 +49,7 @@ def interrupted_at(tmp_path):
         "numpy.linalg",
         "discreet.api",
         "discreet.budgets.chain",
-        "discreet.user_items",
+        "discreet.tables.user_items",
         "discreet.cli",
         "discreet.cli.command",
         "click",

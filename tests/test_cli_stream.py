@@ -11,8 +11,8 @@ import pytest
 from discreet import BinaryMechanism, StateError, Stream
 from discreet.cli import main
 from discreet.engines import local
-from discreet.mechanisms import stream_file
-from discreet.mechanisms.stream_clock import Clock
+from discreet.streams import file as stream_file
+from discreet.streams.clock import Clock
 
 PROMISE = ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "60")
 

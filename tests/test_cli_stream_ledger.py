@@ -11,7 +11,7 @@ import pytest
 from discreet import Ledger
 from discreet.budgets.ledger import Dataset
 from discreet.cli import main
-from discreet.mechanisms import stream_file
+from discreet.streams import file as stream_file
 
 PROMISE = ("--rho", "2", "--delta", "1e-6")
 LEDGER = ("--ledger", "l", "--dataset", "visits")

@@ -5,8 +5,8 @@ import math
 import mpmath
 import pytest
 
-from discreet import conversion
-from discreet.conversion import bounded_range_rho, cdp_delta, cdp_epsilon, cdp_rho, pure_rho
+from discreet.privacy import conversion
+from discreet.privacy.conversion import bounded_range_rho, cdp_delta, cdp_epsilon, cdp_rho, pure_rho
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import GaussianThreshold, InputError, Release, export, verify
+from discreet import GaussianThreshold, InputError, Release, verify
+from discreet.release import export
 
 FORMULAS = [
     "=1",

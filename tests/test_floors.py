@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,29 +13,29 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "discreet"
 RUST = ROOT / "rust"
 
-# Top to bottom. A module may import from the floors below its own; a package's modules from each other.
+# Top to bottom. A module may import from the floors below its own; a package's modules from each other, in no circle.
 FLOORS = [
     {"__main__", "sklearn"},
     {"cli"},
     {"__init__"},
     {"api", "audit", "certificate", "demo"},
     {"budgets"},
-    {"laws", "plan"},
-    {"choice", "queries"},
+    {"laws", "planning"},
+    {"queries", "streams"},
     {"testing", "mechanisms"},
-    {"histogram", "release", "user_items"},
-    {"plot"},
-    {"export"},
+    {"tables", "release"},
     {"engines"},
-    {"theorems", "reference", "_core"},
+    {"theorems"},
+    {"reference", "_core"},
     {"privacy", "private"},
-    {"conversion"},
     {"cached", "errors", "wording"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
 TERMINAL = {"click", "rich"}
+MUTUAL = {"discreet.streams.stream.Stream"}
+"""Types that what they are made of names too: a stream has a mechanism, and a mechanism starts a stream."""
 
 
 def room(path, package):
@@ -68,6 +69,43 @@ def upward_imports(package):
                 yield f"{path.relative_to(package)} imports {there}"
 
 
+def types_alone(tree):
+    """The full names that a module imports for its types."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from imported(node)
+
+
+def circles(package):
+    """Modules and packages of one folder that import each other, perhaps by way of others."""
+    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
+        place = ["discreet", *folder.relative_to(package).parts]
+        rooms = {room(path, folder) for path in folder.rglob("*.py")}
+        below = {name: set() for name in rooms}
+        for path in sorted(folder.rglob("*.py")):
+            tree = ast.parse(path.read_text("utf-8"))
+            for name in {*imported(tree)} - ({*types_alone(tree)} & MUTUAL):
+                parts = name.split(".")
+                if parts[: len(place)] == place:
+                    there = parts[len(place)] if len(parts) > len(place) else "__init__"
+                    below[room(path, folder)].add(there if there in rooms else "__init__")
+        for name, used in below.items():
+            used.discard(name)
+        try:
+            tuple(TopologicalSorter(below).static_order())
+        except CycleError as error:
+            yield f"{'.'.join(place)}: {' and '.join(error.args[1])}"
+
+
+def hidden_imports(package):
+    """Modules that import others of the package inside functions, which hides a circle."""
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = {name for name in imported(node) if name.split(".")[0] == "discreet"}
+                yield from (f"{path.relative_to(package)} imports {name} in {node.name}" for name in sorted(names))
+
+
 def eager_imports(package):
     """Libraries that are imported with the package although only some uses need them."""
     for path in sorted(package.rglob("*.py")):
@@ -97,30 +135,20 @@ def map_violations(root):
                 yield f"{name} uses {used}"
 
 
-def rust_violations(root):
-    """Modules of the engine that name what only others may."""
-    kernels = {path.stem for path in root.glob("*.rs")} - {"lib", "error", "rng"}
-    for path in sorted(root.rglob("*.rs")):
-        code = re.sub(r"//.*", "", path.read_text("utf-8"))
-        place = path.relative_to(root)
-        used = set(re.findall(r"crate::(\w+)", code))
-        if place.parts[0] == "bindings":
-            continue
-        for library in ("pyo3", "numpy"):
-            if re.search(rf"\b{library}::", code):
-                yield f"{place} names {library}"
-        if "bindings" in used:
-            yield f"{place} uses bindings"
-        if place.parts[0] == "noise" and used & kernels:
-            yield f"{place} uses {', '.join(sorted(used & kernels))}"
-        if place.name == "error.rs" and used:
-            yield f"{place} uses {', '.join(sorted(used))}"
-        if place.name == "rng.rs" and used - {"error"}:
-            yield f"{place} uses {', '.join(sorted(used - {'error'}))}"
-
-
 def test_python_imports_point_down():
     assert list(upward_imports(PACKAGE)) == []
+
+
+def test_no_modules_of_a_package_import_each_other():
+    assert list(circles(PACKAGE)) == []
+    assert list(hidden_imports(PACKAGE)) == []
+
+
+def test_a_paper_needs_no_kernel():
+    papers = sorted((PACKAGE / "theorems").glob("*[0-9].py"))
+    assert papers
+    for path in papers:
+        assert "discreet._core" not in imported(ast.parse(path.read_text("utf-8"))), path.name
 
 
 def test_only_what_is_used_is_imported():
@@ -136,8 +164,7 @@ def test_importing_the_package_loads_nothing_that_only_some_uses_need():
     assert (loaded("discreet") - loaded("numpy")) & (rare | HEAVY | TERMINAL) == set()
 
 
-def test_rust_modules_use_what_lies_below_them():
-    assert list(rust_violations(RUST)) == []
+def test_rust_rooms_use_the_rooms_below_them():
     assert list(map_violations(RUST)) == []
 
 
@@ -152,11 +179,11 @@ def test_the_package_only_lists_names():
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("privacy.py", "from discreet.api import count"),
-        ("histogram.py", "import discreet.release"),
-        ("release.py", "def f():\n    from discreet import histogram"),
+        ("privacy/guarantee.py", "from discreet.api import count"),
+        ("tables/histogram.py", "import discreet.release.export"),
+        ("release/rows.py", "def f():\n    from discreet import tables"),
         ("errors.py", "import discreet"),
-        ("theorems/paper.py", "from discreet import _core"),
+        ("reference/twin.py", "from discreet import _core"),
         ("unknown.py", ""),
     ],
 )
@@ -164,6 +191,35 @@ def test_an_import_that_points_up_is_noticed(tmp_path, module, text):
     (tmp_path / module).parent.mkdir(exist_ok=True)
     (tmp_path / module).write_text(text)
     assert len(list(upward_imports(tmp_path))) == 1
+
+
+STREAM = "from discreet.streams.stream import Stream"
+
+
+@pytest.mark.parametrize(
+    ("modules", "found"),
+    [
+        ({"budgets/a": "from discreet.budgets.b import X", "budgets/b": "import discreet.budgets.a"}, 1),
+        ({"budgets/a": "from discreet.budgets import b", "budgets/b": "from discreet.budgets import a"}, 1),
+        ({"budgets/__init__": "from discreet.budgets.a import X", "budgets/a": "from discreet.budgets import Y"}, 1),
+        ({"laws/a/b": "from discreet.laws.c.d import X", "laws/c/e": "from discreet.laws.a import X"}, 1),
+        ({"laws/a/b": "from discreet.laws.c import X", "laws/c": ""}, 0),
+        ({"laws/a": "if TYPE_CHECKING:\n    import discreet.laws.b", "laws/b": "import discreet.laws.a"}, 1),
+        ({"streams/a": STREAM, "streams/stream": "from discreet.streams import a"}, 1),
+        ({"streams/a": f"if TYPE_CHECKING:\n    {STREAM}", "streams/stream": "from discreet.streams import a"}, 0),
+    ],
+)
+def test_a_circle_is_noticed(tmp_path, modules, found):
+    for name, text in modules.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert len(list(circles(tmp_path))) == found
+
+
+def test_an_import_in_a_function_is_noticed(tmp_path):
+    (tmp_path / "api.py").write_text("def f():\n    from discreet import planning\n    import polars")
+    assert list(hidden_imports(tmp_path)) == ["api.py imports discreet.planning in f"]
 
 
 def test_an_eager_import_is_noticed(tmp_path):
@@ -177,16 +233,3 @@ def test_a_rust_module_that_the_map_shows_elsewhere_is_noticed(tmp_path):
     for name, text in {"top": "use crate::low::X;", "low": "use crate::deep::X;", "deep": "", "new": ""}.items():
         (tmp_path / f"{name}.rs").write_text(text)
     assert list(map_violations(tmp_path)) == ["low uses deep", "new is not on the map"]
-
-
-def test_a_rust_module_that_looks_up_is_noticed(tmp_path):
-    for name, text in {
-        "error.rs": "use crate::rng::X;",
-        "rng.rs": "use crate::count::X; // crate::top",
-        "count.rs": "use pyo3::prelude::*; use crate::bindings::X;",
-        "noise/a.rs": "use crate::count::X;",
-        "bindings/mod.rs": "use pyo3::prelude::*;",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert len(list(rust_violations(tmp_path))) == 5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.choice import choose
+from discreet.planning.choose import choose
 from discreet.testing import seeded_rng
 
 MECHANISMS = [

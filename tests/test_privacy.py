@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet import Guarantee, ParameterError, Sensitivity
-from discreet.privacy import resolve_rho
+from discreet.privacy.guarantee import resolve_rho
 
 NOT_NUMBERS = [-1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None, 1j]
 

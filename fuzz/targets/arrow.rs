@@ -13,9 +13,9 @@ use arrow_array::{Array, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
-use discreet::bound::Contribution;
-use discreet::column::{Batch, Column};
-use discreet::count::{Terms, count_distinct};
+use discreet::count::bound::Contribution;
+use discreet::columns::{Batch, Column};
+use discreet::count::{CountOptions, count_distinct};
 use libfuzzer_sys::fuzz_target;
 
 /// Rows of a column, at most: enough to pass the sizes at which the reader changes its way of reading.
@@ -245,7 +245,7 @@ fuzz_target!(|table: Table| {
     let limit = table.limit.map(usize::from);
     let enough = table.enough.map(|enough| i64::from(enough.max(1)));
     let is_plain = bound.is_none() && limit.is_none() && enough.is_none();
-    let terms = Terms { bound: bound.as_ref(), limit, enough, threads: 1, memory: Some(1 << 26) };
+    let terms = CountOptions { bound: bound.as_ref(), limit, enough, threads: 1, memory: Some(1 << 26) };
     let batches = [Ok(Batch { users: user, items: item })].into_iter();
     let counted = count_distinct(batches, types, &terms, || Ok(()));
     if is_plain && is_valid(&mut users) && is_valid(&mut items) {

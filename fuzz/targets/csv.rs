@@ -1,6 +1,6 @@
 //! Splits bytes as a CSV file that arrives in blocks of any lengths.
 //!
-//! Records and rows must be the same wherever the blocks end.
+//! RecordLog and rows must be the same wherever the blocks end.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["discreet.mechanisms"]):
-    from discreet.mechanisms import stream_file, stream_journal, stream_key, stream_state  # noqa: F401
+with atheris.instrument_imports(include=["discreet.streams"]):
+    from discreet.streams import file as stream_file
 
 import discreet as dp
 

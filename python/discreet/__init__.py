@@ -3,8 +3,7 @@
 from discreet import startup  # noqa: F401 - first: it ends the command at a Ctrl-C during the imports below
 from discreet._core import __version__
 from discreet.api import answer_queries, count, select, top_k
-from discreet.budgets.budget import Budget
-from discreet.budgets.ledger import Ledger
+from discreet.budgets import Budget, Ledger
 from discreet.certificate import verify
 from discreet.errors import (
     BudgetExceeded,
@@ -18,40 +17,44 @@ from discreet.errors import (
     SensitivityError,
     StateError,
 )
-from discreet.histogram import Histogram
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.clipped_sums import ClippedSums
-from discreet.mechanisms.contribution_bound import ContributionBound
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.gaussian_threshold import GaussianThreshold
-from discreet.mechanisms.gaussian_top_k import GaussianTopK
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.honaker_mechanism import HonakerMechanism
-from discreet.mechanisms.hybrid_mechanism import HybridMechanism
-from discreet.mechanisms.iterated_set_union import IteratedSetUnion
-from discreet.mechanisms.known_items import KnownItems
-from discreet.mechanisms.laplace_threshold import LaplaceThreshold
-from discreet.mechanisms.laplace_top_k import LaplaceTopK
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.plume import Plume
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.refinement import Refinement
-from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.set_union import SetUnion
-from discreet.mechanisms.square_root_mechanism import SquareRootMechanism
-from discreet.mechanisms.stream import Stream
-from discreet.mechanisms.truncated_geometric import TruncatedGeometric
-from discreet.plan import Plan, plan
-from discreet.privacy import Guarantee, Sensitivity
-from discreet.queries.answers import Answers
-from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.correction import GumbelCorrection
-from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
-from discreet.queries.sparse_vector import AboveThreshold, IterativeSparseVector, PermutedAboveThreshold
-from discreet.release import Release
-from discreet.user_items import UserItems
+from discreet.mechanisms import (
+    ClippedSums,
+    ContributionBound,
+    DiscoverAndPeel,
+    GaussianThreshold,
+    GaussianTopK,
+    GumbelTopK,
+    IteratedSetUnion,
+    KnownItems,
+    LaplaceThreshold,
+    LaplaceTopK,
+    OptimalSelection,
+    PermuteAndFlip,
+    Plume,
+    PrivateCountRelease,
+    Refinement,
+    Replacement,
+    SetUnion,
+    TruncatedGeometric,
+)
+from discreet.planning.plan import Plan, plan
+from discreet.privacy.guarantee import Guarantee, Sensitivity
+from discreet.queries import (
+    AboveThreshold,
+    Answers,
+    BoundedAnswers,
+    GaussianAnswers,
+    GuardedCorrection,
+    GumbelCorrection,
+    IterativeSparseVector,
+    LaplaceAnswers,
+    PermutedAboveThreshold,
+    SparseVectorCorrection,
+)
+from discreet.release.release import Release
+from discreet.streams import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism, Stream
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 
 __all__ = [
     "AboveThreshold",

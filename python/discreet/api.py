@@ -9,19 +9,19 @@ from typing import Any
 from discreet import _core, engines
 from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
-from discreet.choice import choose
 from discreet.errors import ParameterError
-from discreet.histogram import Histogram
-from discreet.mechanisms.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.mechanism import Opening, uncounted
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.set_union import SetUnion, UnionMechanism
-from discreet.plan import stated
-from discreet.privacy import Guarantee
+from discreet.mechanisms.base import Opening, uncounted
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
+from discreet.planning.choose import choose
+from discreet.planning.plan import stated
+from discreet.privacy.guarantee import Guarantee
 from discreet.queries.answers import Answers, require_values
-from discreet.queries.choice import choose_answers
-from discreet.release import Release
-from discreet.user_items import UserItems
+from discreet.queries.choose import choose_answers
+from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
 

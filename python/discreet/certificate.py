@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet import export
+from discreet import mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
-from discreet.privacy import Guarantee
+from discreet.privacy.guarantee import Guarantee
+from discreet.release import export
 
 __all__ = ["Verified", "verify"]
 
@@ -94,11 +93,10 @@ def _mechanism(made_by: str) -> Any:
 
 def _made(call: ast.Call) -> Any:
     name = ast.unparse(call.func)
-    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
-        raise ValueError("a mechanism has the name of a class")
-    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    kind = getattr(importlib.import_module(f"discreet.mechanisms.{module}"), name)
-    return kind(**{str(keyword.arg): _value(keyword.value) for keyword in call.keywords})
+    for room in (mechanisms, streams):
+        if name in room.__all__:
+            return getattr(room, name)(**{str(keyword.arg): _value(keyword.value) for keyword in call.keywords})
+    raise ValueError("a mechanism is a public class of the package")
 
 
 def _value(node: ast.expr) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet import _core
-from discreet.privacy import require_whole
+from discreet.privacy.validation import require_whole
 
 __all__ = ["seeded_rng"]
 

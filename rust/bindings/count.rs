@@ -9,11 +9,11 @@ use pyo3::types::PyTuple;
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::{PyCounts, PyLabels};
-use crate::bound::Contribution;
-use crate::count::{Counts, Terms, count_distinct, make_ready};
+use crate::count::bound::Contribution;
+use crate::count::{CountOptions, Counts, count_distinct, make_ready};
 use crate::error::{Error, Result};
+use crate::labels::top::top;
 use crate::labels::{LONGEST, LabelType, Labels};
-use crate::top::top;
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 
@@ -42,8 +42,13 @@ fn count_sources<'py>(
         return Err(Error::Parameter("l0 and enough must be at least 1").into());
     }
     let bound = bound(l0, only, types.1)?;
-    let terms =
-        Terms { bound: bound.as_ref(), limit, enough, threads: threads_or_all(threads), memory };
+    let terms = CountOptions {
+        bound: bound.as_ref(),
+        limit,
+        enough,
+        threads: threads_or_all(threads),
+        memory,
+    };
     let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         count_distinct(sources.batches(), types, &terms, tick)
     };

@@ -4,8 +4,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
+use crate::columns::integers::BROKEN;
 use crate::error::Result;
-use crate::integers::BROKEN;
 
 /// `struct ArrowSchema`.
 #[repr(C)]

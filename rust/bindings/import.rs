@@ -14,8 +14,8 @@ use arrow_schema::DataType;
 use arrow_schema::ffi::FFI_ArrowSchema;
 
 use super::foreign::{Owned, RawArray, RawSchema, text};
+use crate::columns::integers::BROKEN;
 use crate::error::{Error, Result};
-use crate::integers::BROKEN;
 
 /// More bytes than a process can address.
 const MOST: usize = 1 << 47;

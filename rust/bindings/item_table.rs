@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::guard::guarded;
 use super::values::{Cells, PyLabels, checked};
 use crate::error::{Error, Result};
-use crate::item_table::ItemTable;
+use crate::labels::item_table::ItemTable;
 
 /// Distinct labels of one type by row number; not shown, compared, copied or pickled.
 #[pyclass(name = "ItemTable", module = "discreet._core")]

@@ -1,7 +1,7 @@
 //! Python's view of the engine: thin wrappers that release the GIL around the kernels.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-mod compose;
+mod convolution;
 mod count;
 mod csv;
 mod foreign;
@@ -9,20 +9,20 @@ mod forks;
 mod guard;
 mod import;
 mod item_table;
-mod lists;
 mod node_noise;
 mod noise;
-mod price_list;
+mod private_count_release;
 mod rng;
 mod sources;
 mod stream;
 mod table;
+mod union;
 mod values;
 
 use pyo3::prelude::*;
 
-use crate::entropy;
 use crate::error::Error;
+use crate::random::entropy;
 
 /// The Rust engine of `discreet`.
 #[pymodule]
@@ -36,11 +36,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node_noise::PyNodeNoise>()?;
     module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;
-    module.add_function(wrap_pyfunction!(compose::compose, module)?)?;
-    module.add_class::<lists::PyLists>()?;
+    module.add_function(wrap_pyfunction!(convolution::compose, module)?)?;
+    module.add_class::<union::PyLists>()?;
     count::register(module)?;
     csv::register(module)?;
-    price_list::register(module)?;
+    private_count_release::register(module)?;
     table::register(module)?;
     guard::hide_panics();
     forks::register(module)?;

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
-use crate::node_noise::NodeNoise;
-use crate::weighted_noise::WeightedNoise;
+use crate::stream::node_noise::NodeNoise;
+use crate::stream::weighted_noise::WeightedNoise;
 
 /// Noise that is the same whenever it is asked for, of the items of a stream at its nodes.
 #[pyclass(name = "NodeNoise", module = "discreet._core")]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::Result;
 use crate::noise::{DiscreteGaussian, DiscreteLaplace, Geometric, Sampler, TruncatedGeometric};
-use crate::threshold::Threshold;
+use crate::release::threshold::Threshold;
 
 /// Row numbers and noisy counts.
 type Rows<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
@@ -149,7 +149,8 @@ pub fn partition_selection<'py>(
     let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let rows =
-        py.detach(|| crate::partition_selection::partition_selection(&counts, &chances, stream));
+    let rows = py.detach(|| {
+        crate::release::partition_selection::partition_selection(&counts, &chances, stream)
+    });
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))
 }

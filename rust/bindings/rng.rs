@@ -8,14 +8,14 @@ use rand_distr::Distribution;
 use super::forks::{Process, process};
 use super::noise::PyNoise;
 use crate::error::{Error, Result};
-use crate::gumbel::Candidates;
 use crate::noise::{
     BoundedBeta, Continuous, DiscreteGaussian, DiscreteLaplace, Dyadic, Fixed, Geometric, Sampler,
     TruncatedGeometric, bernoulli, bernoulli_exp, bernoulli_exp_ratio,
 };
-use crate::permute_and_flip::permute_and_flip;
-use crate::rng::SecureRng;
-use crate::scores::{Choice, Scores};
+use crate::random::rng::SecureRng;
+use crate::release::gumbel::Candidates;
+use crate::release::permute_and_flip::permute_and_flip;
+use crate::release::scores::{Choice, Scores};
 
 /// One stream of random bits for one release. It cannot be copied, pickled or used after a fork.
 #[pyclass(name = "Rng", module = "discreet._core")]

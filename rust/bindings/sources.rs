@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::guard::guarded;
 use super::stream::PairStream;
 use super::values::Cells;
-use crate::column::Batch;
+use crate::columns::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 

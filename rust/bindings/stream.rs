@@ -9,9 +9,9 @@ use pyo3::types::PyCapsule;
 
 use super::foreign::{Owned, RawArray, RawSchema, RawStream, Released, text};
 use super::import::{Foreign, column_type};
-use crate::column::{Batch, Column};
+use crate::columns::integers::BROKEN;
+use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
-use crate::integers::BROKEN;
 use crate::labels::LabelType;
 
 const FAILED: Error = Error::Input("the source failed while it was read");

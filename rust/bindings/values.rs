@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
 use super::guard::guarded;
-use crate::column::Column;
-use crate::entropy::keyed_hash;
+use crate::columns::Column;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
+use crate::random::entropy::keyed_hash;
 
 /// The cells of a column, NULL where `None`.
 pub enum Cells {

@@ -8,9 +8,9 @@ use arrow_array::{Array, RecordBatch};
 
 use super::table::LONG_HEADER;
 use super::{Batches, Rows, Source, Splitter, Table, records};
-use crate::entropy;
 use crate::error::{Error, Result};
 use crate::labels::LONGEST;
+use crate::random::entropy;
 
 /// A file that is removed with the test.
 struct Kept(PathBuf);

@@ -160,7 +160,7 @@ pub fn uniform_below<R: Rng + ?Sized>(rng: &mut R, n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{SecureRng, repetitions};
+    use crate::random::rng::{SecureRng, repetitions};
 
     fn heads(x: f64, error: u64, draws: u32) -> u32 {
         let mut rng = SecureRng::seeded(11);

@@ -53,7 +53,7 @@ impl Distribution<i64> for BoundedBeta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{SecureRng, repetitions};
+    use crate::random::rng::{SecureRng, repetitions};
 
     #[test]
     fn draws_follow_the_law() {

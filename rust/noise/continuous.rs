@@ -9,7 +9,7 @@ use rand::Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 
 use super::float_gumbel::{fill_float_gumbel, float_gumbel};
-use crate::rng::SecureRng;
+use crate::random::rng::SecureRng;
 
 /// Floating-point noise of a scale, a finite number above zero. Gaussian and Laplace draws of one seed need not
 /// be equal on all platforms.

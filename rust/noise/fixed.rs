@@ -105,7 +105,7 @@ fn exp_neg(x: u128) -> u64 {
 mod tests {
     use super::*;
     use crate::noise::dyadic::exp_neg_bounds;
-    use crate::rng::repetitions;
+    use crate::random::rng::repetitions;
     use num_bigint::BigInt;
 
     #[test]

@@ -15,7 +15,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 use pulp::{Arch, Simd, WithSimd};
 use rand::Rng;
 
-use crate::rng::SecureRng;
+use crate::random::rng::SecureRng;
 
 /// Words below this one have too few digits for a full mantissa.
 const LEAST: u64 = 1 << 53;
@@ -134,7 +134,7 @@ fn ln_1p(f: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::repetitions;
+    use crate::random::rng::repetitions;
 
     #[test]
     fn draws_are_the_double_logarithms_of_their_words() {

@@ -14,7 +14,7 @@ use super::dyadic::Dyadic;
 use super::fixed::Fixed;
 use super::table::{Guide, Table};
 use crate::error::{Error, Result};
-use crate::rng::SecureRng;
+use crate::random::rng::SecureRng;
 
 /// The least scale, as a power of two, of which not all values are tabulated.
 const TABLE_BITS: u32 = 10;

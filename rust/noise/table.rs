@@ -252,7 +252,7 @@ impl Guide {
 mod tests {
     use super::*;
     use crate::noise::dyadic::Dyadic;
-    use crate::rng::SecureRng;
+    use crate::random::rng::SecureRng;
 
     fn law(coefficient: f64, square: bool, limit: Option<u64>, mirrored: bool) -> Decay {
         Decay { coefficient: Dyadic::from_f64(coefficient), square, limit, mirrored }

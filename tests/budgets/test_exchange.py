@@ -11,7 +11,7 @@ import pytest
 from small import histogram
 
 from discreet import Budget, BudgetExceeded, Guarantee, Histogram, Ledger, ParameterError, SensitivityError
-from discreet.conversion import cdp_epsilon
+from discreet.privacy.conversion import cdp_epsilon
 
 EXCHANGE = {"outcomes": 50, "queries": 20, "epsilon": 0.1, "delta": 1e-8}
 

@@ -8,9 +8,9 @@ from small import histogram, top
 
 import discreet as dp
 from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, ParameterError, PrivateCountRelease
-from discreet.choice import choose
-from discreet.privacy import RHO_LIMIT
-from discreet.queries.choice import choose_answers
+from discreet.planning.choose import choose
+from discreet.privacy.guarantee import RHO_LIMIT
+from discreet.queries.choose import choose_answers
 
 LOG = {"user": [user for user in range(3000) for _ in range(2)], "item": ["home", "search"] * 3000}
 COLUMNS = {"user": "user", "item": "item"}

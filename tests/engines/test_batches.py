@@ -9,7 +9,7 @@ from discreet.engines.batches import Rows
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import connect, query
 from discreet.engines.sums import clipped_sums
-from discreet.mechanisms.stream_clock import Clock
+from discreet.streams.clock import Clock
 
 ROWS = 130_000
 LABEL = "repeat('x', 20000)"

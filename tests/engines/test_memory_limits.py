@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet import _core, user_items
+from discreet import _core
 from discreet.engines import weighing
 from discreet.engines.memory import drawn
+from discreet.tables import user_items
 
 ROOM = 2**30
 

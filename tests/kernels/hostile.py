@@ -6,6 +6,8 @@ import signal
 import struct
 import sys
 
+import numpy as np
+
 import discreet as dp
 
 ROWS = 3
@@ -291,7 +293,7 @@ def outcome(kind, lie):
     LIES[lie][1](producer)
     try:
         histogram = dp.Histogram.from_table(producer, user="u", item="i")
-        return f"counted {len(histogram._labels.take(dp.histogram.np.arange(2)))}"
+        return f"counted {len(histogram._labels.take(np.arange(2)))}"
     except BaseException as error:
         return type(error).__name__
 

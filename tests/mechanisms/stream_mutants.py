@@ -3,7 +3,7 @@
 import dataclasses
 
 from discreet import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
-from discreet.mechanisms.release_rule import ReleaseRule
+from discreet.streams.release_rule import ReleaseRule
 
 RIGHT = {
     "binary": BinaryMechanism(sigma=0.6, delta=0.05, l0=1, horizon=2),

@@ -19,7 +19,7 @@ from discreet import (
 from discreet.audit import audit, examine
 from discreet.audit.findings import hockey_stick
 from discreet.laws import joint_law
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)

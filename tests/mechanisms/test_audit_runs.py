@@ -14,7 +14,7 @@ from discreet.audit import audit, runs, trial
 from discreet.audit.neighbours import neighbours
 from discreet.cli import main, without_data
 from discreet.laws.published import views
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism
 from discreet.testing import seeded_rng
 
 

@@ -16,7 +16,7 @@ from discreet import (
     TruncatedGeometric,
 )
 from discreet.audit import audit, examine, trial
-from discreet.mechanisms.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.testing import seeded_rng
 
 

@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 from discreet import _core
 from discreet.audit import audit
-from discreet.mechanisms.set_union import METHODS
+from discreet.mechanisms.union.set_union import METHODS
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020

@@ -22,8 +22,8 @@ from discreet import (
     StateError,
     Stream,
 )
-from discreet.mechanisms import stream_file
-from discreet.mechanisms.stream_counts import RunningCounts
+from discreet.streams import file as stream_file
+from discreet.streams.counts import RunningCounts
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
 
@@ -106,7 +106,7 @@ import os, signal, sys
 sys.path.insert(0, {tests!r})
 import test_stream_files as t
 from discreet import Stream
-from discreet.mechanisms import stream_file
+from discreet.streams import file as stream_file
 def stop(name):
     if name == {point!r} and stream.round + 1 == {number}:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -11,8 +11,8 @@ import pytest
 
 import discreet
 from discreet.errors import StateError
-from discreet.mechanisms.binary_mechanism import BinaryMechanism
-from discreet.mechanisms.stream import Stream
+from discreet.streams.binary import BinaryMechanism
+from discreet.streams.stream import Stream
 
 MECHANISM = BinaryMechanism.from_rho(rho=2.0, delta=1e-3, l0=1, horizon=64)
 HOME = str(Path(discreet.__file__).parent)

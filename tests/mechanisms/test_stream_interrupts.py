@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from discreet import BinaryMechanism, StateError, Stream
-from discreet.mechanisms.stream_file import StreamFile
-from discreet.mechanisms.stream_journal import Journal
-from discreet.mechanisms.stream_key import KeyFile
+from discreet.streams.file import StreamFile
+from discreet.streams.journal import Journal
+from discreet.streams.key import KeyFile
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=50)
-FILES = ("stream.py", "stream_file.py", "stream_journal.py", "stream_counts.py", "stream_key.py", "stream_paths.py")
+ROOM = Path("discreet", "streams")
+FILES = tuple(str(ROOM / f"{name}.py") for name in ("stream", "file", "journal", "counts", "key", "paths"))
 
 
 @pytest.fixture

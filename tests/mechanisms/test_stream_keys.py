@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from discreet import BinaryMechanism, StateError, Stream
-from discreet.mechanisms import stream_file
-from discreet.mechanisms.stream_key import read_key
+from discreet.streams import file as stream_file
+from discreet.streams.key import read_key
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=50)
 EVENTS = [["common", "secret-label"]] * 40

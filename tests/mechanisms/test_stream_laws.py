@@ -21,8 +21,8 @@ from discreet import (
 )
 from discreet.audit.findings import hockey_stick, promises
 from discreet.laws.outcomes import NoiseLaw
-from discreet.mechanisms.square_root_mechanism import rounded
-from discreet.mechanisms.stream_mechanism import gaussian
+from discreet.streams.base import gaussian
+from discreet.streams.square_root import rounded
 
 
 class Grid:

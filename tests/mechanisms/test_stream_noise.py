@@ -15,10 +15,10 @@ from discreet import (
     _core,
 )
 from discreet.laws.outcomes import NoiseLaw
-from discreet.mechanisms.square_root_mechanism import rounded
-from discreet.mechanisms.stream_mechanism import gaussian
 from discreet.reference.node_noise import node_noise
 from discreet.reference.square_root import square_root_noise
+from discreet.streams.base import gaussian
+from discreet.streams.square_root import rounded
 from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015, rogers2023
 
 

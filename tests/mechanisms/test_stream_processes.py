@@ -9,7 +9,7 @@ import pytest
 from test_stream_files import MECHANISM, batch
 
 from discreet import StateError, Stream
-from discreet.mechanisms import stream_file
+from discreet.streams import file as stream_file
 
 
 def write_rounds(path, steps):

@@ -6,8 +6,8 @@ import pytest
 from test_stream_files import MECHANISM, batch, stream_at
 
 from discreet import StateError, Stream
-from discreet.mechanisms import stream_file
-from discreet.mechanisms.stream_journal import read_lines
+from discreet.streams import file as stream_file
+from discreet.streams.journal import read_lines
 
 BATCH = batch(4)
 

@@ -6,7 +6,7 @@ import random
 import mpmath
 import pytest
 
-from discreet.mechanisms.tails import gaussian_sum_bound, sub_gaussian
+from discreet.theorems.tails import gaussian_sum_bound, sub_gaussian
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.choice import METHODS
+from discreet.queries.choose import METHODS
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.testing import seeded_rng
 

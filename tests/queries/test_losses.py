@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import _core
-from discreet.queries import losses
-from discreet.queries.losses import bounded_loss, bounded_masses, bounded_rho, delta_of, response_loss
+from discreet.theorems import privacy_losses as losses
+from discreet.theorems.privacy_losses import bounded_loss, bounded_masses, bounded_rho, delta_of, response_loss
 
 
 def exact_delta(reach, power, k, epsilon):

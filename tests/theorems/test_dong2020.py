@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.conversion import cdp_delta, cdp_epsilon
+from discreet.privacy.conversion import cdp_delta, cdp_epsilon
 from discreet.theorems.dong2020 import (
     approximate_epsilon,
     bounded_range_delta,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import GaussianThreshold
-from discreet.mechanisms.tails import gaussian_difference_tail, gaussian_hockey_stick, gaussian_sum_tail
+from discreet.theorems.tails import gaussian_difference_tail, gaussian_hockey_stick, gaussian_sum_tail
 from discreet.theorems.wilkins2022 import lattice_distortion, sparse_histogram_delta
 
 

@@ -12,11 +12,12 @@ from discreet.audit.neighbours import neighbours, ranks, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.noises import EpsilonPerItem
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.privacy import Guarantee, require_whole
+from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_whole
 
 __all__ = ["all_novel", "audit", "examine"]
 

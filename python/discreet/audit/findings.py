@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.conversion import cdp_delta
-from discreet.privacy import Guarantee
+from discreet.privacy.conversion import cdp_delta
+from discreet.privacy.guarantee import Guarantee
 from discreet.wording import counted
 
 __all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]

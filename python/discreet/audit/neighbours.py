@@ -6,10 +6,10 @@ import math
 import random
 from collections.abc import Iterator
 
-from discreet.mechanisms.known_items import KnownItems
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.tails import least
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.wrappers.known_items import KnownItems
+from discreet.mechanisms.wrappers.replacement import Replacement
+from discreet.theorems.tails import least
 
 __all__ = ["centre", "neighbours", "ranks", "unwrapped"]
 

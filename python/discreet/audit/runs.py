@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from discreet import _core
 from discreet.audit.findings import LEVEL, Misfit
 from discreet.audit.neighbours import centre, unwrapped
-from discreet.histogram import Histogram
 from discreet.laws.published import Row, View, rows_of, views
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.base import Mechanism
+from discreet.tables.histogram import Histogram
 
 __all__ = ["compared", "histogram_of", "released", "tables"]
 

@@ -14,8 +14,8 @@ from discreet.audit.findings import Finding, Misfit, promises, runs_text
 from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
 from discreet.laws.published import Row
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.privacy import require_number, require_whole
+from discreet.mechanisms.base import Mechanism
+from discreet.privacy.validation import require_number, require_whole
 
 __all__ = ["Trial", "trial"]
 

@@ -9,7 +9,7 @@ from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.budgets.states import States
-from discreet.release import Release
+from discreet.release.release import Release
 
 __all__ = ["Budget"]
 

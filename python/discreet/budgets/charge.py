@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from discreet.conversion import pure_rho, round_down
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.conversion import pure_rho, round_down
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 
 __all__ = ["NOTHING", "Account", "Charge", "Protected"]
 
@@ -191,7 +192,7 @@ class Account:
             return charge
         if self.promise.dp is not None:
             epsilon, delta = self.promise.dp
-            return most if self.spent == NOTHING and guarantee.epsilon(delta) <= epsilon else charge
+            return most if self.spent == NOTHING and guarantee.implies(epsilon, delta) else charge
         rho = min(charge.rho, most.rho) if guarantee.rho <= self.promise.rho else charge.rho
         delta_units = min(charge.delta, most.delta) if guarantee.delta <= self.promise.delta else charge.delta
         capped = Charge(rho, delta_units)
@@ -272,7 +273,7 @@ def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
     for _ in range(8):
         rho = round_down(rho, 64)
         after = Guarantee(math.nextafter(rho, math.inf), math.nextafter(own, 1.0)) if rho > 0 else None
-        if after is not None and after.epsilon(delta) <= epsilon:
+        if after is not None and after.implies(epsilon, delta):
             return rho, own
     raise ParameterError("epsilon and delta are too small for any release; give larger ones")
 

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from discreet.budgets.charge import Charge
+from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
-from discreet.conversion import round_up
 from discreet.errors import BudgetExceeded
-from discreet.histogram import Histogram
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.thresholds import require_delta
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.privacy.conversion import round_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_whole
+from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
 
 if TYPE_CHECKING:
     from discreet import _core
-    from discreet.budgets.filter import PrivacyFilter
-    from discreet.mechanisms.mechanism import Opening
-    from discreet.release import Release
+    from discreet.mechanisms.base import Opening
+    from discreet.release.release import Release
 
 __all__ = ["Exchange"]
+
+
+class Payer(Protocol):
+    """What an exchange needs of the budget that pays for it."""
+
+    def _account(self) -> Account:
+        """The account as it is now."""
+
+    def _guaranteed(self, cost: Any) -> Guarantee:
+        """The guarantee to charge."""
+
+    def _publish(
+        self, mechanism: Any, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
+    ) -> Release:
+        """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
 
 
 class Exchange(Single):
@@ -36,7 +52,7 @@ class Exchange(Single):
 
     __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_used")
 
-    _payer: PrivacyFilter
+    _payer: Payer
     _outcomes: int
     _queries: int
     _epsilon: float
@@ -44,7 +60,7 @@ class Exchange(Single):
     _used: States[tuple[int, int]]
     """Outcomes and lists."""
 
-    def __init__(self, payer: PrivacyFilter, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
+    def __init__(self, payer: Payer, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
         self._set(
             _payer=payer,
             _outcomes=require_whole("outcomes", outcomes, 1, 2**30),

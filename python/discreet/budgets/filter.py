@@ -13,11 +13,12 @@ from discreet.budgets.charge import NOTHING, Account, Charge, Protected
 from discreet.budgets.exchange import Exchange
 from discreet.budgets.owner import Uncopied
 from discreet.budgets.record import Event, Spending, charging
-from discreet.conversion import round_down, round_up
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.mechanisms.mechanism import Opening
-from discreet.privacy import Guarantee, require_number, require_text, require_whole
-from discreet.release import Release
+from discreet.mechanisms.base import Opening
+from discreet.privacy.conversion import round_down, round_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_text, require_whole
+from discreet.release.release import Release
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
 

@@ -13,8 +13,8 @@ from discreet.budgets.charge import Account, Charge, Protected
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
-from discreet.privacy import require_flag, require_number
-from discreet.release import Release
+from discreet.privacy.validation import require_flag, require_number
+from discreet.release.release import Release
 
 __all__ = ["Dataset", "Ledger"]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from discreet import certificate, export
+from discreet import certificate
 from discreet.budgets.charge import Account
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
 from discreet.errors import ParameterError
-from discreet.privacy import unusual
+from discreet.privacy.guarantee import unusual
+from discreet.release import export
 
 __all__ = ["budget", "paying", "verify"]
 

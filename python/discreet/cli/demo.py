@@ -13,9 +13,9 @@ import click
 
 import discreet
 from discreet import demo as demonstration
-from discreet import export
 from discreet.cli import report
 from discreet.errors import ParameterError
+from discreet.release import export
 
 __all__ = ["demo"]
 

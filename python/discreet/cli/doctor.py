@@ -9,6 +9,7 @@ from collections.abc import Callable
 import click
 
 import discreet
+from discreet import _core
 from discreet.engines import local, sql
 from discreet.wording import counted
 
@@ -46,9 +47,7 @@ def _check_duckdb() -> str:
 
 
 def _check_entropy() -> str:
-    from discreet._core import Rng
-
-    if Rng().bits64() == Rng().bits64():
+    if _core.Rng().bits64() == _core.Rng().bits64():
         raise RuntimeError("two streams are equal")
     return "the operating system gives randomness"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from discreet import export
-from discreet.mechanisms.set_union import METHODS
+from discreet.mechanisms.union.set_union import METHODS
+from discreet.release import export
 
 __all__ = ["bounded", "counting", "in_options", "joined", "promise", "published", "selected", "table", "top", "written"]
 

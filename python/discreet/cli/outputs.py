@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from discreet import export
+from discreet.release import export
 
 __all__ = ["require_apart", "require_form", "require_new"]
 

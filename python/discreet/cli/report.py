@@ -13,13 +13,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from discreet import export
 from discreet.errors import InputError
-from discreet.export import plain_text
+from discreet.release import export
+from discreet.release.export import plain_text
 from discreet.wording import counted
 
 if TYPE_CHECKING:
-    from discreet.release import Release
+    from discreet.release.release import Release
 
 __all__ = ["grid", "guarantee_lines", "progress", "publish", "table"]
 

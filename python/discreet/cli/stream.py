@@ -17,13 +17,13 @@ from discreet.cli.budget import paying
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
-from discreet.mechanisms.stream import Stream
-from discreet.mechanisms.stream_clock import Clock
-from discreet.mechanisms.stream_events import ITEM_TYPES
-from discreet.mechanisms.stream_file import require_new
-from discreet.mechanisms.stream_paths import beside
-from discreet.plan import stated
-from discreet.privacy import unusual
+from discreet.planning.plan import stated
+from discreet.privacy.guarantee import unusual
+from discreet.streams.clock import Clock
+from discreet.streams.events import ITEM_TYPES
+from discreet.streams.file import require_new
+from discreet.streams.paths import beside
+from discreet.streams.stream import Stream
 
 __all__ = ["stream"]
 

@@ -9,9 +9,9 @@ import click
 
 import discreet
 from discreet import audit as auditing
-from discreet.choice import choose
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
-from discreet.plan import stated
+from discreet.planning.choose import choose
+from discreet.planning.plan import stated
 
 __all__ = ["audit", "plan"]
 

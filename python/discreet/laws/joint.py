@@ -9,15 +9,15 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.known_items import KnownItems
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.mechanisms.top_k import NoisyTopK
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.top_k.base import NoisyTopK
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.wrappers.known_items import KnownItems
+from discreet.mechanisms.wrappers.replacement import Replacement
 
 __all__ = ["joint_law"]
 

@@ -22,16 +22,16 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
 from discreet.laws.ranked import flips, plackett_luce, ranked, selections
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.known_items import KnownItems
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.optimal_selection import OptimalSelection
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.replacement import Replacement
-from discreet.mechanisms.thresholds import ThresholdMechanism
-from discreet.mechanisms.top_k import NoisyTopK, largest
-from discreet.release import Release
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.top_k.base import NoisyTopK, largest
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.mechanisms.wrappers.known_items import KnownItems
+from discreet.mechanisms.wrappers.replacement import Replacement
+from discreet.release.release import Release
 
 __all__ = ["Row", "View", "rows_of", "views"]
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _core
-from discreet.histogram import Histogram
 from discreet.laws.outcomes import Chances, Counts, Law, NoiseLaw, Pair, aligned, product, require_few
-from discreet.mechanisms.gumbel_top_k import GumbelTopK
-from discreet.mechanisms.permute_and_flip import PermuteAndFlip
-from discreet.mechanisms.private_count_release import PrivateCountRelease
-from discreet.mechanisms.top_k import NoisyTopK, largest
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.top_k.base import NoisyTopK, largest
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.reference.price_list import price_list
+from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2024
 
 __all__ = [

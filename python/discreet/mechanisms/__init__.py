@@ -1,1 +1,32 @@
-"""One mechanism a module, all of one shape: frozen parameters, a guarantee without data, a release."""
+"""Mechanisms by family, all of one shape: frozen parameters, a guarantee without data, a release."""
+
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts import ContributionBound, Plume, PrivateCountRelease, Refinement
+from discreet.mechanisms.sums import ClippedSums
+from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
+from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
+from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
+from discreet.mechanisms.wrappers import KnownItems, Replacement
+
+__all__ = [
+    "ClippedSums",
+    "ContributionBound",
+    "DiscoverAndPeel",
+    "GaussianThreshold",
+    "GaussianTopK",
+    "GumbelTopK",
+    "IteratedSetUnion",
+    "KnownItems",
+    "LaplaceThreshold",
+    "LaplaceTopK",
+    "Mechanism",
+    "OptimalSelection",
+    "PermuteAndFlip",
+    "Plume",
+    "PrivateCountRelease",
+    "Refinement",
+    "Replacement",
+    "SetUnion",
+    "TruncatedGeometric",
+    "UnionMechanism",
+]

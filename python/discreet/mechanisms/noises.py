@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho, round_down, round_up
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.mechanisms.base import Mechanism
+from discreet.privacy.conversion import pure_rho, round_down, round_up
+from discreet.privacy.guarantee import Guarantee, Sensitivity
+from discreet.privacy.validation import require_number, require_whole
 
-__all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "laplace_deviation"]
+__all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "NoisyCounts", "laplace_deviation"]
 
 
 def laplace_deviation(scale: float) -> float:
     """The standard deviation of discrete Laplace noise: 1 / (sqrt(2) sinh(1/(2 scale)))."""
     return 1 / (math.sqrt(2) * math.sinh(min(1 / (2 * scale), 700.0)))
+
+
+class NoisyCounts(Mechanism):
+    """What mechanisms with integer `noise` on bounded counts share."""
+
+    __slots__ = ()
+
+    l0: int
+    linf: int
+
+    @property
+    @abstractmethod
+    def noise(self) -> _core.Noise:
+        """The law of the noise on every count."""
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation of the noise."""
+
+    @property
+    def protects(self) -> Sensitivity:
+        """At most l0 items per user, each count moved by at most linf."""
+        return Sensitivity(l0=self.l0, linf=self.linf)
 
 
 class LaplaceNoise:

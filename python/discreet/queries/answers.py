@@ -10,8 +10,9 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.mechanism import Opening, Value, opened
-from discreet.privacy import Guarantee, require_whole
+from discreet.mechanisms.base import Opening, Value, opened
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,13 +13,14 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho
 from discreet.errors import ParameterError
-from discreet.privacy import Guarantee, require_number, require_whole, resolve_rho
+from discreet.privacy.conversion import pure_rho
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.expected import bounded_survival, expected_maximum
-from discreet.queries.losses import bounded_loss, bounded_masses, bounded_rho, delta_of
 from discreet.queries.noisy import GaussianAnswers
+from discreet.theorems.privacy_losses import bounded_loss, bounded_masses, bounded_rho, delta_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

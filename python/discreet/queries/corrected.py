@@ -7,12 +7,13 @@ from typing import Any, Self
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import cdp_epsilon, cdp_rho, round_down
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise
-from discreet.mechanisms.tails import least
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.conversion import cdp_epsilon, cdp_rho, round_down
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
+from discreet.theorems.tails import least
 
 __all__ = ["CorrectedAnswers"]
 

@@ -13,14 +13,15 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho, round_up
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
-from discreet.mechanisms.tails import gaussian_hockey_stick
-from discreet.privacy import Guarantee, require_number, resolve_rho
+from discreet.privacy.conversion import pure_rho, round_up
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.validation import require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.queries.expected import expected_maximum, gaussian_survival, laplace_survival
-from discreet.queries.losses import delta_of, response_loss
+from discreet.theorems.privacy_losses import delta_of, response_loss
+from discreet.theorems.tails import gaussian_hockey_stick
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,9 +16,10 @@ import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.conversion import pure_rho, round_down, round_up
 from discreet.errors import ParameterError
-from discreet.privacy import Guarantee, require_number, require_whole
+from discreet.privacy.conversion import pure_rho, round_down, round_up
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival

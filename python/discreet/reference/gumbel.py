@@ -1,4 +1,4 @@
-"""Exact exponential-mechanism selection by rational arithmetic, reading the same bits as `rust/gumbel.rs`."""
+"""Exact exponential-mechanism selection by rational arithmetic, reading the same bits as `rust/release/gumbel.rs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permute-and-flip by rational arithmetic, reading the same bits as `rust/permute_and_flip.rs`."""
+"""Permute-and-flip by rational arithmetic, reading the same bits as `rust/release/permute_and_flip.rs`."""
 
 from __future__ import annotations
 

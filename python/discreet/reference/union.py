@@ -1,4 +1,4 @@
-"""Weights of items by whole numbers of any length, one user after the other, as `rust/union.rs` has them."""
+"""Weights of items by whole numbers of any length, one user after the other, as `rust/union/mod.rs` has them."""
 
 from __future__ import annotations
 

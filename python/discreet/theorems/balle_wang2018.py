@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 __all__ = ["LatticeGaussian", "gaussian_delta", "lattice_delta"]
 

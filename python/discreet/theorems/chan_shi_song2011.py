@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import round_down, round_up
+from discreet.privacy.conversion import round_down, round_up
 
 __all__ = ["epoch_of", "epoch_sigma", "hybrid_variance", "round_chance"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.conversion import round_down, round_up
+from discreet.privacy.conversion import round_down, round_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

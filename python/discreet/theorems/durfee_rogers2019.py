@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 __all__ = ["discrete_laplace_difference_tail"]
 

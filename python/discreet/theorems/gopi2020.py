@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 from discreet.theorems import rogers2023
 
 __all__ = ["gaussian_threshold", "laplace_threshold", "round_shares"]

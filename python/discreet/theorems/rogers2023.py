@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import bounded_range_rho, pure_rho, round_down, round_up
 from discreet.errors import ParameterError
+from discreet.privacy.conversion import bounded_range_rho, pure_rho, round_down, round_up
 
 __all__ = [
     "conditioned_rho",

@@ -12,7 +12,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 __all__ = [
     "UNIT",

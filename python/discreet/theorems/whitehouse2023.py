@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 __all__ = ["half_normal_odometer"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from discreet.conversion import round_up
+from discreet.privacy.conversion import round_up
 
 __all__ = ["lattice_distortion", "sparse_histogram_delta"]
 

@@ -1,0 +1,8 @@
+"""Noise on every count, and the items whose noisy count is large enough."""
+
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.laplace import LaplaceThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
+
+__all__ = ["GaussianThreshold", "LaplaceThreshold", "OptimalSelection", "TruncatedGeometric"]

@@ -1,0 +1,109 @@
+"""Mechanisms for neighbours in which one user's rows are replaced by those of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.threshold.base import ThresholdMechanism
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.top_k.base import NoisyTopK
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
+from discreet.release.release import Release
+from discreet.tables.histogram import Histogram
+
+__all__ = ["Replacement"]
+
+_ITEM_BY_ITEM = (ThresholdMechanism, OptimalSelection)
+_RANKED = (NoisyTopK, GumbelTopK, PermuteAndFlip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement(Mechanism):
+    """A mechanism whose promise is about replacing one user's rows, instead of adding or removing them.
+
+    The old rows leave and the new ones come, so up to 2 l0 counts move, each by at most linf, in both directions. A
+    mechanism that decides item by item is made for 2 l0. Where ranks decide the (k_bar+1)-th count may move the
+    other way than a candidate, so that it is made for 2 linf as well. (Desfontaines et al. 2020 and Rogers 2023
+    state their theorems for users added or removed.)
+
+    `Replacement.from_rho(GaussianThreshold, rho=1, delta=1e-6, l0=3)` makes and wraps the mechanism. `mechanism`:
+    one made for this doubled change. Raises ParameterError for a mechanism that has no l0 or linf to double.
+    """
+
+    mechanism: Any
+
+    def __post_init__(self) -> None:
+        _require_kind(type(self.mechanism))
+        protected = self.mechanism.protects
+        moves = (protected.l0 or 2, protected.linf if isinstance(self.mechanism, _RANKED) else 2)
+        if any(most % 2 for most in moves):
+            raise ParameterError("the mechanism must be made for twice the change: use from_rho or from_epsilon")
+        if isinstance(self.mechanism, GaussianThreshold) and self.mechanism.guarantee.dp is not None:
+            raise ParameterError("the exact delta of a GaussianThreshold is one for users added: make it from rho")
+
+    @classmethod
+    def from_rho(cls, kind: type[Mechanism], *, rho: float, delta: float, **parameters: Any) -> Self:
+        """The mechanism of a `kind` that promises delta-approximate rho-zCDP, with its usual parameters."""
+        return cls(mechanism=_require_kind(kind).from_rho(rho=rho, delta=delta, **_doubled(kind, parameters)))
+
+    @classmethod
+    def from_epsilon(cls, kind: type[Mechanism], *, epsilon: float, delta: float, **parameters: Any) -> Self:
+        """The mechanism of a `kind` whose total promise is (epsilon, delta)-DP."""
+        if kind is GaussianThreshold:
+            rho, own = resolve_rho(None, epsilon, delta)
+            return cls.from_rho(kind, rho=rho, delta=own, **parameters)
+        return cls(
+            mechanism=_require_kind(kind).from_epsilon(epsilon=epsilon, delta=delta, **_doubled(kind, parameters))
+        )
+
+    @property
+    def protects(self) -> Sensitivity:
+        """What one user, old or new, may have."""
+        made = self.mechanism.protects
+        l0 = None if made.l0 is None else made.l0 // 2
+        return Sensitivity(l0=l0, linf=made.linf // 2 if isinstance(self.mechanism, _RANKED) else made.linf)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the mechanism, between data sets in which one user is replaced."""
+        made: Guarantee = self.mechanism.guarantee
+        return replace(made, neighbours="replaced")
+
+    def release_chance(self, users: int) -> float:
+        """The mechanism's."""
+        return float(self.mechanism.release_chance(users))
+
+    def _require(self, histogram: Histogram) -> None:
+        self.mechanism._require(histogram)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        release: Release = self.mechanism._run(histogram, rng)
+        return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
+
+
+def _require_kind(kind: type) -> Any:
+    if not isinstance(kind, type) or not issubclass(kind, _ITEM_BY_ITEM + _RANKED):
+        raise ParameterError(
+            "users can be replaced for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
+            f"LaplaceTopK and GaussianTopK, not for {getattr(kind, '__name__', kind)}"
+        )
+    return kind
+
+
+def _doubled(kind: type[Mechanism], parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a mechanism made for old and new rows together."""
+    twice = dict(parameters)
+    if parameters.get("l0") is not None:
+        twice["l0"] = 2 * parameters["l0"]
+    elif "l0" not in parameters and not issubclass(kind, GumbelTopK | PermuteAndFlip):
+        twice["l0"] = 2
+    if issubclass(kind, _RANKED):
+        twice["linf"] = 2 * parameters.get("linf", 1)
+    return twice

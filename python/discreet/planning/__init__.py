@@ -1,0 +1,1 @@
+"""Before any data: which mechanism a verb takes, and what a mechanism will do."""

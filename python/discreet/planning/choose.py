@@ -1,0 +1,201 @@
+"""The mechanism of a verb, chosen from public parameters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.threshold.gaussian import GaussianThreshold
+from discreet.mechanisms.threshold.laplace import LaplaceThreshold
+from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
+from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
+from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+from discreet.mechanisms.top_k.gumbel import GumbelTopK
+from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
+from discreet.mechanisms.union.set_union import METHODS as UNION_METHODS
+from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
+from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
+from discreet.privacy.validation import require_whole
+from discreet.theorems.tails import least
+
+__all__ = ["VERBS", "choose", "users_for"]
+
+VERBS = "count, top_k, select or, in a plan, answer_queries"
+"""What can be asked for by name, for error messages."""
+_LIMIT = 2**36
+_CLOSE, _FAR = 1.3, 1.5
+"""Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
+by rounds, for what they share in fact."""
+_WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
+_THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
+
+
+def users_for(release_chance: Callable[[int], float], chance: float) -> int:
+    """The least number of users whose item has this chance of a release; 2^36 where none has."""
+    return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
+
+
+def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
+    """The mechanism of a verb and why it was chosen, from public parameters alone."""
+    verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
+        "count": _for_count,
+        "top_k": _for_top_k,
+        "select": _for_select,
+    }
+    verb = verb.replace("-", "_")
+    if verb not in verbs:
+        raise ParameterError(f"there is no verb {verb!r}: use {VERBS}; or give a mechanism")
+    try:
+        made, reasons = verbs[verb](**parameters)
+        return made, (*reasons, *unusual(_asked(made.guarantee, parameters)))
+    except TypeError as error:
+        raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
+
+
+def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
+    """The guarantee in the terms that were asked for."""
+    epsilon, delta = parameters.get("epsilon"), parameters["delta"]
+    return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
+
+
+def _for_count(
+    *,
+    delta: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    l0: int | None = None,
+    relative_error: float = 0.1,
+    k_bar: int = 10_000,
+    epsilon_star: float = 0.0005,
+    delta_star: float = 1e-11,
+    spend: bool = False,
+) -> tuple[Mechanism, tuple[str, ...]]:
+    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
+    if l0 is not None:
+        if (relative_error, k_bar, epsilon_star, delta_star, spend) != (0.1, 10_000, 0.0005, 1e-11, False):
+            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star, delta_star and spend")
+        return _lowest(_WITH_COUNTS, rho, epsilon, delta, l0)
+    try:
+        mechanism = PrivateCountRelease(
+            rho=own_rho,
+            delta=own_delta,
+            relative_error=relative_error,
+            k_bar=k_bar,
+            epsilon_star=epsilon_star,
+            delta_star=delta_star,
+            spend=spend,
+        )
+    except ParameterError as error:
+        if epsilon is None:
+            raise
+        spent = f"epsilon = {epsilon:g} and delta = {delta:g} leave rho = {own_rho:.4g} and delta = {own_delta:g}"
+        raise ParameterError(f"{error} ({spent})") from None
+    return mechanism, ()
+
+
+def _for_top_k(
+    *,
+    k: int,
+    delta: float,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    k_bar: int = 1_000,
+    method: str = "gumbel",
+    l0: int | None = None,
+) -> tuple[Any, tuple[str, ...]]:
+    resolve_rho(rho, epsilon, delta)
+    if method == "discover+peel":
+        if l0 is None:
+            raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
+        if rho is not None:
+            return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
+        return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
+    if method != "gumbel":
+        raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
+    if l0 is not None:
+        raise ParameterError('l0 goes with method="discover+peel": by "gumbel" a user may have any number of items')
+    if rho is not None:
+        return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
+    return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
+
+
+def _for_select(
+    *,
+    delta: float,
+    l0: int,
+    rho: float | None = None,
+    epsilon: float | None = None,
+    method: str = "auto",
+    rows_here: bool = True,
+) -> tuple[Mechanism | UnionMechanism, tuple[str, ...]]:
+    """By a threshold for one item of a user, greedily for few, by rounds of set union for more; or as was asked for.
+
+    The greedy method needs the rows on this machine.
+    """
+    resolve_rho(rho, epsilon, delta)
+    if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
+        known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
+        raise ParameterError(f"there is no method {method!r}: use {known}")
+    l0 = require_whole("l0", l0, 1)
+
+    def made(kind: Any, **more: Any) -> Any:
+        if rho is not None:
+            return kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
+        return kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+
+    if method == "dp_sips":
+        return made(IteratedSetUnion), ()
+    if method not in ("auto", "threshold"):
+        return made(SetUnion, method=method), ()
+    threshold, reasons = _lowest(_THRESHOLDS, rho, epsilon, delta, l0)
+    union = None if method == "threshold" or l0 == 1 else _sharing(made, threshold, rows_here)
+    return union or (threshold, reasons)
+
+
+def _sharing(
+    made: Callable[..., UnionMechanism], threshold: Mechanism, rows_here: bool
+) -> tuple[UnionMechanism, tuple[str, ...]] | None:
+    """The set union that is worth what it loses where users share nothing, None where none is."""
+    needed = users_for(threshold.release_chance, 0.5)
+    for kind, more, close in ((SetUnion, {"method": "greedy"}, _CLOSE), (IteratedSetUnion, {}, _FAR)):
+        if more and not rows_here:
+            continue
+        try:
+            union = made(kind, **more)
+        except ParameterError:  # a method of a narrower range leaves the others
+            continue
+        users = users_for(union.release_chance, 0.5)
+        if users <= close * needed:
+            name = "greedy" if more else "dp_sips"
+            return union, (
+                f"{kind.__name__} was chosen (method {name}): in the worst case an item needs {users:,} users for a "
+                f"chance of 50 % to be released, and usually fewer, because users have items in common. By a threshold "
+                f"on counts it always needs {needed:,}",
+            )
+    return None
+
+
+def _lowest(
+    kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
+) -> tuple[Mechanism, tuple[str, ...]]:
+    """Of the mechanisms that keep the promise the one that names an item of the fewest users half of the time."""
+    resolve_rho(rho, epsilon, delta)
+    half, refused = {}, None
+    for kind in kinds:
+        try:
+            if rho is not None:
+                mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0)
+            else:
+                mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
+            half[mechanism] = users_for(mechanism.release_chance, 0.5)
+        except ParameterError as error:  # a mechanism of a narrower range leaves the others
+            refused = error
+    if not half:
+        raise refused or ParameterError("no mechanism keeps this promise")
+    best = min(half, key=lambda mechanism: half[mechanism])
+    others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
+    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a chance of 50 % to be released"
+    return best, (f"{reason} (others: {others})" if others else reason,)

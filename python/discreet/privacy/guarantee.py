@@ -1,0 +1,216 @@
+"""What a histogram lets one user change, and what a release promises: `Sensitivity` and `Guarantee`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from discreet.errors import ParameterError
+from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
+from discreet.privacy.validation import brief, require_flag, require_number, require_whole
+
+__all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
+
+RHO_LIMIT = 10_000.0
+"""The largest rho that anything here will promise: beyond it the promise is empty."""
+_LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
+"""Above these a promise is taken with a note."""
+
+
+def _claimed(name: str, value: object, high: float) -> float:
+    """What is promised as a float from zero to `high`, rounded up where it is no float."""
+    number = require_number(name, value, 0, high, open_low=False)
+    return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The most that one user can change in a histogram, all changes in the same direction.
+
+    `l0`: how many counts, None for any number. `linf`: how much of each.
+    """
+
+    l0: int | None
+    linf: int
+
+    def __post_init__(self) -> None:
+        if self.l0 is not None:
+            object.__setattr__(self, "l0", require_whole("l0", self.l0, 1))
+        object.__setattr__(self, "linf", require_whole("linf", self.linf, 1))
+
+    def within(self, other: Sensitivity) -> bool:
+        """Whether whatever protects `other` protects this too."""
+        l0_fits = other.l0 is None or (self.l0 is not None and self.l0 <= other.l0)
+        return l0_fits and self.linf <= other.linf
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """delta-approximate rho-zCDP between neighbouring data sets.
+
+    Two such mechanisms run one after the other, the second chosen with the first one's output in view,
+    are delta-approximate rho-zCDP for the sum of the rhos and 1 - (1 - delta_1)(1 - delta_2)
+    (Rogers 2023, Definition 2.2 and Theorem 6). `unit` is what is protected, a whole "user" or one
+    "event". `neighbours` are data sets in which one such unit is "added" (or removed), or one is
+    "replaced" by another. Promises about unlike units or neighbours do not add. `dp` is a pair (epsilon,
+    delta) of differential privacy that holds by a proof of its own, where there is one; such pairs add by
+    basic composition.
+    """
+
+    rho: float
+    delta: float
+    unit: Literal["user", "event"] = "user"
+    dp: tuple[float, float] | None = None
+    neighbours: Literal["added", "replaced"] = "added"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", _claimed("rho", self.rho, RHO_LIMIT))
+        object.__setattr__(self, "delta", _claimed("delta", self.delta, 1.0))
+        if self.unit not in ("user", "event"):
+            raise ParameterError(f"unit must be 'user' or 'event', not {brief(self.unit)}")
+        if self.neighbours not in ("added", "replaced"):
+            raise ParameterError(f"neighbours must be 'added' or 'replaced', not {brief(self.neighbours)}")
+        if self.dp is not None:
+            if not isinstance(self.dp, tuple) or len(self.dp) != 2:
+                raise ParameterError("dp must be None or a pair of epsilon and delta")
+            epsilon, delta = self.dp
+            object.__setattr__(self, "dp", (_claimed("epsilon", epsilon, math.inf), _claimed("delta", delta, 1.0)))
+
+    @classmethod
+    def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
+        """What an (epsilon, delta)-DP mechanism promises: rho = epsilon^2/2 (Rogers 2023, Theorem 3)."""
+        rho = pure_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
+        return cls(rho, delta, dp=(epsilon, delta))
+
+    @classmethod
+    def from_bounded_range(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
+        """What a mechanism of range epsilon promises: rho = epsilon^2/8 (Rogers 2023, Theorem 5)."""
+        rho = bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
+        return cls(rho, delta, dp=(epsilon, delta))
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon for which this implies (epsilon, delta)-DP, rounded up.
+
+        `delta` is the total and must exceed this guarantee's own; the rest of it goes into the
+        conversion of Canonne, Kamath and Steinke (2020), Corollary 13. Infinite where no rest is left,
+        unless `dp` says more.
+        """
+        delta = require_number("delta", delta, 0, 1)
+        if delta >= 1:
+            return 0.0
+        proved = self.dp[0] if self.dp is not None and self.dp[1] <= delta else math.inf
+        return min(proved, self._converted(delta))
+
+    def implies(self, epsilon: float, delta: float) -> bool:
+        """Whether `epsilon(delta)` is at most `epsilon`, without a conversion where `dp` says so."""
+        delta = require_number("delta", delta, 0, 1)
+        is_proved = self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta
+        return is_proved or self.epsilon(delta) <= epsilon
+
+    def _converted(self, delta: float) -> float:
+        """The epsilon that rho alone implies at a total `delta`."""
+        rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
+        if rest <= 0:
+            return 0.0 if self.rho == 0 and delta >= self.delta else math.inf
+        return cdp_epsilon(self.rho, rest)
+
+    @property
+    def quoted(self) -> tuple[float, float]:
+        """The (epsilon, delta) pair to quote: `dp`, or that of the conversion at twice this delta."""
+        if self.dp is not None:
+            return self.dp
+        total = min(2 * self.delta, 0.5) or 1e-6
+        return self._converted(total), total
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one line, with the pair to quote."""
+        epsilon, delta = self.quoted
+        is_told = self.dp is not None or math.isinf(epsilon)
+        return str(self) if is_told else f"{self}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+
+    def stating(self, epsilon: float, delta: float) -> Guarantee:
+        """The same guarantee, quoted as (epsilon, delta)-DP, which it must imply.
+
+        Raises ParameterError where it does not.
+        """
+        if not self.implies(epsilon, delta):
+            raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP")
+        return replace(self, dp=(epsilon, delta))
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        if other.unit != self.unit:
+            raise ParameterError(f"a guarantee per {self.unit} and one per {other.unit} do not add up")
+        if other.neighbours != self.neighbours:
+            raise ParameterError("a guarantee for units added or removed and one for units replaced do not add up")
+        rho = self.rho + other.rho
+        if Fraction(rho) < Fraction(self.rho) + Fraction(other.rho):
+            rho = math.nextafter(rho, math.inf)
+        pair = None
+        if self.dp is not None and other.dp is not None:
+            epsilon = math.nextafter(self.dp[0] + other.dp[0], math.inf)
+            pair = (epsilon, _either(self.dp[1], other.dp[1]))
+        return Guarantee(rho, _either(self.delta, other.delta), self.unit, pair, self.neighbours)
+
+    def __str__(self) -> str:
+        approximate = f"{self.delta:g}-approximate " if self.delta else ""
+        how = "added or removed" if self.neighbours == "added" else "replaced"
+        proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
+        return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
+
+
+def unusual(guarantee: Guarantee) -> tuple[str, ...]:
+    """Return a note for each parameter of a promise that is so weak that few would accept it."""
+    delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
+    total = guarantee.quoted[1]
+    epsilon = guarantee.epsilon(total) if total > 0 else guarantee.quoted[0]
+    notes = []
+    if delta > _LARGE_DELTA:
+        notes.append(
+            f"delta {delta:g} is a weak promise: it is the chance that the promise fails. Choose it far below "
+            "1 / users, such as 1e-6"
+        )
+    if epsilon > _LARGE_EPSILON:
+        notes.append(
+            f"epsilon {epsilon:.4g} is a weak promise: most published releases promise 10 or less. Choose a smaller "
+            "epsilon or rho"
+        )
+    return tuple(notes)
+
+
+def _either(a: float, b: float) -> float:
+    """1 - (1 - a)(1 - b), rounded up, and never above the rounded-up sum."""
+    if a == 0 or b == 0:
+        return a + b
+    if a >= 1 or b >= 1:
+        return 1.0
+    exact = Fraction(a) + Fraction(b) - Fraction(a) * Fraction(b)
+    rounded = float(exact)
+    return rounded if Fraction(rounded) >= exact else min(1.0, math.nextafter(rounded, 1.0))
+
+
+def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple[float, float]:
+    """The rho and delta that a mechanism may spend, from exactly one of `rho` and `epsilon`.
+
+    `epsilon` is the total promise: half of `delta` goes to the mechanism, the rest to the conversion
+    (Canonne, Kamath and Steinke 2020, Corollary 13).
+    """
+    if (rho is None) == (epsilon is None):
+        raise ParameterError("give exactly one of rho and epsilon")
+    delta = require_number("delta", delta, 0, 1, open_high=True)
+    if epsilon is None:
+        return require_number("rho", rho, 0, RHO_LIMIT), delta
+    epsilon = require_number("epsilon", epsilon, 0, 1000)
+    own = delta / 2
+    rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
+    for _ in range(8):
+        # The two bisections may end a rounding apart; the promise is checked as it will be read.
+        if rho > 0 and not Guarantee(rho, own).implies(epsilon, delta):
+            rho = round_down(rho, 64)
+    if rho <= 0 or not Guarantee(rho, own).implies(epsilon, delta):
+        raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
+    return rho, own

@@ -1,0 +1,111 @@
+"""Which method answers many queries best, from public parameters alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import ParameterError
+from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.queries.answers import Answering, require_queries
+from discreet.queries.bounded import BoundedAnswers
+from discreet.queries.gumbel_correction import GumbelCorrection
+from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
+from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
+from discreet.queries.sparse_vector import IterativeSparseVector
+
+__all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
+
+_WIDE = 3_000
+
+METHODS: dict[str, Any] = {
+    "gaussian": GaussianAnswers,
+    "laplace": LaplaceAnswers,
+    "bounded": BoundedAnswers,
+    "gumbel_correction": GumbelCorrection,
+    "iterative_sparse_vector": IterativeSparseVector,
+    "sparse_vector_correction": SparseVectorCorrection,
+    "guarded_correction": GuardedCorrection,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPlan:
+    """What each method of `answer_queries` would do, best first."""
+
+    k: int
+    """How many queries."""
+    methods: tuple[tuple[str, float, float, float], ...]
+    """Of each method its name, expected largest error, the bound of the error and the chance that it is beyond."""
+    mechanism: Answering
+    """The mechanism of the first."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the first method promises."""
+        return self.mechanism.guarantee
+
+    def __str__(self) -> str:
+        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"promises {self.guarantee.promise}"]
+        for name, expected, bound, chance in self.methods:
+            how = "for certain" if chance == 0 else f"but for a chance of {chance:g}"
+            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, at most {bound:10.6g} {how}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def plan_answers(
+    *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
+) -> AnswerPlan:
+    """The expected and the hard error bound of every method, or of one, for `k` queries; without data."""
+    made, _ = _made(require_queries(k), rho, epsilon, delta, method)
+    methods = tuple((name, m.expected_error, m.error_bound, m.bound_chance) for name, m in made.items())
+    return AnswerPlan(k=k, methods=methods, mechanism=next(iter(made.values())))
+
+
+def choose_answers(
+    k: int, rho: float | None, epsilon: float | None, delta: float, method: str
+) -> tuple[Answering, tuple[str, ...]]:
+    """The mechanism that answers `k` queries by a method, and why, where that was "auto"."""
+    made, refused = _made(k, rho, epsilon, delta, method)
+    best, *others = made
+    if method != "auto":
+        return made[best], ()
+    more = ", ".join([*(f"{name} {made[name].expected_error:.4g}" for name in others), *refused])
+    return made[best], (
+        f"{best} was chosen: of {k} queries its largest error is {made[best].expected_error:.4g} on average ({more})",
+    )
+
+
+def _made(
+    k: int, rho: float | None, epsilon: float | None, delta: float, method: str
+) -> tuple[dict[str, Answering], list[str]]:
+    """The mechanisms that keep the promise by their methods, those of the smallest expected error first."""
+    resolve_rho(rho, epsilon, delta)
+    rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
+    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
+        raise ParameterError(f"there is no method {method!r}: use auto, {', '.join(METHODS)}")
+    made, refused, error = {}, [], None
+    # Under zCDP bounded noise comes close to Gaussian noise from above, at the price of a long search.
+    # For a tiny epsilon its law has millions of values.
+    slow = epsilon is None or math.sqrt(k) > _WIDE * epsilon
+    skipped = {"bounded"} if slow else set()
+    for name in METHODS if method == "auto" else [method]:
+        if method == "auto" and name in skipped:
+            continue
+        try:
+            if epsilon is None:
+                made[name] = METHODS[name].from_rho(k=k, rho=rho, delta=delta)
+            else:
+                made[name] = METHODS[name].from_epsilon(k=k, epsilon=epsilon, delta=delta)
+        except ParameterError as raised:
+            error = raised
+            refused.append(f"{name} does not apply")
+    if not made:
+        raise error or ParameterError("no method keeps this promise")
+    return dict(sorted(made.items(), key=lambda item: item[1].expected_error)), refused

@@ -1,0 +1,112 @@
+"""Gaussian answers, of which those that seem far off are measured again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet import _core
+from discreet.cached import cached_property
+from discreet.privacy.conversion import bounded_range_rho, round_down, round_up
+from discreet.privacy.validation import require_number, require_whole
+from discreet.queries.answers import require_queries
+from discreet.queries.corrected import CorrectedAnswers
+from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["GumbelCorrection"]
+
+_NEVER = -1e6
+"""The score of the stop element that a selection has and this one does not need."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GumbelCorrection(CorrectedAnswers):
+    """Discrete Gaussian answers of scale `sigma`; then the `m` that seem furthest off are measured anew.
+
+    The m indices are selected by the exponential mechanism, one after the other, with rate `gamma` per unit of |f -
+    g|, where g are the first answers; each selection has range 2 gamma, as a distance moves up or down by one. They
+    are answered by noise of scale `again`. In all k/(2 sigma^2) + m gamma^2/2 + m/(2 again^2)-zCDP.
+    """
+
+    k: int
+    sigma: float
+    m: int
+    gamma: float
+    again: float
+    dp: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        self._set(
+            k=require_queries(self.k),
+            sigma=require_number("sigma", self.sigma, 1e-3, 1e9),
+            m=require_whole("m", self.m, 1, self.k),
+            gamma=require_number("gamma", self.gamma, 0, 1000),
+            again=require_number("again", self.again, 1e-3, 1e9),
+        )
+
+    @classmethod
+    def _best(cls, k: int, rho: float) -> dict[str, Any]:
+        m, first, second = _best_shares(k)
+        return {"m": m, **_scales(k, rho, m, first, second)}
+
+    @property
+    def rho(self) -> float:
+        """What the three steps cost together."""
+        selections = self.m * bounded_range_rho(2 * self.gamma)
+        return round_up(self.k / self.sigma**2 / 2 + selections + self.m / self.again**2 / 2, 16)
+
+    @cached_property
+    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
+
+    @cached_property
+    def expected_error(self) -> float:
+        """About the expected largest error of the k answers."""
+        return _expected(k=self.k, sigma=self.sigma, m=self.m, gamma=self.gamma, again=self.again)
+
+    def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
+        [(_, law)] = self._measured
+        answers = values + rng.sample(self.noise, self.k)
+        # One more than the distance, as a score of zero stands for no candidate.
+        scores = np.abs(values - answers) + 1
+        rows, _ = rng.peel(scores, int(scores.max()), self.gamma, 0, _NEVER, self.m)
+        answers[rows] = values[rows] + rng.sample(law, len(rows))
+        return answers
+
+
+def _scales(k: int, rho: float, m: int, first: float, second: float) -> dict[str, float]:
+    """sigma, gamma and again where the steps have these shares of rho, the last one the rest."""
+    return {
+        "sigma": round_up(math.sqrt(k / (2 * first * rho)), 64),
+        "gamma": min(round_down(math.sqrt(2 * second * rho / m), 64), 1000.0),
+        "again": round_up(math.sqrt(m / (2 * (1 - first - second) * rho)), 64),
+    }
+
+
+@lru_cache(maxsize=64)
+def _best_shares(k: int) -> tuple[int, float, float]:
+    """The number of corrections and the shares of rho of the first two steps; scales all grow alike with rho."""
+    rho = k / 2e6  # the plain scale is a thousand
+    best = (math.inf, 1, 0.9, 0.08)
+    numbers = sorted({max(1, min(k, round(10 ** (exponent / 3)))) for exponent in range(int(3 * math.log10(k)) + 1)})
+    for m in numbers:
+        for first in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95):
+            for part in (0.8, 0.9):
+                second = part * (1 - first)
+                best = min(best, (_expected(k=k, m=m, **_scales(k, rho, m, first, second)), m, first, second))
+    return best[1:]
+
+
+def _expected(*, k: int, sigma: float, m: int, gamma: float, again: float) -> float:
+    """The expected largest error where an answer that is off by z stays uncorrected with the chance exp(-e^(gamma z -
+    c)), the law of a Gumbel score against the m-th largest one, c being such that m are corrected."""
+    left = Survivors.gaussian(sigma).without(m / k, gamma * np.linspace(0, 9 * sigma, Survivors.points), gumbel=True)
+    laws = [(left.survival, float(k)), (gaussian_survival(again), float(m))]
+    return expected_maximum(laws, 9 * max(sigma, again) + 2)

@@ -1,0 +1,80 @@
+"""The state of a stream, as its file holds it: parameters as text, counts, and a keyed sum of all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.streams import seal
+from discreet.streams.base import StreamMechanism
+from discreet.streams.binary import BinaryMechanism
+from discreet.streams.clock import Clock
+from discreet.streams.honaker import HonakerMechanism
+from discreet.streams.hybrid import HybridMechanism
+from discreet.streams.seal import Item
+from discreet.streams.square_root import SquareRootMechanism
+
+__all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "state_text", "with_clock"]
+
+KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
+}
+"""The classes of mechanisms that a file can keep."""
+DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What reading a damaged state raises: damaged text, or parameters that no mechanism has."""
+_FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a stream's file says beside the counts."""
+
+    mechanism: StreamMechanism
+    item_type: Any
+    clock: Clock | None
+    round: int
+
+
+def state_text(mechanism: StreamMechanism, items: str | None) -> str:
+    """Return a mechanism and the type of its items as text."""
+    given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
+    return json.dumps(given if items is None else {"items": items, **given})
+
+
+def with_clock(text: str, clock: Clock) -> str:
+    """Return the text of a state with another clock."""
+    return json.dumps({**json.loads(text), "clock": dataclasses.asdict(clock)})
+
+
+def read_state(
+    key: bytes, text: str, number: int, rounds: str, total: bytes, rows: Iterable[tuple[bytes, str, int]]
+) -> State:
+    """Return the state that a file holds.
+
+    Args:
+        key: The key of the stream.
+        text: The mechanism, as `state_text` writes it.
+        number: The number of the last round.
+        rounds: The digest of all rounds up to that one.
+        total: The keyed sum.
+        rows: The label, the letter of its type and the count of every item.
+
+    Raises:
+        ValueError: Or another error of `DAMAGE`, where the keyed sum differs or the text is no state.
+    """
+    parts = (seal.sealed(key, item, count) for item, count in read_items(rows))
+    if seal.total([seal.head(key, text, number, rounds), sum(parts)]) != bytes(total):
+        raise ValueError("the keyed sum differs")
+    given = json.loads(text)
+    item_type, clock = given.pop("items", None), given.pop("clock", None)
+    mechanism = KINDS[given.pop("kind")](**given)
+    return State(mechanism, item_type, None if clock is None else Clock(**clock), number)
+
+
+def read_items(rows: Iterable[tuple[bytes, str, int]]) -> Iterator[tuple[Item, int]]:
+    """Yield items and counts."""
+    for label, kind, count in rows:
+        yield _FROM_BYTES[kind](bytes(label)), count

@@ -1,0 +1,209 @@
+"""`Histogram`: how many users have each item. SENSITIVE: it is exact and shows nothing of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import numpy as np
+
+from discreet import _core, engines
+from discreet.engines.frames import plain_column
+from discreet.engines.memory import Memory
+from discreet.errors import ParameterError
+from discreet.privacy.guarantee import Sensitivity
+from discreet.privacy.validation import require_flag, require_whole
+from discreet.private import Private
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["COUNT_LIMIT", "Histogram"]
+
+COUNT_LIMIT = 2**35
+"""The largest count that a histogram holds: more users than there are people."""
+
+
+class Histogram(Private):
+    """Items with exact counts, in descending order, and what one user can change in them.
+
+    A histogram is as private as the data it was made of. It has no length, no order and no repr that
+    depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
+    """
+
+    _labels: _core.Labels
+    _exact: _core.Counts
+    _limit: int | None
+    _enough: int | None
+    _sensitivity: Sensitivity
+    _clipped_to: int | None
+
+    def __init__(self) -> None:
+        raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
+
+    @classmethod
+    def from_table(
+        cls,
+        data: Any,
+        *,
+        user: str,
+        item: str,
+        l0: int | None = None,
+        k_bar: int | None = None,
+        only: Sequence[str | int | bytes] | ArrayLike | None = None,
+        enough: int | None = None,
+        memory: int | str | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> Histogram:
+        """Counts the distinct users of each item in a table of (user, item) rows.
+
+        `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
+        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a list of these, counted as one table, so
+        that a user who is in several counts once; or a Spark DataFrame or an Ibis table, which is counted where it is.
+        `user` and `item` name its columns: integers or text, of which a row with a NULL is dropped. `l0` counts at
+        most so many distinct items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar`
+        keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
+        `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
+        `enough`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.enough`).
+        `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
+        of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
+        without a name; the histogram is the same.
+        `progress` is called now and then, without a number: how many rows there are is not public.
+
+        Raises SchemaError for a column that is missing or of another type, InputError for data that
+        cannot be read, ParameterError for an l0, k_bar or enough below 1 or a memory below 256 MiB, ResourceError
+        where the folder for temporary files is needed and full, or a Spark session is gone.
+        """
+        sensitivity = Sensitivity(l0=l0, linf=1)
+        if k_bar is not None:
+            k_bar = require_whole("k_bar", k_bar, 1)
+        if enough is not None:
+            enough = require_whole("enough", enough, 1, COUNT_LIMIT)
+            if k_bar is not None:
+                raise ParameterError("counts that stop at enough have no k_bar largest; leave one of the two out")
+        limit = None if k_bar is None else k_bar + 1
+        labels, counts = engines.histogram(
+            data, user, item, l0=sensitivity.l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
+        )
+        return cls._of(labels, counts, sensitivity, limit, enough, clipped_to=sensitivity.l0)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        users: ArrayLike | Sequence[Any],
+        items: ArrayLike | Sequence[Any],
+        *,
+        l0: int | None = None,
+        memory: int | str | None = None,
+    ) -> Histogram:
+        """Counts the distinct users of each item in two equally long arrays of integers or text.
+
+        A pair in which either is None is dropped; `l0` counts at most so many items of each user; `memory` is
+        that of `from_table`. Raises SchemaError for other or mixed types, ParameterError for unequal lengths or an l0
+        below 1.
+        """
+        sensitivity = Sensitivity(l0=l0, linf=1)
+        labels, counts = _core.count_pairs(
+            plain_column(users), plain_column(items), l0=sensitivity.l0, memory=Memory.of(memory).total
+        )
+        return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0)
+
+    @classmethod
+    def from_counts(
+        cls,
+        items: Sequence[str | int | bytes] | ArrayLike,
+        counts: ArrayLike,
+        *,
+        l0: SupportsIndex | None,
+        linf: SupportsIndex,
+        complete: bool,
+        limit: SupportsIndex | None = None,
+    ) -> Histogram:
+        """Takes counts that were made elsewhere, on the caller's word for what one user can change.
+
+        `items`: distinct integers or strings. `counts`: whole numbers from 0 to 2^35, as many. One user
+        changes at most `l0` counts (None: any number), each by at most `linf`, all in one direction.
+        `complete=False` says that only the largest counts were asked for, so that the smallest one here
+        is the (k_bar+1)-th; `limit` is how many were asked for, where fewer may have come back. Whether a
+        table is complete must follow from the query that made it, never from how many rows came back:
+        mechanisms stop at the limit, and where they stop is published.
+
+        Raises ParameterError, without the offending value, where any of this fails.
+        """
+        sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
+        require_flag("complete", complete)
+        labels = _core.Labels.from_sequence(plain_column(items))
+        array = _whole_counts(counts)
+        if limit is not None:
+            limit = require_whole("limit", limit, 1)
+        if len(array) != len(items):  # type: ignore[arg-type]
+            raise ParameterError("items and counts must be equally long")
+        if limit is not None and (complete or limit < len(array)):
+            raise ParameterError("limit goes with complete=False and is at least the number of rows")
+        return cls._of(labels, array, sensitivity, None if complete else limit or len(array))
+
+    @classmethod
+    def _of(
+        cls,
+        labels: _core.Labels,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        limit: int | None,
+        enough: int | None = None,
+        clipped_to: int | None = None,
+    ) -> Histogram:
+        """Sorts by count, then by label, one order for all, so that ties never depend on the input.
+
+        A `limit` keeps so many rows and is remembered even where there are fewer. `clipped_to` is the most items of a
+        user that were counted, None where all were.
+        """
+        rows = _core.top(labels, counts, len(counts) if limit is None else limit)
+        self = object.__new__(cls)
+        held = {
+            "_labels": labels.select(rows),
+            "_exact": _core.Counts(counts[rows]),
+            "_limit": limit,
+            "_enough": enough,
+            "_sensitivity": sensitivity,
+            "_clipped_to": clipped_to,
+        }
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """What one user can change in the counts."""
+        return self._sensitivity
+
+    def _counts(self) -> NDArray[np.int64]:
+        """Return the counts, in descending order."""
+        return self._exact.array()
+
+    def _counts_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
+        """The counts of these items, zero where there is none."""
+        exact = self._counts()
+        rows = np.flatnonzero(exact)
+        counts = dict(zip(self._labels.take(rows), exact[rows].tolist(), strict=True))
+        return np.array([counts.get(item, 0) for item in items], np.int64)
+
+    def __repr__(self) -> str:
+        return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Histogram is not edited")
+
+
+def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    """The counts as int64, or ParameterError with a constant text."""
+    error = ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
+    try:
+        array = np.asarray(counts)
+        if array.size == 0:
+            array = array.astype(np.int64)
+        legal = array.ndim == 1 and array.dtype.kind in "iu" and bool(np.all((array >= 0) & (array <= COUNT_LIMIT)))
+    except (TypeError, ValueError, OverflowError):
+        raise error from None
+    if not legal:
+        raise error
+    return array.astype(np.int64)

@@ -1,0 +1,245 @@
+"""Rigorous delta of many runs of a mechanism, from its privacy losses.
+
+A pair of laws P, Q has the loss L(x) = log P(x)/Q(x); with delta(epsilon) = E_P[(1 - e^(epsilon - L))+] over
+independent runs, losses add up. `delta_of` rounds every loss up to a grid so that P's and Q's masses are kept (the
+pair is then a post-processing of the rounded one, so that delta can only grow), tilts the law by e^(theta L) so that
+its mean is epsilon, convolves by `_core.compose`, which bounds its own rounding, and adds what falls out of its
+window. Elementary functions are taken to be right to 16 units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet import _core
+from discreet.privacy.conversion import round_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PrivacyLoss", "bounded_loss", "bounded_rho", "delta_of", "response_loss"]
+
+_U = 2.0**-53
+_GROWTH, _GROWTH_OF_MANY, _MANY = 4e-3, 2e-2, 20_000
+"""By how much of itself delta may grow on the grid, about; and from how many runs up by more."""
+_REACH = 6.0
+"""How many deviations the window extends to both sides of epsilon."""
+_BITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivacyLoss:
+    """The law of a privacy loss, each loss and mass an upper bound; `infinite` is the mass that Q has not."""
+
+    losses: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    infinite: float = 0.0
+
+    def without(self, mass: float) -> PrivacyLoss:
+        """The same with the largest losses counted as infinite, of so much mass at most."""
+        order = np.argsort(-self.losses, kind="stable")
+        lost = np.searchsorted(np.cumsum(self.masses[order]), mass / 2)
+        infinite = round_up(self.infinite + math.fsum(self.masses[order[:lost]]))
+        return PrivacyLoss(losses=self.losses[order[lost:]], masses=self.masses[order[lost:]], infinite=infinite)
+
+
+def response_loss(epsilon: float) -> PrivacyLoss:
+    """Randomised response: the worst that an epsilon-DP mechanism can be (Kairouz, Oh and Viswanath 2015)."""
+    chance = 1 / (1 + math.exp(-epsilon))
+    losses, masses = np.array([-epsilon, epsilon]), np.array([1 - chance, chance])
+    return PrivacyLoss(losses=losses, masses=_up(masses, 64))
+
+
+def bounded_masses(reach: int, power: int) -> NDArray[np.float64]:
+    """P[x] proportional to (reach^2 - x^2)^power for x from 0 to reach - 1, to about 2 power + 8 units in the last
+    place."""
+    x = np.arange(reach, dtype=np.float64)
+    weights = ((reach - x) / reach * ((reach + x) / reach)) ** power
+    return np.asarray(weights / (2 * math.fsum(weights) - weights[0]))
+
+
+def bounded_loss(reach: int, power: int) -> PrivacyLoss:
+    """Noise P[x] proportional to (reach^2 - x^2)^power on |x| < reach, against itself moved by one.
+
+    The lowest value is one that the moved noise never takes.
+    """
+    half = _up(bounded_masses(reach, power), 4 * power + 64)
+    x = np.arange(2 - reach, reach, dtype=np.float64)
+    losses = power * np.log1p((1 - 2 * x) / ((reach - x + 1) * (reach + x - 1)))
+    return PrivacyLoss(losses=_up(losses, 128), masses=half[np.abs(x).astype(np.int64)], infinite=float(half[-1]))
+
+
+def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, float]:
+    """rho and delta' <= delta, rounded up: k such noises, each moved by one at most, are delta'-approximate rho-zCDP.
+
+    P and Q on the values from 1 - c to c are mirror images of each other, whatever c is below the reach, and make up
+    all of either but for the mass beyond, of which delta allows 1 - (1 - delta)^(1/k). rho is the largest
+    D_alpha/alpha between them: D_alpha grows with alpha, so that on [a, b] it is at most D_b/a.
+    """
+    loss = bounded_loss(reach, power)
+    # Masses of x = 2 - reach, ..., reach - 1; the pairs (1 - c, c) that go, the outermost first.
+    gone = loss.infinite + np.concatenate(
+        [[0.0], np.cumsum((loss.masses + loss.masses[::-1])[: len(loss.masses) // 2 - 1])]
+    ) * (1 + 1e-12)
+    cut = int(np.searchsorted(gone, -math.expm1(math.log1p(-delta) / k) * (1 - 1e-9))) - 1
+    if cut < 0:
+        return math.inf, 1.0
+    lost = float(gone[cut])
+    inner = slice(cut, len(loss.losses) - cut)
+    logs, kept = loss.losses[inner], np.log(loss.masses[inner]) - math.log1p(-lost)
+    largest = float(logs.max())
+
+    def ratios(orders: NDArray[np.float64], floors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """D_order/floor for each; D_alpha = log E_P[e^((alpha - 1) L)]/(alpha - 1)."""
+        exponents = np.multiply.outer(orders - 1, logs) + kept
+        tops = exponents.max(axis=1)
+        errors = 64 * _U * (np.abs(exponents).max(axis=1) + 1 + len(logs) / 64)
+        sums = tops + np.log(np.exp(exponents - tops[:, None]).sum(axis=1)) + errors
+        return np.asarray(np.minimum(sums / (orders - 1), largest) / floors)
+
+    edges = np.concatenate([[1.0], 1 + np.geomspace(1e-2, 1.0, 9), np.geomspace(2.1, 1e9, 400)])
+    best = 0.0
+    for _ in range(4):
+        bounds = np.concatenate(
+            [ratios(edges[i : i + 16][1:], edges[i : i + 16][:-1]) for i in range(0, len(edges) - 1, 15)]
+        )
+        best = max(float(bounds.max()), largest / edges[-1])
+        # The intervals that may hold the largest ratio are cut into pieces.
+        true = max(float(ratios(edges[j + 1 : j + 2], edges[j + 1 : j + 2])[0]) for j in np.argsort(bounds)[-2:])
+        hopeful = bounds > true * (1 - 1e-9)
+        pieces = [
+            np.geomspace(low, high, 9)[:-1] if cut else np.array([low])
+            for (low, high), cut in zip(pairwise(edges), hopeful, strict=True)
+        ]
+        edges = np.concatenate([*pieces, edges[-1:]])
+    chance = -math.expm1(k * math.log1p(-lost))
+    return round_up(k * best, 64), round_up(chance, 64)
+
+
+def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
+    """An upper bound of the delta at `epsilon` of all parts run so many times each, also where each is chosen after
+    the others' outcomes. About `spare` may be added to it where that makes it easier to find."""
+    if spare > 0:
+        parts = [(loss.without(spare / (k * len(parts))), k) for loss, k in parts]
+    infinite = round_up(-math.expm1(math.fsum(k * math.log1p(-loss.infinite) for loss, k in parts)), 64)
+    if math.fsum(k * loss.losses.max() for loss, k in parts) <= epsilon * (1 - 1e-12):
+        return infinite
+    theta, slope, deviation = _tilt(parts, epsilon)
+    step, bits = _grid(parts, slope, deviation)
+    size, runs = 1 << bits, sum(k for _, k in parts)
+    laws: list[tuple[NDArray[np.float64], int]] = []
+    scales, uncertain, start, rest = [], 0.0, [], 0.0
+    for loss, k in parts:
+        places, masses = _on_grid(loss, step)
+        exponents = theta * (loss.losses.min() + step * places)
+        shift = float(exponents[np.argmax(exponents + np.log(masses))])
+        tilted = masses * np.exp(exponents - shift)
+        total = math.fsum(tilted)
+        shift += math.log(total)
+        tilted = masses * np.exp(exponents - shift)
+        error = _U * (16 * float(np.abs(exponents).max()) + 16 * abs(shift) + 96)
+        cells = places % size
+        law = np.asarray(np.bincount(cells, tilted, size), np.float64)
+        uncertain += k * (error + _U * float(np.bincount(cells).max()))
+        rest += k * math.log1p(max(math.fsum(tilted) - 1, 0.0))
+        laws.append((law, k))
+        scales.append(k * shift)
+        start.append(k * float(loss.losses.min()))
+    composed, error = _core.compose(laws)
+    base = math.fsum(start)
+    first = math.floor((epsilon - base) / step) - size // 2
+    indices = first + np.arange(size)
+    sums = base + step * indices
+    slack = (
+        8
+        * _U
+        * (math.fsum(map(abs, start)) + abs(epsilon) + step * float(np.abs(indices[[0, -1]]).max()) + runs * step)
+    )
+    over = sums - epsilon + slack
+    seen = np.maximum(composed[indices % size] + error, 0.0)
+    above = over > 0
+    inside = float(np.sum(np.exp(-theta * (over[above] - 2 * slack)) * seen[above] * -np.expm1(-over[above])))
+    # Nothing is beyond the largest sum of all.
+    most = math.fsum(k * (float(loss.losses.max()) + 2 * step) for loss, k in parts)
+    beyond = float(sums[-1]) <= most + slack
+    outside = math.exp(rest - theta * (float(over[-1]) + step - 2 * slack)) if beyond else 0.0
+    log_scale = math.fsum([*scales, -theta * epsilon])
+    lost = uncertain + 16 * _U * (math.fsum(map(abs, scales)) + theta * abs(epsilon) + 64)
+    finite = inside * (1 + _U * (size + 256)) + outside
+    if not 0 < finite < math.inf:
+        return infinite if finite == 0 else 1.0
+    exponent = math.log(finite) + log_scale + lost + 1e-12
+    return min(1.0, round_up(infinite + math.exp(exponent), 64)) if exponent < 0 else 1.0
+
+
+def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[float, float, float]:
+    """The theta for which the tilted losses sum up to epsilon on average, about how fast log delta falls at epsilon,
+    and the deviation of the tilted sum."""
+    most = 300 / max(float(np.abs(loss.losses).max()) for loss, _ in parts)
+    low, high, theta, slope, variance = 0.0, most, 0.0, 0.0, 1.0
+    for turn in range(50):
+        mean = variance = 0.0
+        for loss, k in parts:
+            exponents = theta * loss.losses
+            weights = loss.masses * np.exp(exponents - exponents.max())
+            weights /= weights.sum()
+            centre = float(weights @ loss.losses)
+            mean += k * centre
+            variance += k * float(weights @ (loss.losses - centre) ** 2)
+        variance = max(variance, 1e-300)
+        if turn == 0:
+            slope = max((epsilon - mean) / variance, 1 / math.sqrt(variance))
+            if mean >= epsilon:  # nothing is gained by a tilt
+                break
+        low, high = (theta, high) if mean < epsilon else (low, theta)
+        # Newton's step, or the middle where that leads out of the interval.
+        step = theta + (epsilon - mean) / variance
+        if abs(step - theta) <= 1e-4 * theta:
+            break
+        theta = step if low < step < high else (low + high) / 2
+    return theta, max(theta, slope), math.sqrt(variance)
+
+
+def _grid(parts: Sequence[tuple[PrivacyLoss, int]], slope: float, deviation: float) -> tuple[float, int]:
+    """The grid's step, and the bits of the number of its cells.
+
+    Rounding adds at most step^2/4 to the variance of a loss, about step^2/6 on average.
+    """
+    runs = sum(k for _, k in parts)
+    gaps = {float(loss.losses[-1] - loss.losses[0]) for loss, _ in parts if len(loss.losses) == 2}
+    if len(gaps) == len(parts) == 1:
+        (step,) = gaps
+    else:
+        growth = _GROWTH if runs < _MANY else _GROWTH_OF_MANY
+        step = math.sqrt(12 * growth / (runs * slope * (slope + 1)))
+    step = max(step, 2 * _REACH * deviation / (1 << _BITS))
+    return step, max(10, math.ceil(math.log2(2 * _REACH * deviation / step + 2)))
+
+
+def _on_grid(loss: PrivacyLoss, step: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The masses at places of a grid that starts at the least loss, each shared by the two places around it.
+
+    Of a mass w at L between l and l + step the part w (1 - e^(l - L))/(1 - e^-step) goes to the upper place.
+    """
+    start = float(loss.losses.min())
+    raised = loss.losses + 32 * _U * (np.abs(loss.losses) + abs(start) + step)
+    places = np.floor((raised - start) / step)
+    part = np.expm1(start + step * places - raised) / math.expm1(-step)
+    part = np.clip(part * (1 + 1e-12) + 1e-18, 0.0, 1.0)
+    places = places.astype(np.int64)
+    upper, lower = loss.masses * part, loss.masses * (1 - part)
+    whole = np.concatenate([places, places + 1])
+    masses = np.concatenate([lower, upper]) * (1 + 8 * _U)
+    seen = masses > 0
+    return whole[seen], masses[seen]
+
+
+def _up(values: NDArray[np.float64], ulps: int) -> NDArray[np.float64]:
+    """A little more than the values, by so many halves of a unit in the last place."""
+    return np.asarray(values + np.abs(values) * ulps * _U)

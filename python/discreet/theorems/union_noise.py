@@ -1,0 +1,140 @@
+"""The noise of a set union and its threshold: how much a user moves, how fine the grid is, what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from discreet import _core
+from discreet.errors import ParameterError
+from discreet.privacy.conversion import cdp_rho, round_down, round_up
+from discreet.privacy.validation import require_whole
+from discreet.theorems import gopi2020, rogers2023
+from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
+from discreet.theorems.tails import least
+
+__all__ = [
+    "EXACT_EPSILON",
+    "SCALE_LIMIT",
+    "SHARES",
+    "alpha_of",
+    "bits_of",
+    "is_gaussian",
+    "least_scale",
+    "least_threshold",
+    "moved",
+    "pair_of",
+    "require_l0",
+    "sensitivity_of",
+    "split",
+]
+
+SCALE_LIMIT = 1e4
+EXACT_EPSILON = 100.0
+"""Up to which an epsilon is stated by the exact analysis."""
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Shares of delta for the threshold that are tried."""
+_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0}
+_ROUNDED = ("policy_gaussian", "adaptive_gaussian")
+_ITEM_LIMIT = 1 << 32
+_L0_LIMIT = 1 << 12
+
+
+def require_l0(l0: object) -> int:
+    """How many items of a user count."""
+    return require_whole("l0", l0, 1, _L0_LIMIT)
+
+
+def is_gaussian(method: str) -> bool:
+    """Whether the method's noise is Gaussian."""
+    return str(method).endswith("gaussian")
+
+
+def alpha_of(method: str, given: float | None) -> float:
+    """How many deviations above the threshold items are filled: as given, or what names most on public tables."""
+    return _ALPHAS.get(method, _ALPHA) if given is None else given
+
+
+def bits_of(scale: float) -> int:
+    """Binary places of weights and noise: as many as the sampler has room for, up to 28."""
+    return min(28, math.floor(math.log2(5e8 / scale)))
+
+
+def sensitivity_of(method: str, scale: float, l0: int) -> float:
+    """What one user changes in the weights, over one.
+
+    One exactly, but for the two methods that round on the way: three units of 2^-50 for each of up to l0 items of
+    up to 2^32 users, and one unit of 2^-bits for each of up to 2^32 items.
+    """
+    return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
+
+
+def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
+    """The noise on the lattice and what a user moves on it: of plain weights those of their own items alone."""
+    unit = 1 << bits_of(scale)
+    change = sensitivity_of(method, scale, l0)
+    return LatticeGaussian(
+        sigma=round_up(scale * change) * unit,
+        change=change * unit,
+        entries=_ITEM_LIMIT if method in _ROUNDED else l0,
+    )
+
+
+def split(delta: float, share: float) -> tuple[float, float]:
+    """A share of delta for thresholds, and what it leaves to the noise."""
+    own = round_down(share * delta)
+    return own, round_down((delta - own) / (1 - own), 16)
+
+
+def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float, delta: float) -> float:
+    """The least scale, to a part in 1e9, at which these releases are (epsilon, delta)-DP."""
+
+    def holds(scale: float) -> bool:
+        return lattice_delta(epsilon, parts(scale)) <= delta
+
+    high = 1 / math.sqrt(2 * min(max(cdp_rho(epsilon, delta), 1e-8), 5000.0))
+    low = high / 4
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > SCALE_LIMIT:
+            raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def pair_of(epsilon: float, own: float, parts: list[LatticeGaussian]) -> tuple[float, float]:
+    """(epsilon, delta') of these releases one after the other, whose thresholds use `own`."""
+    return epsilon, min(1.0, round_up(own + (1 - own) * lattice_delta(epsilon, parts)))
+
+
+def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float, l0: int) -> int:
+    """The least threshold for every number of novel items; those whose threshold is clearly lower are left out."""
+    unit = 1 << bits_of(scale)
+    if method == "greedy":
+        return _greedy_threshold(noise, unit, delta, l0)
+
+    def most(t: int) -> int:
+        """The largest weight of each of t novel items of one user."""
+        return math.isqrt(unit**2 // t) if is_gaussian(method) else -(-unit // t)
+
+    rule = gopi2020.gaussian_threshold if is_gaussian(method) else gopi2020.laplace_threshold
+    rough = {t: rule(scale * sensitivity_of(method, scale, l0), delta, t) for t in range(1, l0 + 1)}
+    worst = max(rough.values())
+    near = worst - abs(worst) * 1e-6 - 1e-6
+    return max(
+        most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t, value in rough.items() if value >= near
+    )
+
+
+def _greedy_threshold(noise: _core.Noise, unit: int, delta: float, l0: int) -> int:
+    """The least threshold that a user's novel items pass with a chance of delta at most: one of them may have the
+    user's whole budget, the others the one unit that every item of somebody has."""
+    kept = math.log1p(-delta)
+
+    def holds(threshold: int) -> bool:
+        first, others = noise.tail(threshold - unit + 1), noise.tail(threshold)
+        return first < 1 and math.log1p(-first) + (l0 - 1) * math.log1p(-others) >= kept * (1 - 1e-12)
+
+    return least(holds)

@@ -1,0 +1,3 @@
+//! Convolution of privacy-loss laws.
+
+pub mod convolution;

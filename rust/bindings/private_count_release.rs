@@ -1,0 +1,62 @@
+//! `price_list`: Private Count Release on counts.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::rng::{PyRng, given_or_fresh};
+use crate::error::{Error, Result};
+use crate::release::private_count_release::{Level, Purse, Sale, price_list};
+
+type Line = (f64, f64, f64, u128, u128);
+type Rows<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    u64,
+    u128,
+    bool,
+);
+
+/// Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out.
+#[pyfunction(name = "price_list")]
+#[pyo3(signature = (counts, limit, levels, budget, calls, k_bar, rng=None))]
+#[allow(clippy::too_many_arguments)]
+fn release<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'py, i64>,
+    limit: Option<usize>,
+    levels: Vec<Line>,
+    budget: u128,
+    calls: u64,
+    k_bar: usize,
+    rng: Option<&mut PyRng>,
+) -> Result<Rows<'py>> {
+    let counts = counts.as_array().to_vec();
+    let levels: Vec<Level> = levels.into_iter().map(level).collect();
+    if budget >= 1 << 126 || levels.iter().any(|l| l.call_price.max(l.count_price) >= 1 << 126) {
+        return Err(Error::Parameter("a price is too large"));
+    }
+    let purse = Purse { budget, calls, k_bar };
+    let mut fresh = None;
+    let stream = given_or_fresh(rng, &mut fresh)?;
+    let sale: Sale = py.detach(|| price_list(&counts, limit, &levels, purse, stream))?;
+    let column = |value: fn(&crate::release::private_count_release::Row) -> i64| {
+        sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
+    };
+    Ok((
+        column(|row| row.row as i64),
+        column(|row| row.count),
+        column(|row| row.level as i64),
+        sale.calls,
+        sale.spent,
+        sale.stopped_early,
+    ))
+}
+
+fn level((gamma, offset, sigma, call_price, count_price): Line) -> Level {
+    Level { gamma, offset, sigma, call_price, count_price }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(release, module)?)
+}

@@ -1,0 +1,105 @@
+//! `Lists`: the items of every user, which only Rust reads, and the weights that users give to items.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::guard::guarded;
+use super::sources::{Sources, watched};
+use super::values::PyLabels;
+use crate::error::{Error, Result};
+use crate::union::Weighting;
+use crate::union::gather::{CountOptions, gather};
+use crate::union::user_items::Lists;
+
+const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
+
+/// The items of every user. It is not shown, compared, copied or pickled.
+#[pyclass(name = "Lists", module = "discreet._core", frozen)]
+pub struct PyLists(Lists);
+
+#[pymethods]
+impl PyLists {
+    /// The items' labels and the lists of a source, or of a list of sources, as `count_distinct` takes them.
+    #[staticmethod]
+    #[pyo3(signature = (source, user, item, *, l0=None, memory=None, progress=None))]
+    fn read(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        user: &str,
+        item: &str,
+        l0: Option<usize>,
+        memory: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(PyLabels, Self)> {
+        if l0 == Some(0) {
+            return Err(NO_ITEM.into());
+        }
+        let mut sources = Sources::open(source, user, item)?;
+        let (terms, types) = (CountOptions { l0, memory }, sources.types());
+        let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
+            gather(sources.batches(), types.1, terms, tick)
+        };
+        let (labels, lists) = watched(py, progress, work)?;
+        Ok((PyLabels(labels), Self(lists)))
+    }
+
+    /// The same of two equally long sequences.
+    #[staticmethod]
+    #[pyo3(signature = (users, items, *, l0=None, memory=None))]
+    fn from_pairs(
+        py: Python<'_>,
+        users: &Bound<'_, PyAny>,
+        items: &Bound<'_, PyAny>,
+        l0: Option<usize>,
+        memory: Option<usize>,
+    ) -> PyResult<(PyLabels, Self)> {
+        let pair = PyTuple::new(py, [users, items])?;
+        Self::read(py, &pair, "", "", l0, memory, None)
+    }
+
+    /// At most `l0` of each user's items that are not among the rows `found`, chosen uniformly by a key of four words, by
+    /// all users alike where they choose `together`.
+    #[pyo3(signature = (l0, found, key, *, together=false))]
+    fn bounded(
+        &self,
+        py: Python<'_>,
+        l0: usize,
+        found: PyReadonlyArray1<'_, i64>,
+        key: [u64; 4],
+        together: bool,
+    ) -> PyResult<Self> {
+        if l0 == 0 {
+            return Err(NO_ITEM.into());
+        }
+        let mut marks = vec![false; self.0.size];
+        for &row in found.as_array() {
+            let mark = usize::try_from(row).ok().and_then(|row| marks.get_mut(row));
+            *mark.ok_or(Error::Parameter("a row number is out of range"))? = true;
+        }
+        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, together)))))
+    }
+
+    /// The weights of all items, in units of `2^-bits`.
+    #[pyo3(signature = (weighting, bits, *, target=1, few=1))]
+    fn weights<'py>(
+        &self,
+        py: Python<'py>,
+        weighting: &str,
+        bits: u32,
+        target: u64,
+        few: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let weighting = match weighting {
+            "even_squares" => Weighting::EvenSquares,
+            "even" => Weighting::Even,
+            "water" => Weighting::Water(target),
+            "greedy" => Weighting::Greedy(target),
+            "step" => Weighting::Step(target),
+            "adaptive" if few > 0 => Weighting::Adaptive(target, few),
+            _ => return Err(Error::Parameter("there is no such weighting").into()),
+        };
+        let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
+        Ok(weights.into_pyarray(py))
+    }
+}

@@ -1,0 +1,44 @@
+//! The items that users may keep, by number: their labels, and what says where each is in the order of a user's items.
+
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::{LabelType, Labels};
+use crate::string_prefix::PrefixedString;
+
+/// Items by number.
+pub(crate) struct Candidates {
+    pub labels: Labels,
+    /// The hashes of strings, which take longer to find again than those of integers.
+    hashes: Vec<u64>,
+}
+
+impl Candidates {
+    /// None of a type.
+    pub fn new(item_type: LabelType) -> Self {
+        Self { labels: Labels::new(item_type), hashes: Vec::new() }
+    }
+
+    /// Adds an item by its bytes; see [`Labels::push_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for it.
+    pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) -> Result<()> {
+        self.labels.make_room(bytes.len())?;
+        if !self.labels.label_type().is_integer() {
+            self.hashes.push(keys.string(PrefixedString::new(bytes)));
+        }
+        self.labels.push_bytes(bytes);
+        Ok(())
+    }
+
+    /// The place of an item in the order of a user's items, uniform for every user.
+    #[inline]
+    pub fn place(&self, user: u128, item: usize, keys: &HashKeys) -> u64 {
+        let hash = match &self.labels {
+            Labels::Signed(values) => keys.integer(values[item].cast_unsigned()),
+            Labels::Unsigned(values) => keys.integer(values[item]),
+            Labels::Text(_) | Labels::Binary(_) => self.hashes[item],
+        };
+        keys.priority(user, hash)
+    }
+}

@@ -1,0 +1,223 @@
+//! At most `l0` items of each user: a uniform choice among the distinct ones, by keyed hashes of the user and
+//! the item, so that it depends on neither the order of the rows nor on anyone else. Where only some items
+//! count, the choice is among these.
+
+mod candidates;
+mod user_choices;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use ahash::RandomState;
+
+use crate::count::bound::candidates::Candidates;
+use crate::count::bound::user_choices::{Choices, Chooser, Offer};
+use crate::count::dedup::Items;
+use crate::count::merge::Tally;
+use crate::count::pairs::Pair;
+use crate::count::result::Counts;
+use crate::count::threads;
+use crate::error::{Error, Result};
+use crate::hash::HashKeys;
+use crate::labels::LabelType;
+use crate::labels::Labels;
+use crate::labels::interner::Interner;
+use crate::random::entropy::keyed_hash;
+
+/// The number of an item that does not count.
+const UNLISTED: u32 = u32::MAX;
+
+/// An item's number among all takes so many bits.
+const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be bounded per user");
+
+/// What bounds a user's contribution.
+#[derive(Debug)]
+pub struct Contribution {
+    l0: usize,
+    /// The items that count, by their bytes, an integer's being those of its key, the lowest first.
+    only: Option<HashSet<Vec<u8>, RandomState>>,
+}
+
+impl Contribution {
+    /// At most `l0` items of each user, of these alone, which are items of this type or, where that is one of integers,
+    /// integers of the other; nothing where neither is given.
+    ///
+    /// # Errors
+    /// [`Error::Entropy`] where the operating system gives no randomness.
+    pub fn new(
+        l0: Option<usize>,
+        only: Option<&Labels>,
+        item_type: LabelType,
+    ) -> Result<Option<Self>> {
+        let listed = |labels: &Labels| {
+            // Half of the keys stand for other numbers in the other type.
+            let is_alike = labels.label_type() == item_type || !item_type.is_integer();
+            let fits = |bytes: &Vec<u8>| is_alike || bytes.last().is_some_and(|&high| high < 0x80);
+            let bytes = |row| labels.with_bytes(row, <[u8]>::to_vec);
+            let mut only = HashSet::with_hasher(keyed_hash()?);
+            only.extend((0..labels.len()).map(bytes).filter(fits));
+            Ok(only)
+        };
+        let only = only.map(listed).transpose()?;
+        Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
+    }
+
+    /// The number of a new item among those that count, to which it is added if it does.
+    fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
+        if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
+            return Ok(UNLISTED);
+        }
+        let number = u32::try_from(items.labels.len()).ok().filter(|&number| number != UNLISTED);
+        items.push(bytes, keys)?;
+        number.ok_or(TOO_MANY)
+    }
+}
+
+/// One thread's items that count, and its distinct pairs dealt out by their users.
+pub(crate) struct Bounded<'a> {
+    bound: &'a Contribution,
+    counted: Candidates,
+    choices: Choices,
+    /// Those of the current partition by their numbers among them, or [`UNLISTED`].
+    numbers: Vec<u32>,
+}
+
+impl<'a> Bounded<'a> {
+    /// Holds at most about so many bytes beside the items.
+    pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
+        let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
+        Self { bound, counted, choices, numbers: Vec::new() }
+    }
+
+    /// How many users keep each item, up to `enough`, where each keeps the first few of theirs, of the items that any
+    /// user keeps.
+    pub fn count(
+        parts: Vec<Self>,
+        item_type: LabelType,
+        enough: Option<i64>,
+        (threads, keys): (usize, &HashKeys),
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<Counts> {
+        let items: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
+        if u32::try_from(items).is_err() {
+            return Err(TOO_MANY);
+        }
+        let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
+        let enough = enough.unwrap_or(i64::MAX);
+        let add = |item: u64| {
+            let count = &counts[item as usize];
+            // Threads need not take turns at a count that is large enough.
+            if count.load(Ordering::Relaxed) < enough {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let l0 = parts.first().map_or(usize::MAX, |part| part.bound.l0);
+        let sizes = std::iter::repeat_n(1, Choices::PARTITIONS);
+        let begin = || Chooser::new(l0);
+        threads::share_out(threads, sizes, tick, begin, |chooser, partition, _, _| {
+            let read = |Self { counted, choices, .. }: &Self| {
+                choices.read(partition, counted, chooser, keys)
+            };
+            let spilled: Vec<_> = parts.iter().map(read).collect::<Result<_>>()?;
+            let (mut offers, mut first) = (Vec::with_capacity(parts.len()), 0);
+            for (Self { counted, choices, .. }, spilled) in parts.iter().zip(&spilled) {
+                let choices = choices.with(partition, spilled);
+                offers.push(Offer { items: counted, first, choices });
+                first += counted.labels.len() as u64;
+            }
+            chooser.choose(&offers, keys, |_, item| add(item));
+            Ok(())
+        })?;
+        let counts: Vec<i64> =
+            counts.into_iter().map(|count| count.into_inner().min(enough)).collect();
+        let mut parts = parts.into_iter().map(|part| part.counted.labels);
+        let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
+        parts.try_for_each(|part| labels.append(&part))?;
+        let mut counts = Counts { labels, counts };
+        counts.drop_zeros()?;
+        Ok(counts)
+    }
+}
+
+impl<P: Pair> Tally<P> for Bounded<'_> {
+    fn add(
+        &mut self,
+        _: usize,
+        rows: &[P],
+        items: &mut Items,
+        labels: Option<&Interner>,
+        keys: &HashKeys,
+    ) -> Result<()> {
+        let Self { bound, counted, choices, numbers } = self;
+        if let Some(strings) = labels.map(Interner::labels)
+            && numbers.is_empty()
+        {
+            for bytes in (0..strings.len()).map(|code| strings.get(code)) {
+                numbers.push(bound.number(bytes, counted, keys)?);
+            }
+        }
+        items.reserve(rows.len(), keys);
+        for row in rows {
+            let here = items.number(row.item(), keys);
+            if here == numbers.len() {
+                numbers.push(bound.number(&row.item().to_le_bytes(), counted, keys)?);
+            }
+            if numbers[here] != UNLISTED {
+                choices.push(row.user(), numbers[here], keys);
+            }
+        }
+        choices.spill_if_full(counted, bound.l0, keys)
+    }
+
+    fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
+        self.numbers.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::pairs::Wide;
+
+    #[test]
+    fn everyone_keeps_at_most_so_many_and_all_where_they_have_no_more() {
+        let keys = HashKeys::from_os().unwrap();
+        let rows = |items: std::ops::Range<u64>| -> Vec<Wide> {
+            let of_user = |user: u64| items.clone().filter(move |item| *item < user % 5);
+            (0..1000)
+                .flat_map(|user| of_user(user).map(move |i| Wide::new(i, user.into())))
+                .collect()
+        };
+        let count = |l0, threads, held, only: Option<&Labels>| {
+            let bound = Contribution::new(Some(l0), only, LabelType::Signed).unwrap().unwrap();
+            let mut parts = Vec::new();
+            let mut items = Items::default();
+            for rows in [rows(0..3), rows(3..4)] {
+                let mut part = Bounded::new(LabelType::Signed, &bound, held);
+                items.reset(None);
+                for rows in rows.chunks(100) {
+                    part.add(0, rows, &mut items, None, &keys).unwrap();
+                }
+                Tally::<Wide>::close(&mut part, &items, None).unwrap();
+                parts.push(part);
+            }
+            assert_eq!(parts[0].choices.has_file(), held < usize::MAX);
+            // Of items that are not listed nothing is held.
+            let labels: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
+            assert_eq!(labels, if only.is_some() { 1 } else { 4 });
+            Bounded::count(parts, LabelType::Signed, None, (threads, &keys), || Ok(())).unwrap()
+        };
+        assert_eq!(count(9, 2, usize::MAX, None).counts, [800, 600, 400, 200]);
+        let two_each = count(2, 3, usize::MAX, None).counts;
+        assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
+        assert_eq!(count(2, 1, 1000, None).counts, two_each);
+        assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
+        // The first item is kept by all who have one or two, by 2/3 of those with three, by half with four.
+        assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
+        // What nobody keeps is not there.
+        let listed = Labels::Signed(vec![2, 77]);
+        let expected = Counts { labels: Labels::Signed(vec![2]), counts: vec![400] };
+        assert_eq!(count(1, 2, usize::MAX, Some(&listed)), expected);
+    }
+}

@@ -1,0 +1,287 @@
+//! The distinct pairs that users choose among, dealt out by their users, in memory or in a file. What a user cannot
+//! keep of some of their pairs, they cannot keep of all.
+
+use crate::count::bound::candidates::Candidates;
+use crate::count::spill::Spill;
+use crate::error::Result;
+use crate::hash::{HashKeys, PARTITIONS, partition_of};
+use crate::memory::prefetch::in_turn;
+use crate::memory::write_buffer::WriteBuffer;
+
+/// A pair: 64 bits of its user, and the user's other 32 bits above its item's number.
+type Choice = [u64; 2];
+
+/// How many choices are read from a file at a time.
+const AT_ONCE: usize = 1 << 15;
+
+#[inline]
+fn choice((low, high): (u64, u64), item: u32) -> Choice {
+    [low, high << 32 | u64::from(item)]
+}
+
+#[inline]
+fn user(choice: &Choice) -> (u64, u64) {
+    (choice[0], choice[1] >> 32)
+}
+
+#[inline]
+fn item(choice: &Choice) -> u32 {
+    choice[1] as u32
+}
+
+/// One thread's choices.
+pub(crate) struct Choices {
+    waiting: WriteBuffer<Choice, 32>,
+    /// How many there are in memory, and may be.
+    len: usize,
+    room: usize,
+    /// What did not fit, and where that of each partition is: the place and how many.
+    file: Option<Spill>,
+    extents: Vec<Vec<(u64, usize)>>,
+}
+
+impl Choices {
+    /// The partitions that users are dealt into.
+    pub const PARTITIONS: usize = PARTITIONS;
+
+    /// No choices; at most about so many bytes are held, those that choosing takes among them, however many choices one
+    /// user has.
+    pub fn new(held: usize) -> Self {
+        let room = held / (4 * size_of::<Choice>());
+        let extents = vec![Vec::new(); PARTITIONS];
+        Self { waiting: WriteBuffer::default(), len: 0, room, file: None, extents }
+    }
+
+    /// Adds a pair: its user's key and its item's number.
+    #[inline]
+    pub fn push(&mut self, user: u128, item: u32, keys: &HashKeys) {
+        let user = (user as u64, (user >> 64) as u64);
+        self.waiting.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
+        self.len += 1;
+    }
+
+    /// Where there are too many, drops what nobody can keep and, where that is not enough, puts all away.
+    pub fn spill_if_full(&mut self, items: &Candidates, l0: usize, keys: &HashKeys) -> Result<()> {
+        if self.len <= self.room {
+            return Ok(());
+        }
+        let (mut chooser, mut kept) = (Chooser::new(l0), Vec::new());
+        self.len = 0;
+        for partition in 0..PARTITIONS {
+            let all = self.waiting.pieces(partition).collect();
+            let keep = |user, item| kept.push(choice(user, item as u32));
+            chooser.choose(&[Offer { items, first: 0, choices: all }], keys, keep);
+            self.waiting.clear(partition);
+            self.len += kept.len();
+            kept.drain(..).for_each(|choice| self.waiting.push(partition, choice));
+        }
+        if 2 * self.len <= self.room {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(Spill::new()?),
+        };
+        for (partition, extents) in self.extents.iter_mut().enumerate() {
+            let len = self.waiting.partition_len(partition);
+            extents.extend((len > 0).then_some((file.end(), len)));
+            for choices in self.waiting.pieces(partition) {
+                file.push(bytemuck::cast_slice(choices))?;
+            }
+            self.waiting.clear(partition);
+        }
+        self.len = 0;
+        file.flush()
+    }
+
+    /// The choices of a partition that were put away. Where there are many, what nobody can keep is dropped on the way.
+    pub fn read(
+        &self,
+        partition: usize,
+        items: &Candidates,
+        chooser: &mut Chooser,
+        keys: &HashKeys,
+    ) -> Result<Vec<Choice>> {
+        let (mut all, mut some) = (Vec::new(), Vec::new());
+        let Some(file) = &self.file else { return Ok(all) };
+        let mut choose_at = 2 * AT_ONCE;
+        for &(at, len) in &self.extents[partition] {
+            for start in (0..len).step_by(AT_ONCE) {
+                some.resize((len - start).min(AT_ONCE), [0; 2]);
+                let at = at + (start * size_of::<Choice>()) as u64;
+                file.read(at, bytemuck::cast_slice_mut(&mut some))?;
+                all.extend_from_slice(&some);
+                if all.len() > choose_at {
+                    let mut kept = Vec::new();
+                    let keep = |user, item| kept.push(choice(user, item as u32));
+                    chooser.choose(&[Offer { items, first: 0, choices: vec![&all] }], keys, keep);
+                    all = kept;
+                    choose_at = 2 * all.len().max(AT_ONCE);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The choices of a partition in memory, before those that were put away.
+    pub fn with<'a>(&'a self, partition: usize, spilled: &'a [Choice]) -> Vec<&'a [Choice]> {
+        self.waiting.pieces(partition).chain([spilled]).collect()
+    }
+
+    /// Whether some have been put away.
+    #[cfg(test)]
+    pub fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// Choices of one thread in one partition.
+pub(crate) struct Offer<'a> {
+    /// What the items are by their numbers, and what is added to these among those of all threads.
+    pub items: &'a Candidates,
+    pub first: u64,
+    pub choices: Vec<&'a [Choice]>,
+}
+
+/// Finds the first few choices of each user.
+pub(crate) struct Chooser {
+    l0: usize,
+    /// Open addressing: the number of a user plus one, zero where free.
+    slots: Vec<u32>,
+    users: Vec<(u64, u64)>,
+    /// How many choices each user has, and where the next one goes of those who have too many.
+    lens: Vec<usize>,
+    ends: Vec<usize>,
+    /// The number of each choice's user.
+    numbers: Vec<u32>,
+    /// By user, the place of each choice in the order of the user's items, and its item.
+    by_user: Vec<(u64, u64)>,
+}
+
+impl Chooser {
+    /// Of each user's choices `l0` are kept.
+    pub fn new(l0: usize) -> Self {
+        Self {
+            l0,
+            slots: Vec::new(),
+            users: Vec::new(),
+            lens: Vec::new(),
+            ends: Vec::new(),
+            numbers: Vec::new(),
+            by_user: Vec::new(),
+        }
+    }
+
+    /// Calls `keep` with the user and the item's number among those of all threads, of the first `l0` choices of each
+    /// user, who has all of theirs here.
+    pub fn choose(
+        &mut self,
+        offers: &[Offer<'_>],
+        keys: &HashKeys,
+        mut keep: impl FnMut((u64, u64), u64),
+    ) {
+        self.number(offers, keys);
+        let Self { l0, users, lens, ends, numbers, by_user, .. } = self;
+        let mut end = 0;
+        ends.clear();
+        ends.extend(lens.iter().map(|&len| {
+            let start = end;
+            end += if len > *l0 { len } else { 0 };
+            start
+        }));
+        by_user.resize(end, (0, 0));
+        let mut numbers = numbers.iter().map(|&number| number as usize);
+        for Offer { items, first, choices } in offers {
+            for (choice, number) in choices.iter().copied().flatten().zip(&mut numbers) {
+                let (user, item) = (user(choice), item(choice));
+                if lens[number] <= *l0 {
+                    keep(user, first + u64::from(item));
+                    continue;
+                }
+                let key = u128::from(user.1) << 64 | u128::from(user.0);
+                let place = items.place(key, item as usize, keys);
+                by_user[ends[number]] = (place, first + u64::from(item));
+                ends[number] += 1;
+            }
+        }
+        for ((&user, &len), &end) in users.iter().zip(&*lens).zip(&*ends) {
+            if len > *l0 {
+                let own = &mut by_user[end - len..end];
+                own.select_nth_unstable(*l0);
+                own[..*l0].iter().for_each(|&(_, item)| keep(user, item));
+            }
+        }
+    }
+
+    /// Numbers the users of all choices and counts what each has.
+    fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
+        let Self { slots, users, lens, numbers, .. } = self;
+        let all = || offers.iter().flat_map(|offer| &offer.choices).copied();
+        let size = 2 * all().map(<[Choice]>::len).sum::<usize>();
+        slots.clear();
+        slots.resize(size.next_power_of_two(), 0);
+        users.clear();
+        lens.clear();
+        numbers.clear();
+        let mask = slots.len() - 1;
+        for choice in in_turn(all()).flatten() {
+            let user = user(choice);
+            let mut slot = keys.pair(user.0, user.1) as usize & mask;
+            while slots[slot] != 0 && users[slots[slot] as usize - 1] != user {
+                slot = (slot + 1) & mask;
+            }
+            if slots[slot] == 0 {
+                users.push(user);
+                lens.push(0);
+                slots[slot] = users.len() as u32;
+            }
+            let number = slots[slot] - 1;
+            lens[number as usize] += 1;
+            numbers.push(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::labels::LabelType;
+
+    #[test]
+    fn each_user_keeps_the_first_of_theirs_wherever_they_wait() {
+        let keys = HashKeys::from_os().unwrap();
+        let mut items = Candidates::new(LabelType::Text);
+        (0..13_u8).for_each(|n| items.push(&[n], &keys).unwrap());
+        let of = |user: u64| 0..user % 13;
+        for l0 in [1, 5, 12, usize::MAX] {
+            for room in [usize::MAX, 24_000 * size_of::<Choice>(), 0] {
+                let mut choices = Choices::new(room);
+                for (user, item) in (0..3000).flat_map(|user| of(user).map(move |i| (user, i))) {
+                    choices.push(u128::from(user) << 60, item as u32, &keys);
+                    choices.spill_if_full(&items, l0, &keys).unwrap();
+                }
+                assert_eq!(choices.has_file(), room == 0 || room < usize::MAX && l0 > 1);
+                let (mut chooser, mut kept) = (Chooser::new(l0), BTreeSet::new());
+                for partition in 0..Choices::PARTITIONS {
+                    let spilled = choices.read(partition, &items, &mut chooser, &keys).unwrap();
+                    let here = choices.with(partition, &spilled);
+                    let offer = Offer { items: &items, first: 7, choices: here };
+                    chooser.choose(&[offer], &keys, |user, item| {
+                        assert!(kept.insert((user, item)));
+                    });
+                }
+                let expected = (0..3000_u64).flat_map(|user| {
+                    let key = u128::from(user) << 60;
+                    let place = |item: u64| items.place(key, item as usize, &keys);
+                    let mut own: Vec<_> = of(user).map(|item| (place(item), item + 7)).collect();
+                    own.sort_unstable();
+                    own.truncate(l0);
+                    own.into_iter().map(move |(_, item)| ((key as u64, (key >> 64) as u64), item))
+                });
+                assert_eq!(kept, expected.collect());
+            }
+        }
+    }
+}

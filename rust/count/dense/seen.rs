@@ -1,0 +1,222 @@
+//! Which rows of four bytes have been seen: a bit for each that there can be, or a table of those that there are.
+
+use std::hint::select_unpredictable;
+
+use crate::hash::HashKeys;
+use crate::memory::arena::zeros;
+
+/// The slots of the largest table to begin with, which stays in cache: only many distinct rows need a larger one.
+const SLOTS: usize = 1 << 17;
+
+/// How many rows are hashed at a time.
+const AT_ONCE: usize = 1 << 6;
+
+/// What rows can be: so many lower bits, which tell items apart, and above them a number up to the largest.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub low: u32,
+    pub largest: u32,
+}
+
+impl Extent {
+    /// The bits of all rows that have the same lower ones, side by side: those of an item of many rows stay in cache.
+    fn stride(self) -> u64 {
+        (u64::from(self.largest) + 1).next_multiple_of(64)
+    }
+
+    /// How many bits there are in all.
+    fn len(self) -> u64 {
+        self.stride() << self.low
+    }
+
+    /// The place of a row's bit where they take `stride`.
+    #[inline]
+    fn place(self, row: u32, stride: usize) -> usize {
+        (row & ((1 << self.low) - 1)) as usize * stride + (row >> self.low) as usize
+    }
+
+    /// Whether bits take at most sixteen bytes for each of so many rows, which no table exceeds.
+    fn is_small(self, rows: usize) -> bool {
+        self.len() <= 128 * rows as u64
+    }
+}
+
+/// Rows that have been seen, none of them zero.
+pub(crate) struct Seen {
+    extent: Extent,
+    /// One for each row that can be, where there are few enough; otherwise none.
+    bits: Vec<u64>,
+    /// The rows themselves in open addressing, two in a slot: the later one is the lower half. A half that is free is zero.
+    slots: Vec<u64>,
+    /// How many rows are in the table.
+    taken: usize,
+    /// The most slots that it has to have.
+    most: usize,
+}
+
+impl Seen {
+    /// No rows, of those that there can be.
+    pub fn new(extent: Extent) -> Self {
+        Self { extent, bits: Vec::new(), slots: Vec::new(), taken: 0, most: 0 }
+    }
+
+    /// Forgets all rows; so many will come at most.
+    pub fn reset(&mut self, rows: usize) {
+        self.bits.clear();
+        self.slots.clear();
+        if self.extent.is_small(rows) {
+            self.slots = Vec::new();
+            self.bits.resize((self.extent.len() / 64) as usize, 0);
+        } else {
+            self.bits = Vec::new();
+            // A larger one is not what the next begins with, and must be gone where that grows.
+            self.slots.shrink_to(SLOTS);
+            self.taken = 0;
+            let size = rows.next_power_of_two().clamp(32, SLOTS);
+            self.most = rows.next_power_of_two().max(size);
+            self.slots.resize(size, 0);
+        }
+    }
+
+    /// The most bytes that so many rows may take.
+    pub fn bytes_used(rows: usize, extent: Extent) -> usize {
+        if extent.is_small(rows) {
+            return (extent.len() / 8) as usize;
+        }
+        // While a table grows, there are two.
+        rows.next_power_of_two().max(SLOTS) * size_of::<u64>() * 3 / 2
+    }
+
+    /// Takes some rows and calls `visit` with each, and with whether it is new.
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        clippy::needless_bitwise_bool,
+        reason = "the innermost loop of counting"
+    )]
+    pub fn extend(&mut self, rows: &[u32], keys: &HashKeys, mut visit: impl FnMut(u32, bool)) {
+        if !self.bits.is_empty() {
+            let (extent, stride) = (self.extent, self.extent.stride() as usize);
+            for &row in rows {
+                let place = extent.place(row, stride);
+                let word = &mut self.bits[place / 64];
+                let bit = 1 << (place % 64);
+                visit(row, *word & bit == 0);
+                *word |= bit;
+            }
+            return;
+        }
+        if self.taken + rows.len() > self.slots.len() {
+            self.grow(rows.len(), keys);
+        }
+        let slots = &mut self.slots[..];
+        let mask = slots.len() - 1;
+        let mut taken = 0;
+        let mut hashes = [0; AT_ONCE];
+        for rows in rows.chunks(AT_ONCE) {
+            // Apart from the search, so that the processor finds several at once.
+            hashes.iter_mut().zip(rows).for_each(|(hash, &row)| *hash = keys.short(row));
+            for (&row, &hash) in rows.iter().zip(&hashes) {
+                let mut place = hash as usize & mask;
+                let mut slot = slots[place];
+                let mut is_there = is_in(row, slot);
+                while !is_there & is_full(slot) {
+                    place = (place + 1) & mask;
+                    slot = slots[place];
+                    is_there = is_in(row, slot);
+                }
+                // Whether a row is new is hard to foresee, so that both ways share one without a jump.
+                slots[place] = select_unpredictable(is_there, slot, with(row, slot));
+                taken += usize::from(!is_there);
+                visit(row, !is_there);
+            }
+        }
+        self.taken += taken;
+    }
+
+    /// Makes room for so many more rows.
+    #[cold]
+    fn grow(&mut self, more: usize, keys: &HashKeys) {
+        let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
+        assert!(size > self.slots.len(), "more rows than were to come at most");
+        let old = std::mem::replace(&mut self.slots, zeros(size));
+        let rows = old.into_iter().flat_map(|slot| [slot as u32, (slot >> 32) as u32]);
+        for row in rows.filter(|&row| row != 0) {
+            let mut place = keys.short(row) as usize & (size - 1);
+            while is_full(self.slots[place]) {
+                place = (place + 1) & (size - 1);
+            }
+            self.slots[place] = with(row, self.slots[place]);
+        }
+    }
+}
+
+/// Whether a slot has a row.
+#[inline]
+#[allow(clippy::needless_bitwise_bool, reason = "without a jump")]
+fn is_in(row: u32, slot: u64) -> bool {
+    (slot as u32 == row) | ((slot >> 32) as u32 == row)
+}
+
+/// Whether a slot has no room.
+#[inline]
+fn is_full(slot: u64) -> bool {
+    slot >> 32 != 0
+}
+
+/// A slot that is not full and one row more.
+#[inline]
+fn with(row: u32, slot: u64) -> u64 {
+    slot << 32 | u64::from(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_row_is_new_once_in_bits_and_in_tables_of_any_size() {
+        let keys = HashKeys::from_os().unwrap();
+        for (rows, distinct, step) in [
+            (1, 1, u32::MAX),
+            (10_000, 700, 1),
+            (10_000, 700, 5_000_011),
+            (150_000, 150_000, 28_001),
+            (900_000, 300_000, 14_001),
+        ] {
+            let all: Vec<u32> = (0..rows).map(|n| (n % distinct + 1) * step).collect();
+            for low in [0, 7, 22] {
+                let extent = Extent { low, largest: (distinct * step) >> low };
+                each_is_new_once(&mut Seen::new(extent), &all, &keys);
+            }
+        }
+    }
+
+    #[test]
+    fn bits_of_rows_with_the_same_lower_ones_are_apart_from_all_others() {
+        let keys = HashKeys::from_os().unwrap();
+        let all: Vec<u32> =
+            (1..3001).flat_map(|user| (0..100).map(move |n| user << 7 | n)).collect();
+        let mut seen = Seen::new(Extent { low: 7, largest: 3000 });
+        // Bits, a table, and bits again.
+        for rows in [&all[..], &all[..1000], &all[..150_000]] {
+            each_is_new_once(&mut seen, rows, &keys);
+        }
+    }
+
+    fn each_is_new_once(seen: &mut Seen, all: &[u32], keys: &HashKeys) {
+        for _ in 0..2 {
+            seen.reset(all.len());
+            let mut new = HashSet::new();
+            for piece in all.chunks(2_032) {
+                seen.extend(piece, keys, |row, is_new| assert_eq!(is_new, new.insert(row)));
+            }
+            assert_eq!(new, all.iter().copied().collect());
+            assert_ne!(seen.bits.is_empty(), seen.extent.is_small(all.len()));
+            let held = 8 * (seen.bits.capacity() + seen.slots.capacity());
+            assert!(held <= Seen::bytes_used(all.len(), seen.extent));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Look before choosing: where a table is one batch whose columns are integers or dictionaries of few values, the
+//! values are numbered once, and the rows are counted as integers.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::columns::{Batch, Column};
+use crate::count::result::Counts;
+use crate::count::threads;
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::LabelType;
+use crate::labels::Labels;
+use crate::labels::interner::Interner;
+use crate::string_prefix::PrefixedString;
+
+/// A dictionary of at most one value for so many rows is numbered.
+const ROWS: usize = 16;
+/// How many values are read at a time.
+const AT_ONCE: usize = 1 << 10;
+
+/// What numbered items are called; items that are their own labels are not numbered.
+pub(crate) struct Names(Option<(Interner, LabelType)>);
+
+impl Names {
+    /// Counts of numbered items under their names.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the names.
+    pub fn give(self, counted: Counts) -> Result<Counts> {
+        let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
+            return Ok(counted);
+        };
+        // All names as they are, of which those without users, that nobody may see, are few.
+        let mut counts = vec![0; names.labels().len()];
+        items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
+        let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };
+        named.drop_zeros()?;
+        Ok(named)
+    }
+}
+
+/// Whether a batch can be numbered, and need be.
+pub(crate) fn is_worth_it(batch: &Batch) -> bool {
+    let columns = [&batch.users, &batch.items];
+    let is_small = |column: &Column| {
+        column.dictionary().is_some_and(|values| ROWS * values.len() <= column.len())
+    };
+    columns.iter().all(|column| column.is_keyed() || is_small(column))
+        && columns.iter().any(|column| !column.is_keyed())
+}
+
+/// The batch with numbers for the values of its dictionaries, found on at most so many threads, and what the items are
+/// called.
+///
+/// # Errors
+/// [`crate::error::Error::Input`] where an array contradicts itself; whatever `tick` returns.
+pub(crate) fn number(
+    batch: Batch,
+    threads: usize,
+    keys: &HashKeys,
+    tick: impl FnMut() -> Result<()>,
+) -> Result<(Batch, Names)> {
+    let Batch { users, items } = batch;
+    let item_type = items.label_type();
+    let columns = [(&users, false), (&items, item_type == LabelType::Text)];
+    let sizes = columns.iter().map(|(column, _)| column.dictionary().map_or(0, Column::len));
+    let work = |made: &mut [Option<Codes>; 2], number: usize, _, _: &AtomicBool| {
+        let (column, is_text) = columns[number];
+        made[number] =
+            column.dictionary().map(|values| number_values(values, keys, is_text)).transpose()?;
+        Ok(())
+    };
+    let made = threads::share_out(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
+    let [of_users, of_items] =
+        made.into_iter().fold([None, None], |[users, items], [u, i]| [users.or(u), items.or(i)]);
+    let users = match of_users {
+        Some((codes, _)) => users.coded(codes)?,
+        None => users,
+    };
+    let (items, names) = match of_items {
+        Some((codes, names)) => (items.coded(codes)?, Some(names)),
+        None => (items, None),
+    };
+    Ok((Batch { users, items }, Names(names.map(|names| (names, item_type)))))
+}
+
+/// The number of every value of a dictionary, and the values by number.
+type Codes = (Vec<u32>, Interner);
+
+/// Numbers the distinct values of a dictionary. One that is NULL, or should be text and is not, has no number.
+fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Codes> {
+    let mut names = Interner::default();
+    names.reset(values.len());
+    let mut null = vec![false; values.len()];
+    values.mark_nulls(0..values.len(), &mut null);
+    let mut codes = Vec::with_capacity(values.len());
+    for start in (0..values.len()).step_by(AT_ONCE) {
+        let rows = start..values.len().min(start + AT_ONCE);
+        let null = &mut null[rows.clone()];
+        if values.label_type().is_integer() {
+            let mut cells = Vec::new();
+            values.integers(rows, &mut cells);
+            let bytes: Vec<_> = cells.iter().map(|cell| cell.to_le_bytes()).collect();
+            let strings: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
+            names.intern_all(&strings, null, is_text, keys, &mut codes)?;
+        } else {
+            let strings = values.strings(rows, null)?;
+            names.intern_all(&strings, null, is_text, keys, &mut codes)?;
+        }
+    }
+    Ok((codes, names))
+}

@@ -1,0 +1,260 @@
+//! Labels to codes: every row gets a partition, by a keyed hash of its item, and a key that stands for one item
+//! exactly. An integer is its own key; the key of a string is its code in the thread's [`LabelLog`], so that no
+//! collision ever merges two items.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::columns::integers::BROKEN;
+use crate::columns::{Column, OUT_OF_RANGE};
+use crate::count::label_log::LabelLog;
+use crate::error::Result;
+use crate::hash::{HashKeys, partition_of};
+use crate::labels::LabelType;
+use crate::string_prefix::PrefixedString;
+
+/// Where a row belongs: its partition and its item's key there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// The number of a partition, or [`Group::DROPPED`].
+    pub partition: u32,
+    /// What stands for the item in this partition.
+    pub key: u64,
+}
+
+impl Group {
+    /// The partition of a row that does not count: its user or item is NULL, or its text is not UTF-8.
+    pub const DROPPED: u32 = u32::MAX;
+    const UNKNOWN: Self = Self { partition: Self::DROPPED - 1, key: 0 };
+    const NONE: Self = Self { partition: Self::DROPPED, key: 0 };
+}
+
+/// One thread's labels so far.
+pub struct Grouper {
+    keys: Arc<HashKeys>,
+    labels: Option<LabelLog>,
+    is_text: bool,
+    /// The groups of the dictionary of batch number `memo_of`, as far as they have been needed.
+    memo: Vec<Group>,
+    memo_of: u64,
+    /// Cells, or their hashes, and the codes of labels, of the rows at hand.
+    scratch: Vec<u64>,
+    codes: Vec<u32>,
+}
+
+impl Grouper {
+    /// A grouper of items of a type. Where they are `logged`, integers get codes too.
+    #[must_use]
+    pub fn new(keys: Arc<HashKeys>, items: LabelType, logged: bool) -> Self {
+        Self {
+            keys,
+            labels: (logged || !items.is_integer()).then(LabelLog::default),
+            is_text: items == LabelType::Text,
+            memo: Vec::new(),
+            memo_of: u64::MAX,
+            scratch: Vec::new(),
+            codes: Vec::new(),
+        }
+    }
+
+    /// The group of every row of `rows`; rows marked in `null` are dropped, and more rows may be.
+    /// `batch` numbers the array, so that a dictionary is decoded once.
+    ///
+    /// # Errors
+    /// [`Error::Input`](crate::error::Error::Input) where the array contradicts itself, [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
+    pub fn group(
+        &mut self,
+        items: &Column,
+        batch: u64,
+        rows: Range<usize>,
+        null: &mut [bool],
+        into: &mut Vec<Group>,
+    ) -> Result<()> {
+        into.clear();
+        items.mark_nulls(rows.clone(), null);
+        if let Some(values) = items.dictionary() {
+            return self.group_dictionary(items, values, batch, rows, null, into);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        if !items.label_type().is_integer() {
+            let cells = items.strings(rows, null)?;
+            scratch.clear();
+            scratch.extend(cells.iter().map(|&cell| self.keys.string(cell)));
+            self.group_labels(&cells, &scratch, null, into)?;
+        } else if self.labels.is_some() {
+            items.integers(rows, &mut scratch);
+            let bytes: Vec<_> = scratch.iter().map(|cell| cell.to_le_bytes()).collect();
+            let cells: Vec<_> = bytes.iter().map(|cell| PrefixedString::new(cell)).collect();
+            for cell in &mut scratch {
+                *cell = self.keys.integer(*cell);
+            }
+            self.group_labels(&cells, &scratch, null, into)?;
+        } else {
+            items.integers(rows, &mut scratch);
+            let group = |cell| Group::of_integer(self.keys.integer(cell), cell);
+            let cells = scratch.iter().zip(null);
+            into.extend(cells.map(|(&cell, null)| if *null { Group::NONE } else { group(cell) }));
+        }
+        self.scratch = scratch;
+        Ok(())
+    }
+
+    /// Whether the cells of a column are numbers that stand for themselves.
+    #[must_use]
+    pub fn keeps_keys(&self, items: &Column) -> bool {
+        self.labels.is_none() && items.is_keyed()
+    }
+
+    /// How many bytes of memory the labels hold.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        self.labels.as_ref().map_or(0, LabelLog::bytes_used)
+    }
+
+    /// The labels so far, where items have codes; they are forgotten.
+    #[must_use]
+    pub fn take(&mut self) -> Option<LabelLog> {
+        self.memo_of = u64::MAX;
+        self.labels.as_mut().map(std::mem::take)
+    }
+
+    /// The groups of cells with these hashes: where labels come back, of all that are found at once, and then of the others
+    /// one by one.
+    fn group_labels(
+        &mut self,
+        cells: &[PrefixedString<'_>],
+        hashes: &[u64],
+        null: &[bool],
+        into: &mut Vec<Group>,
+    ) -> Result<()> {
+        let Self { labels: Some(labels), is_text, codes, .. } = self else { return Err(BROKEN) };
+        let is_worth_it = labels.is_worth_it(hashes.len());
+        if is_worth_it {
+            labels.find_all(hashes, cells, null, codes);
+        } else {
+            codes.clear();
+            codes.resize(hashes.len(), LabelLog::NONE);
+        }
+        let rows = cells.iter().zip(hashes).zip(null);
+        for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
+            if *code == LabelLog::NONE && !null {
+                let new = if is_worth_it {
+                    labels.code(hash, cell, *is_text)?
+                } else {
+                    labels.add(hash, cell, *is_text)?
+                };
+                *code = new.unwrap_or(LabelLog::NONE);
+            }
+        }
+        into.extend(
+            hashes
+                .iter()
+                .zip(&*codes)
+                .map(|(&hash, &code)| Group::of(hash, (code != LabelLog::NONE).then_some(code))),
+        );
+        Ok(())
+    }
+
+    fn group_dictionary(
+        &mut self,
+        items: &Column,
+        values: &Column,
+        batch: u64,
+        rows: Range<usize>,
+        null: &[bool],
+        into: &mut Vec<Group>,
+    ) -> Result<()> {
+        if self.memo_of != batch {
+            self.memo.clear();
+            self.memo.resize(values.len(), Group::UNKNOWN);
+            self.memo_of = batch;
+        }
+        let mut indices = std::mem::take(&mut self.scratch);
+        items.integers(rows, &mut indices);
+        for (&index, &null) in indices.iter().zip(null) {
+            if null {
+                into.push(Group::NONE);
+                continue;
+            }
+            let known = usize::try_from(index).ok().and_then(|index| self.memo.get(index).copied());
+            let known = known.ok_or(OUT_OF_RANGE)?;
+            into.push(if known == Group::UNKNOWN {
+                self.decode(values, index as usize)?
+            } else {
+                known
+            });
+        }
+        self.scratch = indices;
+        Ok(())
+    }
+
+    fn decode(&mut self, values: &Column, index: usize) -> Result<Group> {
+        let Self { keys, labels, is_text, memo, .. } = self;
+        let mut group = Group::NONE;
+        if values.is_null(index) {
+        } else if values.label_type().is_integer() {
+            let mut cell = Vec::new();
+            values.integers(index..index + 1, &mut cell);
+            let hash = keys.integer(cell[0]);
+            group = match labels {
+                None => Group::of_integer(hash, cell[0]),
+                Some(labels) => {
+                    let bytes = cell[0].to_le_bytes();
+                    Group::of(hash, labels.code_alone(hash, PrefixedString::new(&bytes), false)?)
+                }
+            };
+        } else if let Some(labels) = labels {
+            let mut null = [false];
+            let strings = values.strings(index..index + 1, &mut null)?;
+            for string in strings.into_iter().filter(|_| !null[0]) {
+                let hash = keys.string(string);
+                group = Group::of(hash, labels.code_alone(hash, string, *is_text)?);
+            }
+        }
+        memo[index] = group;
+        Ok(group)
+    }
+}
+
+impl Group {
+    /// That of an integer which is its own key.
+    #[inline]
+    fn of_integer(hash: u64, key: u64) -> Self {
+        Self { partition: partition_of(hash) as u32, key }
+    }
+
+    #[inline]
+    fn of(hash: u64, code: Option<u32>) -> Self {
+        code.map_or(Self::NONE, |code| Self {
+            partition: partition_of(hash) as u32,
+            key: code.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Array, BinaryArray};
+
+    use super::*;
+
+    #[test]
+    fn rows_that_do_not_count_have_no_item_and_others_the_same_each_time() {
+        let long = [b'a'; 300];
+        let cells = [Some(&b"a"[..]), None, Some(b""), Some(b"\xff"), Some(&long), Some(b"a")];
+        let items = Column::new(BinaryArray::from(cells.to_vec()).into_data()).unwrap();
+        let keys = Arc::new(HashKeys::from_os().unwrap());
+        let mut grouper = Grouper::new(keys, LabelType::Text, false);
+        let (mut groups, mut before) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            let mut null = [false, false, false, false, false, false];
+            grouper.group(&items, 0, 0..6, &mut null, &mut groups).unwrap();
+            // The largest key of all tells whether rows of four bytes hold them.
+            assert_eq!([groups[1], groups[3]], [Group::NONE; 2]);
+            assert!([0, 2, 4].iter().all(|&row| groups[row].partition != Group::DROPPED));
+            assert!(groups[0] == groups[5] && groups[0] != groups[2]);
+            assert!(before.is_empty() || before == groups);
+            before.clone_from(&groups);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Every partition is put together from all threads and all that they have put away, deduplicated, and handed on.
+//! One that is too large for memory is read several times, each time for some of its users: users do not meet, so
+//! that what comes of them adds up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::count::dedup::{Dedup, Items};
+use crate::count::pairs::Pair;
+use crate::count::rows::ThreadRows;
+use crate::count::threads;
+use crate::error::Result;
+use crate::hash::{HashKeys, PARTITIONS};
+use crate::labels::interner::Interner;
+
+/// What is made of the distinct rows of partitions.
+pub(crate) trait Tally<P: Pair>: Send {
+    /// Adds distinct rows of `partition`, of users that no other call for it has.
+    ///
+    /// # Errors
+    /// What keeps the tally from growing.
+    fn add(
+        &mut self,
+        partition: usize,
+        rows: &[P],
+        items: &mut Items,
+        labels: Option<&Interner>,
+        keys: &HashKeys,
+    ) -> Result<()>;
+
+    /// Offsets a partition that has these items.
+    ///
+    /// # Errors
+    /// What keeps the tally from growing.
+    fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()>;
+}
+
+/// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
+/// beside it.
+pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
+    shares: &[ThreadRows<P>],
+    keys: &HashKeys,
+    (threads, held): (usize, usize),
+    tick: impl FnMut() -> Result<()>,
+    new: impl Fn() -> T + Sync,
+) -> Result<Vec<T>> {
+    let len = |partition: usize| shares.iter().map(|share| share.partition_len(partition)).sum();
+    let has_labels = shares.iter().any(|share| share.labels.is_some());
+    let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
+    let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
+    let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
+        let (items, dedup, known, tally) = state;
+        let sources = merge_labels(shares, partition, known)?;
+        let labels = has_labels.then_some(&*known);
+        items.reset(labels.map(|labels| labels.labels().len()));
+        let passes = len.div_ceil(at_once).max(1) as u64;
+        for pass in 0..passes {
+            if stop.load(Ordering::Relaxed) {
+                return Err(threads::STOPPED);
+            }
+            dedup.reset(if passes == 1 { len } else { at_once + at_once / 4 });
+            for source in &sources {
+                source.read(partition, (pass, passes), keys, dedup)?;
+            }
+            tally.add(partition, dedup.distinct(keys), items, labels, keys)?;
+        }
+        tally.close(items, labels)
+    };
+    let done = threads::share_out(threads, (0..PARTITIONS).map(len), tick, begin, work)?;
+    Ok(done.into_iter().map(|(.., tally)| tally).collect())
+}
+
+/// Where rows of a partition come from, and what their codes are called now.
+struct Source<'a, P: Pair> {
+    share: &'a ThreadRows<P>,
+    /// Of the rows in memory; they keep theirs where there are none.
+    codes: Option<Vec<u32>>,
+    /// Of the rows put away, by chapter.
+    chapters: Vec<Vec<u32>>,
+}
+
+/// Puts a partition's labels of all threads together, all that are then `known`.
+fn merge_labels<'a, P: Pair>(
+    shares: &'a [ThreadRows<P>],
+    partition: usize,
+    known: &mut Interner,
+) -> Result<Vec<Source<'a, P>>> {
+    known.reset(shares.iter().map(|share| share.partition_labels(partition)).sum());
+    let mut sources = Vec::new();
+    for share in shares {
+        let mut codes = None;
+        if let Some(labels) = &share.labels {
+            let codes = codes.insert(Vec::with_capacity(labels.partition_len(partition)));
+            labels.visit(partition, |hash, label| {
+                codes.push(known.intern(hash, label)?);
+                Ok(())
+            })?;
+        }
+        let chapters = match codes {
+            Some(_) => share.runs.absorb(partition, known)?,
+            None => Vec::new(),
+        };
+        sources.push(Source { share, codes, chapters });
+    }
+    Ok(sources)
+}
+
+impl<P: Pair> Source<'_, P> {
+    /// Hands the rows of a partition to `dedup`, or those of one pass of so many.
+    fn read(
+        &self,
+        partition: usize,
+        (pass, passes): (u64, u64),
+        keys: &HashKeys,
+        dedup: &mut Dedup<P>,
+    ) -> Result<()> {
+        let Self { share, codes, chapters } = self;
+        let is_now = |row: &P| {
+            let user = row.user();
+            (keys.pair(user as u64, (user >> 64) as u64) >> 32) % passes == pass
+        };
+        for rows in share.rows.pieces(partition) {
+            let most = rows.len();
+            match codes {
+                None if passes == 1 => dedup.extend(rows, most, keys),
+                None => dedup.extend(rows.filter(is_now), most, keys),
+                Some(codes) => {
+                    let rows = rows.map(|row| row.with_item(codes[row.item() as usize].into()));
+                    if passes == 1 {
+                        dedup.extend(rows, most, keys);
+                    } else {
+                        dedup.extend(rows.filter(is_now), most, keys);
+                    }
+                }
+            }
+        }
+        share.runs.visit(partition, chapters, |rows: &[P]| {
+            dedup.extend(
+                rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
+                rows.len(),
+                keys,
+            );
+        })
+    }
+}

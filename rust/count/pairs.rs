@@ -1,0 +1,119 @@
+//! (item, user) pairs as integers.
+
+use bytemuck::Pod;
+
+use crate::hash::HashKeys;
+
+/// A row as one integer, the item, where there is one, above the user.
+pub trait Pair: Copy + Eq + Send {
+    /// The plain integer.
+    type Bits: Pod + Send + Sync;
+    /// The plain integer of a row.
+    fn bits(self) -> Self::Bits;
+    /// The row of a plain integer.
+    fn of_bits(bits: Self::Bits) -> Self;
+    /// The row of an item's key and a user's key.
+    fn new(item: u64, user: u128) -> Self;
+    /// The item's key.
+    fn item(self) -> u64;
+    /// The user's key.
+    fn user(self) -> u128;
+    /// The same row with another key for its item.
+    #[must_use]
+    fn with_item(self, item: u64) -> Self;
+    /// A keyed hash.
+    fn hash(self, keys: &HashKeys) -> u64;
+    /// Adds the row's bytes.
+    fn write(self, into: &mut Vec<u8>);
+    /// The row of its bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+/// Defines a row of so many bits, the item's key above so many of the user's.
+macro_rules! pair {
+    ($(#[$doc:meta])* $name:ident, $bits:ty, $user_bits:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name($bits);
+
+        impl $name {
+            const USER: $bits = <$bits>::MAX >> (<$bits>::BITS - $user_bits);
+
+            /// An item's key where it belongs; nothing where a row has no room for one.
+            #[inline]
+            fn above(item: u64) -> $bits {
+                <$bits>::from(item).checked_shl($user_bits).unwrap_or(0)
+            }
+        }
+
+        impl Pair for $name {
+            type Bits = $bits;
+            fn bits(self) -> $bits {
+                self.0
+            }
+            fn of_bits(bits: $bits) -> Self {
+                Self(bits)
+            }
+            #[inline]
+            fn new(item: u64, user: u128) -> Self {
+                debug_assert!(user <= Self::USER.into(), "a row is too narrow for its user");
+                let row = Self(Self::above(item) | user as $bits & Self::USER);
+                debug_assert!(row.item() == item, "a row is too narrow for its item");
+                row
+            }
+            #[inline]
+            fn item(self) -> u64 {
+                self.0.checked_shr($user_bits).unwrap_or(0) as u64
+            }
+            fn user(self) -> u128 {
+                u128::from(self.0 & Self::USER)
+            }
+            fn with_item(self, item: u64) -> Self {
+                Self(Self::above(item) | self.0 & Self::USER)
+            }
+            #[inline]
+            fn hash(self, keys: &HashKeys) -> u64 {
+                let bits = u128::from(self.0);
+                keys.pair(bits as u64, (bits >> 64) as u64)
+            }
+            fn write(self, into: &mut Vec<u8>) {
+                into.extend_from_slice(&self.0.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Self {
+                let mut bits = [0; size_of::<$bits>()];
+                bits.copy_from_slice(bytes);
+                Self(<$bits>::from_le_bytes(bits))
+            }
+        }
+    };
+}
+
+pair!(
+    /// Two keys of 64 bits.
+    Wide, u128, 64
+);
+pair!(
+    /// An item's key below 2^32 and 96 bits that stand for a user.
+    Hashed, u128, 96
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts_come_back<P: Pair + std::fmt::Debug>(item: u64, user: u128) {
+        let row = P::new(item, user);
+        assert_eq!((row.item(), P::of_bits(row.bits())), (item, row));
+        let mut bytes = Vec::new();
+        row.write(&mut bytes);
+        assert_eq!((bytes.len(), P::read(&bytes)), (size_of::<P>(), row));
+        assert_eq!(row.with_item(item / 2), P::new(item / 2, user));
+        assert_ne!(row, P::new(item, user ^ 1));
+    }
+
+    #[test]
+    fn rows_hold_both_keys() {
+        parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
+        parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
+    }
+}

@@ -1,0 +1,200 @@
+//! A histogram before it is sorted, and how it grows partition by partition.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::hash::PARTITIONS;
+use crate::labels::top::top;
+use crate::labels::{LabelType, Labels};
+
+/// A histogram before it is sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// The distinct items.
+    pub labels: Labels,
+    /// How many distinct users each has.
+    pub counts: Vec<i64>,
+}
+
+impl Counts {
+    /// No counts.
+    pub(crate) fn new(item_type: LabelType) -> Self {
+        Self { labels: Labels::new(item_type), counts: Vec::new() }
+    }
+
+    /// Makes room for so many times what there is and a little more, where there is so much: what is not used is never
+    /// touched.
+    fn reserve(&mut self, times: usize) {
+        let more = |len: usize| len * times + len / 2;
+        let _ = self.counts.try_reserve(more(self.counts.len()));
+        self.labels.try_reserve(more);
+    }
+
+    /// Keeps the items that have users.
+    pub(crate) fn drop_zeros(&mut self) -> Result<()> {
+        if self.counts.contains(&0) {
+            let rows: Vec<usize> =
+                (0..self.counts.len()).filter(|&row| self.counts[row] > 0).collect();
+            self.labels = self.labels.select(&rows)?;
+            self.counts.retain(|&count| count > 0);
+        }
+        Ok(())
+    }
+
+    /// Keeps the `limit` largest alone.
+    pub(crate) fn keep(&mut self, limit: usize) -> Result<()> {
+        if limit < self.counts.len() {
+            let rows = top(&self.labels, &self.counts, limit);
+            self.labels = self.labels.select(&rows)?;
+            self.counts = rows.iter().map(|&row| self.counts[row]).collect();
+        }
+        Ok(())
+    }
+}
+
+/// The counts of all partitions, put together while threads find them.
+pub(crate) struct SharedCounts {
+    item_type: LabelType,
+    /// How many of the largest are wanted, and where counts stop.
+    limit: Option<usize>,
+    enough: Option<i64>,
+    together: Mutex<Together>,
+}
+
+struct Together {
+    counts: Counts,
+    /// How many partitions they are of.
+    partitions: usize,
+}
+
+impl SharedCounts {
+    /// After so many partitions it is foreseen how many items there are.
+    const SEEN: usize = 8;
+
+    pub fn new(item_type: LabelType, limit: Option<usize>, enough: Option<i64>) -> Self {
+        let together = Together { counts: Counts::new(item_type), partitions: 0 };
+        Self { item_type, limit, enough, together: Mutex::new(together) }
+    }
+
+    /// What one thread begins with.
+    pub fn begin(&self) -> CountsBuilder<'_> {
+        CountsBuilder { all: self, counts: Counts::new(self.item_type), partitions: 0, kept: 0 }
+    }
+
+    /// The counts, after every thread has finished.
+    pub fn into_counts(self) -> Result<Counts> {
+        let Together { mut counts, .. } =
+            self.together.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
+        Ok(counts)
+    }
+}
+
+/// The counts of the partitions that one thread has counted and not yet put together with all others.
+pub(crate) struct CountsBuilder<'a> {
+    all: &'a SharedCounts,
+    counts: Counts,
+    partitions: usize,
+    /// How many bytes the labels held when all but the largest counts were dropped last.
+    kept: usize,
+}
+
+impl CountsBuilder<'_> {
+    /// Labels of fewer bytes are not worth dropping.
+    const FEW_BYTES: usize = 1 << 26;
+
+    /// Adds all counts of a partition, and the `labels` that they belong to.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    pub fn add(
+        &mut self,
+        counts: impl Iterator<Item = i64>,
+        labels: impl FnOnce(&mut Labels) -> Result<()>,
+    ) -> Result<()> {
+        let most = self.all.enough.unwrap_or(i64::MAX);
+        let counts = counts.map(|count| count.min(most));
+        let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
+        if let Some(mut together) = free {
+            let before = together.partitions;
+            self.move_to(&mut together)?;
+            labels(&mut together.counts.labels)?;
+            together.counts.counts.extend(counts);
+            together.partitions += 1;
+            if (before..together.partitions).contains(&SharedCounts::SEEN) {
+                let times = PARTITIONS / together.partitions;
+                together.counts.reserve(times);
+            }
+            return Ok(());
+        }
+        labels(&mut self.counts.labels)?;
+        self.counts.counts.extend(counts);
+        self.partitions += 1;
+        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
+        if let Some(limit) = self.all.limit
+            && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
+                || self.counts.labels.bytes_used() / 2 > self.kept.max(Self::FEW_BYTES))
+        {
+            self.counts.keep(limit)?;
+            self.kept = self.counts.labels.bytes_used();
+        }
+        Ok(())
+    }
+
+    /// Puts what is left together with all others.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    pub fn finish(mut self) -> Result<()> {
+        let mut together = self.all.together.lock().unwrap_or_else(PoisonError::into_inner);
+        self.move_to(&mut together)
+    }
+
+    fn move_to(&mut self, together: &mut Together) -> Result<()> {
+        together.counts.labels.append(&self.counts.labels)?;
+        together.counts.counts.append(&mut self.counts.counts);
+        together.partitions += std::mem::take(&mut self.partitions);
+        self.counts.labels.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_where_another_thread_is_putting_counts_together() {
+        for limit in [None, Some(20_000)] {
+            let all = SharedCounts::new(LabelType::Signed, limit, Some(5));
+            let mut threads = [all.begin(), all.begin()];
+            let add = |found: &mut CountsBuilder<'_>, partition: u64| {
+                let own = 10 * partition..10 * (partition + 1);
+                let count = |item: u64| item as i64 % 7 + 1;
+                found
+                    .add(own.clone().map(count), |labels| {
+                        own.for_each(|item| labels.push_integer(item));
+                        Ok(())
+                    })
+                    .unwrap();
+            };
+            let busy = all.together.lock().unwrap();
+            (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            drop(busy);
+            (500..900).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            let busy = all.together.lock().unwrap();
+            (900..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
+            drop(busy);
+            for found in threads {
+                found.finish().unwrap();
+            }
+            let Counts { labels: Labels::Signed(labels), counts } = all.into_counts().unwrap()
+            else {
+                panic!("labels of their own type")
+            };
+            let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();
+            rows.sort_unstable();
+            assert!(rows.into_iter().eq((0..10_000).map(|item| (item, (item % 7 + 1).min(5)))));
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! One thread's partitioned rows, the labels of their items, and its spilled runs.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::count::dedup::Dedup;
+use crate::count::dedup::deduplicate;
+use crate::count::group::Group;
+use crate::count::label_log::LabelLog;
+use crate::count::pairs::Pair;
+use crate::count::spill::runs::SpilledRuns;
+use crate::count::store::Store;
+use crate::error::Result;
+use crate::hash::HashKeys;
+
+/// One thread's part of a table.
+pub(crate) struct ThreadRows<P: Pair> {
+    /// The labels of the rows in memory, once the thread has finished.
+    pub labels: Option<LabelLog>,
+    /// The rows in memory.
+    pub rows: Store<P>,
+    /// The spilled rows and labels.
+    pub runs: SpilledRuns,
+}
+
+impl<P: Pair> Default for ThreadRows<P> {
+    fn default() -> Self {
+        Self { labels: None, rows: Store::default(), runs: SpilledRuns::default() }
+    }
+}
+
+impl<P: Pair> ThreadRows<P> {
+    /// The number of rows of a partition, in memory and spilled.
+    pub fn partition_len(&self, partition: usize) -> usize {
+        self.rows.partition_len(partition) + self.runs.partition_len(partition)
+    }
+
+    /// The number of labels of a partition that are in memory, with repetitions.
+    pub fn partition_labels(&self, partition: usize) -> usize {
+        self.labels.as_ref().map_or(0, |labels| labels.partition_len(partition))
+    }
+
+    /// Adds rows of integers.
+    pub fn extend_keys(&mut self, items: &[u64], users: &[u64], keys: &HashKeys) {
+        let rows = items.iter().zip(users);
+        self.rows
+            .extend(rows.map(|(&item, &user)| (keys.partition(item), P::new(item, user.into()))));
+    }
+
+    /// Adds rows that have been grouped.
+    pub fn extend(&mut self, groups: &[Group], users: impl Iterator<Item = u128>) {
+        let rows = groups.iter().zip(users).filter(|(group, _)| group.partition != Group::DROPPED);
+        self.rows
+            .extend(rows.map(|(group, user)| (group.partition as usize, P::new(group.key, user))));
+    }
+
+    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
+    pub fn compact(&mut self, keys: &HashKeys) {
+        let store = &mut self.rows;
+        let mut dedup = Dedup::default();
+        deduplicate(|partition| {
+            let before = store.partition_len(partition);
+            dedup.reset(before);
+            for rows in store.pieces(partition) {
+                let most = rows.len();
+                dedup.extend(rows, most, keys);
+            }
+            store.clear(partition);
+            let rows = dedup.distinct(keys);
+            for &row in rows {
+                store.push(partition, row);
+            }
+            (before, rows.len())
+        });
+    }
+
+    /// Writes all rows in memory and the labels of their items to the spill file.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) where the disk is full.
+    pub fn spill(&mut self, labels: Option<&LabelLog>, stop: &AtomicBool) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        self.runs.add(labels, &rows, stop)
+    }
+}

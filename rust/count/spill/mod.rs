@@ -1,0 +1,164 @@
+//! What outgrows memory waits in a temporary file. Nobody else may open it, it has lost its name before anything is
+//! written, so that the system removes it however the process ends, and it is encrypted with a key that never
+//! leaves memory.
+
+pub(crate) mod runs;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use chacha20::ChaCha20Legacy;
+use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result};
+use crate::random::entropy;
+
+const FULL: Error = Error::Resource(
+    "the folder for temporary files is full or cannot be written; set TMPDIR to another one or allow more memory",
+);
+
+/// How many bytes are encrypted and written, or read, at a time.
+pub const PIECE: usize = 1 << 20;
+
+/// An encrypted file of one thread: written from end to end once, then read anywhere.
+pub struct Spill {
+    file: File,
+    key: Zeroizing<[u8; 32]>,
+    /// How many bytes are in the file; those of `open` come next.
+    written: u64,
+    open: Vec<u8>,
+}
+
+impl Spill {
+    /// An empty file in the system's folder for temporary files.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there can be none, [`Error::Entropy`] without a key.
+    pub fn new() -> Result<Self> {
+        let mut key = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *key).map_err(|_| Error::Entropy)?;
+        let [name] = entropy::words()?;
+        let path = std::env::temp_dir().join(format!("discreet-{name:016x}"));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        private(&mut options);
+        let file = options.open(&path).map_err(|_| FULL)?;
+        if cfg!(unix) {
+            std::fs::remove_file(&path).map_err(|_| FULL)?;
+        }
+        Ok(Self { file, key, written: 0, open: Vec::new() })
+    }
+
+    /// Where the next byte goes.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.written + self.open.len() as u64
+    }
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is no more room.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.open.extend_from_slice(bytes);
+        if self.open.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what has been added; only then can it be read.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is no more room.
+    pub fn flush(&mut self) -> Result<()> {
+        self.cipher(self.written)?.apply_keystream(&mut self.open);
+        self.file.write_all(&self.open).map_err(|_| FULL)?;
+        self.written += self.open.len() as u64;
+        self.open.clear();
+        Ok(())
+    }
+
+    /// Reads the bytes from `at` on.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where they are not there.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        read_at(&self.file, at, into)
+            .map_err(|_| Error::Resource("a temporary file cannot be read"))?;
+        self.cipher(at)?.apply_keystream(into);
+        Ok(())
+    }
+
+    /// The keystream from a place on. Every place is written once.
+    fn cipher(&self, at: u64) -> Result<ChaCha20Legacy> {
+        let mut cipher = ChaCha20Legacy::new((&*self.key).into(), &[0; 8].into());
+        cipher.try_seek(at).map_err(|_| FULL)?;
+        Ok(cipher)
+    }
+}
+
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+}
+
+/// Windows removes a file that is open only with its last handle: `FILE_FLAG_DELETE_ON_CLOSE`.
+#[cfg(windows)]
+fn private(options: &mut OpenOptions) {
+    use std::os::windows::fs::OpenOptionsExt;
+    options.share_mode(0).custom_flags(0x0400_0000);
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, at: u64, into: &mut [u8]) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, into, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, mut at: u64, mut into: &mut [u8]) -> std::io::Result<()> {
+    while !into.is_empty() {
+        let read = std::os::windows::fs::FileExt::seek_read(file, into, at)?;
+        if read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        (into, at) = (&mut into[read..], at + read as u64);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_files_have_two_keys() {
+        let mut raw = [[0; 64]; 2];
+        for raw in &mut raw {
+            let mut spill = Spill::new().unwrap();
+            spill.push(&[7; 64]).unwrap();
+            spill.flush().unwrap();
+            read_at(&spill.file, 0, raw).unwrap();
+        }
+        assert!(raw[0].iter().zip(&raw[1]).filter(|(a, b)| a == b).count() < 16);
+    }
+
+    #[test]
+    fn bytes_come_back_from_anywhere_and_are_not_in_the_file() {
+        let mut spill = Spill::new().unwrap();
+        let text: Vec<u8> = (0..3 * PIECE).map(|n| (n % 251) as u8).collect();
+        for part in text.chunks(1000) {
+            spill.push(part).unwrap();
+        }
+        assert_eq!(spill.end(), text.len() as u64);
+        spill.flush().unwrap();
+        for (at, len) in [(0, 10), (77, 1), (PIECE - 3, 100), (text.len() - 5, 5)] {
+            let mut part = vec![0; len];
+            spill.read(at as u64, &mut part).unwrap();
+            assert_eq!(part, text[at..at + len]);
+        }
+        let mut raw = vec![0; 251];
+        read_at(&spill.file, 0, &mut raw).unwrap();
+        let same = raw.iter().zip(&text).filter(|(a, b)| a == b).count();
+        assert!(same < 20, "{same} of 251 bytes are as they were");
+        assert!(spill.read(text.len() as u64, &mut [0]).is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! The rows of one thread by partition.
+
+use crate::count::pairs::Pair;
+use crate::memory::prefetch::in_turn;
+use crate::memory::write_buffer::WriteBuffer;
+
+/// Rows by partition.
+pub struct Store<P: Pair>(WriteBuffer<P::Bits, 32>);
+
+impl<P: Pair> Default for Store<P> {
+    fn default() -> Self {
+        Self(WriteBuffer::default())
+    }
+}
+
+impl<P: Pair> Store<P> {
+    /// Adds rows to partitions.
+    #[inline]
+    pub fn extend(&mut self, rows: impl Iterator<Item = (usize, P)>) {
+        self.0.extend(rows.map(|(partition, row)| (partition, row.bits())));
+    }
+
+    /// Adds a row to a partition.
+    #[inline]
+    pub fn push(&mut self, partition: usize, row: P) {
+        self.0.push(partition, row.bits());
+    }
+
+    /// How many rows there are in all.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many rows a partition has.
+    #[must_use]
+    pub fn partition_len(&self, partition: usize) -> usize {
+        self.0.partition_len(partition)
+    }
+
+    /// How many bytes of memory they hold.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        self.0.bytes_used()
+    }
+
+    /// The rows of a partition, some at a time.
+    pub fn pieces(
+        &self,
+        partition: usize,
+    ) -> impl Iterator<Item = impl ExactSizeIterator<Item = P>> {
+        in_turn(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
+    }
+
+    /// Forgets the rows of a partition.
+    pub fn clear(&mut self, partition: usize) {
+        self.0.clear(partition);
+    }
+}

@@ -1,0 +1,261 @@
+//! What one thread does: takes morsels of rows, finds their keys, and keeps them by partition.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::columns::{Batch, Column};
+use crate::count::dense::{Layout, Packed, Packer};
+use crate::count::group::{Group, Grouper};
+use crate::count::pairs::Pair;
+use crate::count::rows::ThreadRows;
+use crate::count::threads::STOPPED;
+use crate::count::user_keys::UserKeys;
+use crate::error::Result;
+use crate::hash::HashKeys;
+use crate::labels::LabelType;
+use crate::memory::arena::release_memory;
+
+/// How many rows all workers gather before they look for duplicates, and the fewest that one does.
+const COMPACT_ROWS: usize = 1 << 24;
+const FEWEST_ROWS: usize = 1 << 20;
+
+/// The fewest rows of a morsel but the last: after so many a worker looks for duplicates, and whether all are to stop.
+pub(crate) const MORSEL: usize = 1 << 15;
+
+/// How many rows pass through the nearest cache at a time.
+const AT_ONCE: usize = 1 << 9;
+/// The same of numbers, of which as many more are asked for ahead.
+const NUMBERS_AT_ONCE: usize = 1 << 8;
+
+/// Some rows of a batch.
+pub(crate) struct Morsel {
+    pub batch: Arc<Batch>,
+    /// The number of the batch.
+    pub number: u64,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// One thread's rows, labels and spill file once it has finished.
+pub(crate) struct Done<P: Pair> {
+    /// Its rows, where all of them are packed.
+    pub packed: Option<Packed>,
+    /// Its labels and all other rows.
+    pub rows: ThreadRows<P>,
+}
+
+/// One thread's part of the work.
+pub(crate) struct Worker<P: Pair> {
+    keys: Arc<HashKeys>,
+    grouper: Grouper,
+    /// All rows while they are packed; `None` once a row did not fit.
+    packed: Option<Packer>,
+    rows: ThreadRows<P>,
+    /// The bytes that may be held in memory before rows are spilled.
+    limit: usize,
+    /// How many rows are gathered before duplicates are dropped, at first and now.
+    gathered: usize,
+    compact_at: usize,
+    users: UserKeys,
+    cells: Vec<u64>,
+    null: Vec<bool>,
+    groups: Vec<Group>,
+}
+
+impl<P: Pair> Worker<P> {
+    /// A worker that holds at most `limit` bytes and packs its rows where there is a `layout`.
+    pub fn new(
+        keys: Arc<HashKeys>,
+        (user_type, item_type): (LabelType, LabelType),
+        layout: Option<Layout>,
+        (threads, limit): (usize, usize),
+    ) -> Self {
+        let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
+        Self {
+            grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
+            packed: layout.map(Packer::new),
+            rows: ThreadRows::default(),
+            limit,
+            gathered,
+            compact_at: gathered,
+            users: UserKeys::new(Arc::clone(&keys)),
+            keys,
+            cells: Vec::new(),
+            null: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// Works until there are no more morsels, each of which returns a ticket to the sender, or until all are to
+    /// `stop`.
+    pub fn run(
+        mut self,
+        morsels: &Mutex<Receiver<Morsel>>,
+        tickets: &Sender<()>,
+        stop: &AtomicBool,
+    ) -> Result<Done<P>> {
+        loop {
+            let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(morsel) = next else { break };
+            let _ = tickets.send(());
+            for start in (morsel.start..morsel.end).step_by(MORSEL) {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(STOPPED);
+                }
+                self.take(&morsel, start..morsel.end.min(start + MORSEL), stop)?;
+            }
+        }
+        // Once this thread has spilled, it spills its remaining rows too: the merge needs the memory.
+        if !self.rows.runs.is_empty() {
+            self.spill(stop)?;
+        }
+        self.rows.labels = self.grouper.take();
+        Ok(Done { packed: self.packed.map(Packer::finish), rows: self.rows })
+    }
+
+    fn len(&self) -> usize {
+        self.packed.as_ref().map_or_else(|| self.rows.rows.len(), Packer::len)
+    }
+
+    /// Turns packed rows into rows that hold any keys.
+    fn unpack(&mut self) {
+        if let Some(rows) = self.packed.take() {
+            self.rows.rows = rows.finish().unpack(&self.keys);
+        }
+    }
+
+    /// Spills where more memory is held than the limit.
+    fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
+        let unpacking = self.packed.as_ref().map_or(0, Packer::held_unpacking);
+        if unpacking + self.grouper.bytes_used() > self.limit {
+            self.unpack();
+        }
+        if self.rows.rows.bytes_used() + self.grouper.bytes_used() > self.limit {
+            self.spill(stop)?;
+        }
+        Ok(())
+    }
+
+    /// Spills labels and rows.
+    fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
+        self.compact_at = self.gathered;
+        self.rows.spill(self.grouper.take().as_ref(), stop)?;
+        // No more may be kept than this thread's part of what the merge will need.
+        release_memory(self.limit / 3);
+        Ok(())
+    }
+
+    /// Takes some rows of a morsel.
+    fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
+        let Batch { users, items } = &*morsel.batch;
+        // The labels of a dictionary are in memory anyway, and labels that have been spilled soon come back.
+        let is_dictionary = items.dictionary().is_some();
+        let are_numbers = self.grouper.keeps_keys(items) && users.is_keyed();
+        let at_once = if are_numbers { NUMBERS_AT_ONCE } else { AT_ONCE };
+        for start in rows.clone().step_by(at_once) {
+            let rows = start..rows.end.min(start + at_once);
+            self.null.clear();
+            self.null.resize(rows.len(), false);
+            if are_numbers {
+                self.take_keys(users, items, rows)?;
+            } else {
+                self.unpack();
+                self.users.read(users, morsel.number, rows.clone(), &mut self.null)?;
+                self.grouper.group(items, morsel.number, rows, &mut self.null, &mut self.groups)?;
+                self.append();
+            }
+            if !is_dictionary {
+                self.spill_if_full(stop)?;
+            }
+        }
+        self.compact();
+        self.spill_if_full(stop)
+    }
+
+    /// Appends rows of integers, the quickest path.
+    fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
+        let Self { users: UserKeys { integers, .. }, cells, null, .. } = self;
+        users.keys(rows.clone(), null, integers)?;
+        items.keys(rows, null, cells)?;
+        drop_nulls(null, integers, cells);
+        if let Some(packed) = &mut self.packed
+            && packed.extend(integers, cells)
+        {
+            return Ok(());
+        }
+        self.unpack();
+        self.rows.extend_keys(&self.cells, &self.users.integers, &self.keys);
+        Ok(())
+    }
+
+    /// Drops duplicates whenever the rows have doubled.
+    fn compact(&mut self) {
+        if self.len() >= self.compact_at {
+            match &mut self.packed {
+                Some(rows) => rows.compact(&self.keys),
+                None => self.rows.compact(&self.keys),
+            }
+            self.compact_at = self.gathered.max(2 * self.len());
+        }
+    }
+
+    /// Appends the rows that have been grouped.
+    fn append(&mut self) {
+        let Self { rows, groups, users: UserKeys { hashes, integers, .. }, .. } = self;
+        if hashes.is_empty() {
+            rows.extend(groups, integers.iter().map(|&user| user.into()));
+        } else {
+            rows.extend(groups, hashes.iter().copied());
+        }
+    }
+}
+
+/// Drops the pairs of which either is NULL.
+fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
+    if !null.iter().fold(false, |any, null| any | null) {
+        return;
+    }
+    let mut len = 0;
+    for (row, null) in null.iter().enumerate() {
+        (users[len], items[len]) = (users[row], items[row]);
+        len += usize::from(!null);
+    }
+    users.truncate(len);
+    items.truncate(len);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Array, DictionaryArray, Int64Array, StringArray};
+
+    use super::*;
+    use crate::count::pairs::Wide;
+
+    #[test]
+    fn what_is_put_away_of_a_dictionary_is_not_put_away_again_after_every_few_rows() {
+        let len = 40 * AT_ONCE;
+        let labels: StringArray = (0..len).map(|row| Some(format!("label {}", row % 7))).collect();
+        let indexed: DictionaryArray<Int32Type> = labels.iter().collect();
+        for (items, chapters) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
+            let users = Int64Array::from_iter_values(0..len as i64).into_data();
+            let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
+            let keys = Arc::new(HashKeys::from_os().unwrap());
+            let types = (LabelType::Signed, LabelType::Text);
+            let worker = Worker::<Wide>::new(keys, types, None, (1, 0));
+            let (sender, morsels) = channel();
+            let batch = Arc::new(Batch { users, items });
+            sender.send(Morsel { batch, number: 0, start: 0, end: len }).unwrap();
+            drop(sender);
+            let (tickets, _all) = channel();
+            let stop = AtomicBool::new(false);
+            let Done { rows, .. } = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+            // One more holds what there was at the end: nothing.
+            assert_eq!(rows.runs.len(), chapters + 1);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Distinct labels by number: found by hash, confirmed by their bytes.
+
+use crate::error::{Error, Result};
+use crate::hash::HashKeys;
+use crate::labels::Strings;
+use crate::memory::arena::zeros;
+use crate::string_prefix::PrefixedString;
+
+/// What is said of labels beyond the numbers that there are.
+pub(crate) const TOO_MANY: Error =
+    Error::Resource("there are more than 2^32 labels; count integers, or fewer rows at a time");
+
+/// How many labels are looked for at a time.
+const AT_ONCE: usize = 1 << 8;
+
+/// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
+#[derive(Default)]
+pub struct Interner {
+    /// Open addressing: a slot has the code plus one in its lower bits, as many as tell the slots apart, and above them
+    /// the hash's own bits there; it is zero where free.
+    slots: Vec<u32>,
+    labels: Strings,
+    /// The hash of each label, by code, for when the table grows.
+    hashes: Vec<u32>,
+}
+
+impl Interner {
+    /// What stands for a label that has no code.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Forgets all labels; about so many will come.
+    pub fn reset(&mut self, labels: usize) {
+        self.slots.clear();
+        self.slots.resize((2 * labels + 1).next_power_of_two().max(8), 0);
+        self.labels.clear();
+        self.hashes.clear();
+    }
+
+    /// The code of a label, a new one where it is new.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    pub fn intern(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
+        match self.find(hash, label) {
+            Some(code) => Ok(code),
+            None => self.insert(hash, label),
+        }
+    }
+
+    /// The code of each label, [`Self::NONE`] for one that is NULL, or should be text and is not.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
+    pub fn intern_all(
+        &mut self,
+        labels: &[PrefixedString<'_>],
+        null: &[bool],
+        is_text: bool,
+        keys: &HashKeys,
+        into: &mut Vec<u32>,
+    ) -> Result<()> {
+        debug_assert_eq!(labels.len(), null.len(), "each label is NULL or not");
+        let mut hashes = [0; AT_ONCE];
+        for (labels, null) in labels.chunks(AT_ONCE).zip(null.chunks(AT_ONCE)) {
+            for (hash, &label) in hashes.iter_mut().zip(labels) {
+                *hash = keys.string(label) as u32;
+            }
+            self.prefetch(&hashes[..labels.len()]);
+            for ((&label, &hash), &is_null) in labels.iter().zip(&hashes).zip(null) {
+                let code = if is_null { None } else { self.intern_valid(hash, label, is_text)? };
+                into.push(code.unwrap_or(Self::NONE));
+            }
+        }
+        Ok(())
+    }
+
+    /// Touches what a search for each hash will read, all loads under way together, so that the searches
+    /// wait for memory once and not once each.
+    fn prefetch(&self, hashes: &[u32]) {
+        if self.labels.is_empty() {
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let slots = hashes.iter().fold(0, |all, &hash| all ^ self.slots[hash as usize & mask]);
+        let labels = hashes.iter().fold(0, |all, &hash| {
+            let slot = self.slots[hash as usize & mask];
+            let code = if (slot ^ hash) & !Self::code_bits(mask) == 0 {
+                (slot & Self::code_bits(mask)).saturating_sub(1)
+            } else {
+                0
+            };
+            all ^ self.labels.get(code as usize).first().copied().unwrap_or(0)
+        });
+        std::hint::black_box((slots, labels));
+    }
+
+    /// The code of a label, or nothing where it should be text and is not UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] beyond 2^32 labels.
+    #[inline]
+    fn intern_valid(
+        &mut self,
+        hash: u32,
+        label: PrefixedString<'_>,
+        is_text: bool,
+    ) -> Result<Option<u32>> {
+        if let Some(code) = self.find(hash, label) {
+            return Ok(Some(code));
+        }
+        if is_text && !label.is_utf8() {
+            return Ok(None);
+        }
+        self.insert(hash, label).map(Some)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    fn find(&self, hash: u32, label: PrefixedString<'_>) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let code_bits = Self::code_bits(mask);
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return None;
+            }
+            let code = (slot & code_bits) - 1;
+            if (slot ^ hash) & !code_bits == 0 && self.labels.is(code as usize, label) {
+                return Some(code);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// The bits of a slot that hold the code plus one, where its place has those of `mask`: at most half of the slots are
+    /// taken.
+    #[inline]
+    fn code_bits(mask: usize) -> u32 {
+        u32::try_from(mask).unwrap_or(u32::MAX)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    fn insert(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
+        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
+        let code = code.ok_or(TOO_MANY)?;
+        if 2 * self.labels.len() >= self.slots.len() {
+            self.grow();
+        }
+        // Room for a whole mark, as it is written.
+        self.labels.make_room(1, label.bytes.len().max(24))?;
+        self.labels.push_marked(label);
+        self.hashes.push(hash);
+        self.place(hash, code);
+        Ok(code)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (2 * self.slots.len()).max(8);
+        // The old one goes first, so that there are never two.
+        self.slots = Vec::new();
+        self.slots = zeros(size);
+        for code in 0..self.hashes.len() {
+            self.place(self.hashes[code], code as u32);
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, hash: u32, code: u32) {
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        while self.slots[place] != 0 {
+            place = (place + 1) & mask;
+        }
+        self.slots[place] = hash & !Self::code_bits(mask) | (code + 1);
+    }
+
+    /// How many bytes of memory it holds.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.bytes_used()
+    }
+
+    /// The labels by code.
+    #[must_use]
+    pub fn labels(&self) -> &Strings {
+        &self.labels
+    }
+
+    /// The labels by code, without the table.
+    #[must_use]
+    pub fn into_labels(self) -> Strings {
+        self.labels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_hashes_of_unlike_labels_are_told_apart() {
+        let mut interner = Interner::default();
+        let codes: Vec<u32> = (0..100_u32)
+            .map(|n| interner.intern(7, PrefixedString::new(&n.to_le_bytes())).unwrap())
+            .collect();
+        assert_eq!(codes, (0..100).collect::<Vec<_>>());
+        assert_eq!(interner.intern(7, PrefixedString::new(&42_u32.to_le_bytes())), Ok(42));
+        assert_eq!(interner.labels().len(), 100);
+    }
+
+    #[test]
+    fn labels_keep_their_codes_while_the_table_grows() {
+        let mut interner = Interner::default();
+        interner.reset(3);
+        let hash =
+            |n: u32| if n.is_multiple_of(5) { u32::MAX } else { n.wrapping_mul(0x9E37_79B9) };
+        for round in 0..2 {
+            for n in 0..3000_u32 {
+                let label = n.to_le_bytes();
+                let code = interner.intern_valid(hash(n), PrefixedString::new(&label), false);
+                assert_eq!(code, Ok(Some(n)), "in round {round}");
+            }
+        }
+        assert_eq!(interner.labels().len(), 3000);
+    }
+}

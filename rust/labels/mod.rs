@@ -1,0 +1,367 @@
+//! The distinct labels of a histogram, one a row, and their one order.
+
+pub(crate) mod interner;
+pub mod item_table;
+mod offsets;
+pub mod top;
+
+use std::cmp::Ordering;
+
+use crate::error::{Error, Result};
+use crate::labels::offsets::Offsets;
+use crate::string_prefix::{PrefixedString, StringPrefix};
+
+/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped like one that is NULL, so
+/// that the memory for labels is bounded by the number of rows. RFC 9110 asks for URIs of 8,000 bytes.
+pub const LONGEST: usize = 1 << 13;
+
+const NO_MEMORY: Error = Error::Resource(
+    "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
+);
+
+/// What the labels of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelType {
+    /// Signed integers of any width.
+    Signed,
+    /// Unsigned integers of any width.
+    Unsigned,
+    /// UTF-8.
+    Text,
+    /// Any bytes.
+    Binary,
+}
+
+impl LabelType {
+    /// Whether a label is a number, its own key.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Signed | Self::Unsigned)
+    }
+}
+
+/// Labels of one type, by row number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Labels {
+    /// Signed integers.
+    Signed(Vec<i64>),
+    /// Unsigned integers.
+    Unsigned(Vec<u64>),
+    /// UTF-8.
+    Text(Strings),
+    /// Any bytes.
+    Binary(Strings),
+}
+
+impl Labels {
+    /// No labels of a type.
+    #[must_use]
+    pub fn new(label_type: LabelType) -> Self {
+        match label_type {
+            LabelType::Signed => Self::Signed(Vec::new()),
+            LabelType::Unsigned => Self::Unsigned(Vec::new()),
+            LabelType::Text => Self::Text(Strings::default()),
+            LabelType::Binary => Self::Binary(Strings::default()),
+        }
+    }
+
+    /// The labels of a type that have these bytes; see [`Self::push_bytes`].
+    #[must_use]
+    pub fn of_bytes(label_type: LabelType, strings: Strings) -> Self {
+        match label_type {
+            LabelType::Text => Self::Text(strings),
+            LabelType::Binary => Self::Binary(strings),
+            _ => {
+                let mut labels = Self::new(label_type);
+                (0..strings.len()).for_each(|row| labels.push_bytes(strings.get(row)));
+                labels
+            }
+        }
+    }
+
+    /// What they are.
+    #[must_use]
+    pub fn label_type(&self) -> LabelType {
+        match self {
+            Self::Signed(_) => LabelType::Signed,
+            Self::Unsigned(_) => LabelType::Unsigned,
+            Self::Text(_) => LabelType::Text,
+            Self::Binary(_) => LabelType::Binary,
+        }
+    }
+
+    /// How many labels there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Signed(values) => values.len(),
+            Self::Unsigned(values) => values.len(),
+            Self::Text(strings) | Self::Binary(strings) => strings.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all labels.
+    pub fn clear(&mut self) {
+        match self {
+            Self::Signed(values) => values.clear(),
+            Self::Unsigned(values) => values.clear(),
+            Self::Text(strings) | Self::Binary(strings) => strings.clear(),
+        }
+    }
+
+    /// Makes room for as many labels and bytes more as `more` says of those there are, where there is so much memory.
+    pub fn try_reserve(&mut self, more: impl Fn(usize) -> usize) {
+        let _ = match self {
+            Self::Signed(values) => values.try_reserve(more(values.len())),
+            Self::Unsigned(values) => values.try_reserve(more(values.len())),
+            Self::Text(strings) | Self::Binary(strings) => strings
+                .ends
+                .try_reserve(more(strings.ends.len()))
+                .and_then(|()| strings.bytes.try_reserve(more(strings.bytes.len()))),
+        };
+    }
+
+    /// Adds a label that is its own key; nothing where the labels are bytes.
+    pub fn push_integer(&mut self, key: u64) {
+        match self {
+            Self::Signed(values) => values.push(key as i64),
+            Self::Unsigned(values) => values.push(key),
+            Self::Text(_) | Self::Binary(_) => {}
+        }
+    }
+
+    /// Adds a label by its bytes: an integer's are the eight of its key, the lowest first.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.push(bytes),
+            _ => self.push_integer(bytes.try_into().map_or(0, u64::from_le_bytes)),
+        }
+    }
+
+    /// Makes room for one more label of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    #[inline]
+    pub fn make_room(&mut self, bytes: usize) -> Result<()> {
+        match self {
+            Self::Signed(values) => values.try_reserve(1).map_err(|_| NO_MEMORY),
+            Self::Unsigned(values) => values.try_reserve(1).map_err(|_| NO_MEMORY),
+            Self::Text(strings) | Self::Binary(strings) => strings.make_room(1, bytes),
+        }
+    }
+
+    /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn append_strings(&mut self, others: &Strings) -> Result<()> {
+        match self {
+            Self::Text(strings) | Self::Binary(strings) => strings.append(others)?,
+            _ => (0..others.len()).for_each(|row| self.push_bytes(others.get(row))),
+        }
+        Ok(())
+    }
+
+    /// Adds the labels of another list of the same type.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn append(&mut self, others: &Self) -> Result<()> {
+        match (self, others) {
+            (Self::Signed(values), Self::Signed(others)) => values.extend(others),
+            (Self::Unsigned(values), Self::Unsigned(others)) => values.extend(others),
+            (this, Self::Text(others) | Self::Binary(others)) => this.append_strings(others)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What `work` makes of a label's bytes; see [`Self::push_bytes`].
+    pub fn with_bytes<T>(&self, row: usize, work: impl FnOnce(&[u8]) -> T) -> T {
+        match self {
+            Self::Signed(values) => work(&values[row].to_le_bytes()),
+            Self::Unsigned(values) => work(&values[row].to_le_bytes()),
+            Self::Text(strings) | Self::Binary(strings) => work(strings.get(row)),
+        }
+    }
+
+    /// The order of two rows: integers by value, strings by their bytes.
+    #[must_use]
+    pub fn compare(&self, a: usize, b: usize) -> Ordering {
+        match self {
+            Self::Signed(values) => values[a].cmp(&values[b]),
+            Self::Unsigned(values) => values[a].cmp(&values[b]),
+            Self::Text(strings) | Self::Binary(strings) => strings.get(a).cmp(strings.get(b)),
+        }
+    }
+
+    /// How many bytes of memory they hold.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        match self {
+            Self::Signed(values) => size_of_val(values.as_slice()),
+            Self::Unsigned(values) => size_of_val(values.as_slice()),
+            Self::Text(strings) | Self::Binary(strings) => strings.bytes_used(),
+        }
+    }
+
+    /// The labels of some rows, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        Ok(match self {
+            Self::Signed(values) => Self::Signed(rows.iter().map(|&row| values[row]).collect()),
+            Self::Unsigned(values) => Self::Unsigned(rows.iter().map(|&row| values[row]).collect()),
+            Self::Text(strings) => Self::Text(strings.select(rows)?),
+            Self::Binary(strings) => Self::Binary(strings.select(rows)?),
+        })
+    }
+}
+
+/// Strings end to end in one allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strings {
+    ends: Offsets,
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    /// How many strings there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.len() == 0
+    }
+
+    /// Forgets all strings.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds a string.
+    #[inline]
+    pub fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds a string with a mark.
+    #[inline]
+    pub fn push_marked(&mut self, string: PrefixedString<'_>) {
+        if !string.mark.is_whole() {
+            return self.push(string.bytes);
+        }
+        // All words, whatever the length: no jump depends on it.
+        let end = self.bytes.len() + string.mark.len;
+        self.bytes.extend_from_slice(&string.mark.bytes());
+        self.bytes.truncate(end);
+        self.ends.push(end);
+    }
+
+    /// Whether the string of a row is this one.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, row: usize, string: PrefixedString<'_>) -> bool {
+        let cell = self.ends.cell(row);
+        if string.mark.is_whole() {
+            StringPrefix::of_cell(&self.bytes, cell) == string.mark
+        } else {
+            &self.bytes[cell] == string.bytes
+        }
+    }
+
+    /// How many bytes of memory they hold.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        self.bytes.capacity() + self.ends.bytes_used()
+    }
+
+    /// Makes room for so many more strings and bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] where there is not so much memory.
+    #[inline]
+    pub fn make_room(&mut self, strings: usize, bytes: usize) -> Result<()> {
+        self.ends.try_reserve(strings).map_err(|_| NO_MEMORY)?;
+        self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
+    }
+
+    fn append(&mut self, others: &Self) -> Result<()> {
+        self.make_room(others.len(), others.bytes.len())?;
+        self.bytes.extend_from_slice(&others.bytes);
+        self.ends.append(&others.ends);
+        Ok(())
+    }
+
+    /// The string of a row.
+    #[must_use]
+    pub fn get(&self, row: usize) -> &[u8] {
+        &self.bytes[self.ends.cell(row)]
+    }
+
+    fn select(&self, rows: &[usize]) -> Result<Self> {
+        let mut selected = Self::default();
+        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
+        for &row in rows {
+            selected.push(self.get(row));
+        }
+        Ok(selected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_need_not_be_the_memory_to_make_room_in() {
+        let mut text = Labels::new(LabelType::Text);
+        text.push_bytes(b"a");
+        for mut labels in [Labels::new(LabelType::Signed), Labels::new(LabelType::Unsigned), text] {
+            let before = labels.clone();
+            for most in [usize::MAX, 1 << 59, 3] {
+                labels.try_reserve(|_| most);
+            }
+            assert_eq!(labels, before);
+        }
+    }
+
+    #[test]
+    fn labels_beyond_the_memory_are_an_error() {
+        let mut text = Labels::new(LabelType::Text);
+        assert_eq!(text.make_room(usize::MAX), Err(NO_MEMORY));
+        assert_eq!(text.make_room(1 << 62), Err(NO_MEMORY));
+        assert_eq!(text.make_room(7), Ok(()));
+    }
+
+    #[test]
+    fn integers_order_by_value_and_strings_by_bytes() {
+        let mut labels = Labels::new(LabelType::Signed);
+        for value in [-5_i64, 3, 20] {
+            labels.push_bytes(&value.cast_unsigned().to_le_bytes());
+        }
+        assert_eq!(labels.compare(0, 1), Ordering::Less);
+        let mut labels = Labels::new(LabelType::Text);
+        for value in ["b", "a", "ab", ""] {
+            labels.push_bytes(value.as_bytes());
+        }
+        assert_eq!(labels.compare(1, 2), Ordering::Less);
+        assert_eq!(labels.compare(0, 2), Ordering::Greater);
+        let Ok(Labels::Text(strings)) = labels.select(&[3, 0]) else { panic!() };
+        assert_eq!((strings.get(0), strings.get(1), strings.len()), (&b""[..], &b"b"[..], 2));
+    }
+}

@@ -1,0 +1,128 @@
+//! Where strings end that lie end to end, in four bytes each however many bytes there are.
+
+use std::collections::TryReserveError;
+use std::ops::Range;
+
+/// The ends of strings by row: the lowest `BITS` of each, 32 but in tests, and the rows before which those began anew.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Offsets<const BITS: u32 = 32> {
+    low: Vec<u32>,
+    /// Nearly always none: one for each 4 GiB.
+    carries: Vec<usize>,
+}
+
+impl<const BITS: u32> Offsets<BITS> {
+    const LOW: usize = usize::MAX >> (usize::BITS - BITS);
+
+    /// What is above the lowest bits of an end; nothing where that has no more.
+    #[inline]
+    fn above(end: usize) -> usize {
+        end.checked_shr(BITS).unwrap_or(0)
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.low.len()
+    }
+
+    /// Adds a string's end, behind that of all others.
+    #[inline]
+    pub fn push(&mut self, end: usize) {
+        while Self::above(end) > self.carries.len() {
+            self.carries.push(self.low.len());
+        }
+        self.low.push((end & Self::LOW) as u32);
+    }
+
+    /// Adds the ends of others, whose bytes lie behind those of all strings now.
+    pub fn append(&mut self, others: &Self) {
+        let start = self.last();
+        if Self::above(start + others.last()) == Self::above(start) {
+            self.low.extend(others.low.iter().map(|end| (start & Self::LOW) as u32 + end));
+        } else {
+            (0..others.len()).for_each(|row| self.push(start + others.end(row)));
+        }
+    }
+
+    /// Where the string of a row lies.
+    #[inline]
+    pub fn cell(&self, row: usize) -> Range<usize> {
+        let start = if row == 0 { 0 } else { self.end(row - 1) };
+        start..self.end(row)
+    }
+
+    #[inline]
+    fn end(&self, row: usize) -> usize {
+        let low = self.low[row] as usize;
+        if self.carries.is_empty() {
+            return low;
+        }
+        self.carries.partition_point(|&first| first <= row) << BITS | low
+    }
+
+    /// Where the last string ends.
+    fn last(&self) -> usize {
+        self.len().checked_sub(1).map_or(0, |last| self.end(last))
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.low.clear();
+        self.carries.clear();
+    }
+
+    /// Makes room for so many more.
+    ///
+    /// # Errors
+    /// Where there is not so much memory.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.low.try_reserve(more)
+    }
+
+    /// How many bytes of memory they hold.
+    pub fn bytes_used(&self) -> usize {
+        self.low.capacity() * size_of::<u32>() + self.carries.capacity() * size_of::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ends of strings of so many bytes, and where each lies.
+    fn laid(lens: &[usize]) -> (Offsets<4>, Vec<Range<usize>>) {
+        let (mut ends, mut cells, mut start) = (Offsets::default(), Vec::new(), 0);
+        for len in lens {
+            cells.push(start..start + len);
+            start += len;
+            ends.push(start);
+        }
+        (ends, cells)
+    }
+
+    fn cells(ends: &Offsets<4>) -> Vec<Range<usize>> {
+        (0..ends.len()).map(|row| ends.cell(row)).collect()
+    }
+
+    #[test]
+    fn strings_end_where_they_do_also_beyond_what_a_number_holds() {
+        for step in 1..40 {
+            let lens: Vec<usize> = (0..200).map(|n| n * step % 41).collect();
+            let (mut ends, expected) = laid(&lens);
+            assert_eq!(cells(&ends), expected);
+            ends.clear();
+            assert_eq!((ends.len(), &ends), (0, &Offsets::default()));
+        }
+    }
+
+    #[test]
+    fn appended_ends_are_those_of_all_strings_one_after_the_other() {
+        for split in 0..60 {
+            let lens: Vec<usize> = (0..60).map(|n| n * 7 % (split % 9 + 1)).collect();
+            let (expected, laid_out) = laid(&lens);
+            let (mut ends, _) = laid(&lens[..split]);
+            ends.append(&laid(&lens[split..]).0);
+            assert_eq!((cells(&ends), ends), (laid_out, expected));
+        }
+    }
+}

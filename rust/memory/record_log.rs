@@ -1,0 +1,118 @@
+//! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
+//! its place, wherever it is.
+
+use crate::hash::PARTITIONS;
+use crate::memory::chunk_list::ChunkList;
+use crate::memory::prefetch::{PIECEMEAL, in_turn};
+
+/// The words that wait of each partition: 512 bytes.
+const LINE: usize = 64;
+/// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
+const NO_LINE: usize = usize::MAX;
+const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
+const _: () =
+    assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
+
+/// Records by partition.
+pub(crate) struct RecordLog {
+    /// The last line of each partition, whose room in the chain is kept.
+    waiting: Vec<[u64; LINE]>,
+    /// The place of each partition's next record, if there is room for it.
+    next: Vec<usize>,
+    full: ChunkList<u64, LINE>,
+}
+
+impl Default for RecordLog {
+    fn default() -> Self {
+        let waiting = bytemuck::zeroed_vec(PARTITIONS);
+        Self { waiting, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
+    }
+}
+
+impl RecordLog {
+    /// What stands behind the last record of a line that is full.
+    pub const END: u64 = u64::MAX;
+    /// The most words of a record.
+    pub const MOST: usize = LINE - 1;
+
+    /// Adds a record of `len` words to a partition, to be written: the first of `most`, of which the very first is not
+    /// [`Self::END`]. Returns its place, and all the words.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "an inner loop of counting")]
+    pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
+        debug_assert!(len <= most && (1..=Self::MOST).contains(&most));
+        let mut place = self.next[partition];
+        if place % LINE + most > Self::MOST {
+            place = self.new_line(partition);
+        }
+        self.next[partition] = place + len;
+        (place, &mut self.waiting[partition][place % LINE..][..most])
+    }
+
+    /// Writes the line of a partition to its room, and keeps room for another; returns where that begins.
+    #[inline(never)]
+    fn new_line(&mut self, partition: usize) -> usize {
+        let next = self.next[partition];
+        if next != NO_LINE {
+            let line = &mut self.waiting[partition];
+            line[next % LINE] = Self::END;
+            self.full.write(next - next % LINE, line);
+        }
+        self.full.reserve(partition)
+    }
+
+    /// The words from a place of a partition on.
+    #[inline]
+    pub fn at(&self, partition: usize, place: usize) -> &[u64] {
+        if place / LINE == self.next[partition] / LINE {
+            &self.waiting[partition][place % LINE..]
+        } else {
+            self.full.from(place)
+        }
+    }
+
+    /// The records of a partition, line by line, of which one that is full ends with [`Self::END`].
+    pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
+        let lines = self.full.partition_len(partition) / LINE;
+        let written = in_turn(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
+        let last = (lines > 0).then(|| &self.waiting[partition][..self.next[partition] % LINE]);
+        written.take(lines.saturating_sub(1)).map(|line: &[u64; LINE]| &line[..]).chain(last)
+    }
+
+    /// How many bytes of memory they hold beside the lines, which are always there.
+    pub fn bytes_used(&self) -> usize {
+        self.full.bytes_used()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_found_by_place_and_in_order_wherever_they_are() {
+        let mut records = RecordLog::default();
+        let mut places = Vec::new();
+        for n in 0..4000 {
+            let len = 1 + n / 3 % RecordLog::MOST;
+            let most = len.max(4);
+            let (place, words) = records.push(n % 3 * 500, len, most);
+            words.fill(n as u64);
+            places.push((place, len));
+            for (n, &(place, len)) in
+                places.iter().enumerate().skip(places.len().saturating_sub(300))
+            {
+                assert!(records.at(n % 3 * 500, place)[..len].iter().all(|&word| word == n as u64));
+            }
+        }
+        assert!(records.at(500, places[1].0).starts_with(&[1]));
+        let in_use = |line: &[u64]| {
+            line.iter().copied().take_while(|&word| word != RecordLog::END).collect::<Vec<_>>()
+        };
+        let all: Vec<u64> = records.lines(500).flat_map(in_use).collect();
+        let expected: Vec<u64> =
+            (0..4000).filter(|n| n % 3 == 1).flat_map(|n| vec![n as u64; places[n].1]).collect();
+        assert_eq!(all, expected);
+        assert!(records.lines(7).next().is_none() && records.bytes_used() >= 8 * all.len());
+    }
+}

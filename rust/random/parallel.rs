@@ -1,0 +1,55 @@
+//! Rows in parts, worked on by all cores: what comes out does not depend on how many there are.
+
+use std::iter;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::random::rng::SecureRng;
+
+/// Rows that share a stream.
+const ROWS: usize = 1 << 16;
+/// Rows that a thread takes at a time where each has a stream of its own.
+pub(crate) const FEW_ROWS: usize = 1 << 14;
+
+/// Where a part begins, its counts, and the stream of its noise.
+pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);
+
+/// What `work` makes of every part, in their order.
+pub(crate) fn of_parts<T: Send>(
+    counts: &[i64],
+    rng: &mut SecureRng,
+    work: impl Fn(Part<'_>) -> T + Sync,
+) -> Vec<T> {
+    let split = |(i, counts)| (i * ROWS, counts, rng.split());
+    on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
+}
+
+/// What `work` makes of every few rows that need no stream, in their order.
+pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
+    on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
+}
+
+/// Does `work` on every part.
+pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
+    on_all_cores(parts.collect(), work);
+}
+
+fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    let parts = Mutex::new(parts.into_iter().enumerate());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || iter::from_fn(next).map(|(number, part)| (number, work(part))).collect();
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
+        // A thread that the system refuses leaves its parts to the others.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let mut done: Vec<_> = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, made)| made).collect()
+}

@@ -1,0 +1,318 @@
+//! Sums of the noises of all rounds so far, each weighted by how long ago it was and rounded to whole numbers: what a
+//! lower triangular matrix with equal diagonals makes of noise.
+//!
+//! The weights are the real numbers that undo a column of whole ones: a sum of whole counts weighted by the column, and
+//! then by these, is a running count. So `rounded(noises)` plus a running count is a function of noisy sums alone,
+//! provided that no rounding goes the wrong way. Sums are computed with 30 bits behind the point, where these leave
+//! it open with 62, and what even they leave open is told.
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::error::{Error, Result};
+use crate::noise::Sampler;
+use crate::random::keystream::LANES;
+use crate::random::parallel::over_parts;
+use crate::stream::node_noise::{ItemKey, NodeNoise, SHARING, block_of_draws};
+
+/// Rounds that are worked on together: those that share a block of keystream.
+const AHEAD: usize = SHARING as usize;
+/// A number of each of the items that are worked on together.
+type Row<T> = [T; LANES];
+
+const PRECISE: u32 = 62;
+const QUICK: u32 = 30;
+/// About how many products a thread takes at a time.
+const WORK: usize = 1 << 20;
+
+/// Items that are worked on together.
+#[derive(Default)]
+struct Group {
+    /// Their noises, by blocks of rounds; round zero has none.
+    drawn: Vec<[Row<i32>; AHEAD]>,
+    /// At least the sum over the rounds of the largest noise.
+    reach: u64,
+    /// The rounded sums of the rounds of the last block, and bits for those that are open.
+    sums: [Row<i64>; AHEAD],
+    open: [u8; AHEAD],
+}
+
+/// The noises of all items in all rounds so far, and their sums by weights.
+pub struct WeightedNoise {
+    /// The column's first number is `2^bits`.
+    bits: u32,
+    /// In units of `2^-62`, at most two units off.
+    precise: Vec<i64>,
+    /// In units of `2^-30`, at most one off, zeros before and after them.
+    quick: Vec<i32>,
+    groups: Vec<Group>,
+    items: usize,
+    blocks: usize,
+}
+
+impl WeightedNoise {
+    /// For a column of whole numbers, one for each round of the horizon, of which the first is `2^bits` and at least
+    /// twice the horizon, and the others are within a half of it times those of `(1 - x)^(-1/2)`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where the column is another.
+    pub fn new(column: &[i64]) -> Result<Self> {
+        let wrong =
+            Error::Parameter("a column begins with a power of two, twice its length or more");
+        let Some((&first, rest)) = column.split_first() else { return Err(wrong) };
+        let long = i64::try_from(2 * column.len()).unwrap_or(i64::MAX);
+        if !(long..=1 << 20).contains(&first)
+            || first.count_ones() != 1
+            || rest.iter().any(|&c| c < 0 || 2 * c > first + 1)
+        {
+            return Err(wrong);
+        }
+        let bits = first.trailing_zeros();
+        let precise = inverse(column, bits);
+        let mut quick = vec![0; AHEAD - 1];
+        let half = 1 << (PRECISE - QUICK - 1);
+        quick.extend(precise.iter().map(|&w| ((w + half) >> (PRECISE - QUICK)) as i32));
+        quick.extend([0; AHEAD]);
+        Ok(Self { bits, precise, quick, groups: Vec::new(), items: 0, blocks: 0 })
+    }
+
+    /// The weights, in units of `2^-62`, each at most two units off.
+    #[must_use]
+    pub fn weights(&self) -> &[i64] {
+        &self.precise
+    }
+
+    /// The rounded sum of every item in a round of the horizon that is not before those asked for until now, and the
+    /// items of which the sum is too near the middle of two numbers to tell.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a round beyond the horizon, or one so far back that its noises are gone.
+    pub fn advance(
+        &mut self,
+        noise: &NodeNoise,
+        round: usize,
+        law: &Sampler,
+    ) -> Result<(Vec<i64>, Vec<usize>)> {
+        let block = round / AHEAD;
+        if round == 0 || round > self.precise.len() || block + 1 < self.blocks {
+            return Err(Error::Parameter("rounds come in order, up to the horizon"));
+        }
+        let known = if block + 1 == self.blocks { self.items / LANES } else { 0 };
+        if let Some(last) = self.groups.get_mut(self.items / LANES)
+            && !self.items.is_multiple_of(LANES)
+            && noise.items() > self.items
+        {
+            // Its free places are taken by items that come late.
+            *last = Group::default();
+        }
+        self.items = noise.items();
+        self.blocks = block + 1;
+        self.groups.resize_with(self.items.div_ceil(LANES), Group::default);
+        let size = (WORK / (LANES * AHEAD * AHEAD * self.blocks)).max(1);
+        let (bits, quick, precise, blocks) =
+            (self.bits, &self.quick[..], &self.precise[..], self.blocks);
+        let keys = noise.keys().get(known * LANES..).unwrap_or_default();
+        let parts = self.groups[known..].chunks_mut(size).zip(keys.chunks(size * LANES));
+        over_parts(parts, |(groups, keys)| {
+            for (group, keys) in groups.iter_mut().zip(keys.chunks(LANES)) {
+                group.draw(keys, blocks, law);
+                group.sum(quick, bits);
+                group.settle(precise, bits);
+            }
+        });
+        let place = round % AHEAD;
+        let sums =
+            self.groups.iter().flat_map(|group| group.sums[place]).take(self.items).collect();
+        let open = |item: &usize| self.groups[item / LANES].open[place] >> (item % LANES) & 1 == 1;
+        Ok((sums, (0..self.items).filter(open).collect()))
+    }
+
+    /// The noises of an item from the first round to the last of the block that was reached.
+    #[must_use]
+    pub fn history(&self, item: usize) -> Vec<i64> {
+        let drawn = self.groups.get(item / LANES).map_or(&[][..], |group| &group.drawn);
+        drawn.as_flattened().iter().skip(1).map(|row| row[item % LANES].into()).collect()
+    }
+}
+
+impl Group {
+    /// Draws what is missing of so many blocks.
+    fn draw(&mut self, keys: &[ItemKey], blocks: usize, law: &Sampler) {
+        self.drawn.reserve_exact(blocks.saturating_sub(self.drawn.len()));
+        for block in self.drawn.len()..blocks {
+            let mut drawn = block_of_draws(keys, block as u64, law);
+            if block == 0 {
+                drawn[0] = [0; LANES];
+            }
+            // Numbers that 32 bits do not hold have a chance below e^-2000, which thresholds have room for.
+            let narrow =
+                drawn.map(|row| row.map(|z| z.clamp(-i64::from(i32::MAX), i32::MAX.into()) as i32));
+            for row in &narrow {
+                self.reach += u64::from(row.iter().map(|z| z.unsigned_abs()).max().unwrap_or(0));
+            }
+            self.drawn.push(narrow);
+        }
+    }
+
+    /// The sums of the last block's rounds, rounded, and which of them are open.
+    fn sum(&mut self, quick: &[i32], bits: u32) {
+        let sums = Arch::new().dispatch(Sums { rows: self.drawn.as_flattened(), quick });
+        let (unit, error) = (QUICK + bits, i64::try_from(self.reach + 1).unwrap_or(i64::MAX));
+        for ((sum, rounded), open) in sums.iter().zip(&mut self.sums).zip(&mut self.open) {
+            *open = 0;
+            for (lane, (sum, rounded)) in sum.iter().zip(rounded).enumerate() {
+                let moved = sum.wrapping_add(offset(QUICK, bits) as i64);
+                *rounded = moved >> unit;
+                let rest = moved & ((1 << unit) - 1);
+                *open |= u8::from(rest < error || rest >= (1 << unit) - error) << lane;
+            }
+        }
+    }
+
+    /// Sums that were left open, with more bits.
+    fn settle(&mut self, precise: &[i64], bits: u32) {
+        let rows = self.drawn.as_flattened();
+        let first = rows.len() - AHEAD;
+        for (place, open) in self.open.iter_mut().enumerate() {
+            let lanes = *open;
+            for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                let past = rows[..=first + place].iter().rev().map(|row| i128::from(row[lane]));
+                let sum: i128 = past.zip(precise).map(|(z, &weight)| z * i128::from(weight)).sum();
+                let moved = sum + offset(PRECISE, bits);
+                let (unit, error) = (PRECISE + bits, 2 * i128::from(self.reach) + 1);
+                self.sums[place][lane] = (moved >> unit) as i64;
+                let rest = moved & ((1 << unit) - 1);
+                if (error..(1 << unit) - error).contains(&rest) {
+                    *open &= !(1 << lane);
+                }
+            }
+        }
+    }
+}
+
+/// The sums of the rounds of the last block, in units of `2^-30` of the noise.
+struct Sums<'a> {
+    rows: &'a [Row<i32>],
+    quick: &'a [i32],
+}
+
+impl WithSimd for Sums<'_> {
+    type Output = [Row<i64>; AHEAD];
+
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as in `keystream`
+    fn with_simd<S: Simd>(self, _: S) -> Self::Output {
+        let mut sums = [[0_i64; LANES]; AHEAD];
+        // The first row meets the last weights, the last row the first weight and the zeros before it.
+        let windows = self.quick[..self.rows.len() + AHEAD - 1].windows(AHEAD).rev();
+        for (row, weights) in self.rows.iter().zip(windows) {
+            for (sum, &weight) in sums.iter_mut().zip(weights) {
+                for (sum, &z) in sum.iter_mut().zip(row) {
+                    // Sums may leave 64 bits on the way and come back: all is modulo 2^64, and the last is far smaller.
+                    *sum = sum.wrapping_add(i64::from(weight) * i64::from(z));
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// A half and a third of what the noise is whole in: sums are no thirds, so that none lies in the middle for good.
+fn offset(point: u32, bits: u32) -> i128 {
+    (1 << (point + bits - 1)) + (1 << point) / 3
+}
+
+/// What gives `2^62`, then nothing but it, when weighted by the column and divided by its first number. Every number is
+/// rounded by half a unit at most, and the column's own inverse adds up to four at most, so that none is more than two off.
+fn inverse(column: &[i64], bits: u32) -> Vec<i64> {
+    let mut weights: Vec<i64> = Vec::with_capacity(column.len());
+    for n in 0..column.len() {
+        let past = weights.iter().zip(column[1..=n].iter().rev());
+        let known: i128 = past.map(|(&weight, &c)| i128::from(weight) * i128::from(c)).sum();
+        let left = (1_i128 << (PRECISE + bits)) - known;
+        weights.push(((left + (1 << (bits - 1))) >> bits) as i64);
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::DiscreteGaussian;
+
+    fn column(horizon: usize, bits: u32) -> Vec<i64> {
+        let mut f = f64::from(1 << bits);
+        (0..horizon)
+            .map(|k| {
+                f *= if k == 0 { 1.0 } else { 1.0 - 0.5 / k as f64 };
+                f.round_ties_even() as i64
+            })
+            .collect()
+    }
+
+    fn keyed(items: u8) -> NodeNoise {
+        let mut noise = NodeNoise::default();
+        noise.extend(&(0..items).map(|n| [n; 32]).collect::<Vec<_>>());
+        noise
+    }
+
+    #[test]
+    fn weights_undo_the_column() {
+        for (horizon, bits) in [(1, 1), (4, 3), (1000, 11)] {
+            let column = column(horizon, bits);
+            let weights = WeightedNoise::new(&column).unwrap().precise;
+            for n in 0..horizon {
+                let past = weights[..=n].iter().zip(column[..=n].iter().rev());
+                let sum: i128 = past.map(|(&w, &c)| i128::from(w) * i128::from(c)).sum();
+                assert!((sum - (1_i128 << (PRECISE + bits))).abs() <= 1 << bits, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_the_way_to_a_round() {
+        let law = DiscreteGaussian::new(5000.0).unwrap().into();
+        let all = keyed(45);
+        let mut at_once = WeightedNoise::new(&column(100, 8)).unwrap();
+        let expected: Vec<_> =
+            (1..=100).map(|round| at_once.advance(&all, round, &law).unwrap()).collect();
+        assert_eq!(at_once.history(44).len(), 103);
+        let mut late = WeightedNoise::new(&column(100, 8)).unwrap();
+        for (round, items) in [(3, 3), (4, 11), (8, 16), (9, 16), (40, 44), (41, 45), (100, 45)] {
+            let (sums, open) = late.advance(&keyed(items), round, &law).unwrap();
+            assert_eq!(sums, expected[round - 1].0[..items.into()], "{round}");
+            assert!(open.is_empty());
+        }
+        for round in [0, 9, 101] {
+            assert!(late.advance(&keyed(45), round, &law).is_err(), "{round}");
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_long_arithmetic() {
+        let law = DiscreteGaussian::new(900.0).unwrap().into();
+        let noise = keyed(9);
+        let mut sums = WeightedNoise::new(&column(30, 6)).unwrap();
+        let weights = sums.weights().to_vec();
+        for round in 1..=30 {
+            let (found, _) = sums.advance(&noise, round, &law).unwrap();
+            for (item, &found) in found.iter().enumerate() {
+                let past = sums.history(item)[..round].to_vec();
+                let total: i128 = past
+                    .iter()
+                    .rev()
+                    .zip(&weights)
+                    .map(|(&z, &w)| i128::from(z) * i128::from(w))
+                    .sum();
+                assert_eq!(i128::from(found), (total + offset(PRECISE, 6)) >> (PRECISE + 6));
+            }
+        }
+    }
+
+    #[test]
+    fn columns_of_another_kind_are_refused() {
+        for column in [&[][..], &[1], &[3, 1], &[4, 2, 1], &[8, 5], &[8, -1], &[1 << 30]] {
+            assert!(WeightedNoise::new(column).is_err(), "{column:?}");
+        }
+    }
+}

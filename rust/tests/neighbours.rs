@@ -1,0 +1,154 @@
+//! Tables that differ in one user, under the same keys: what that user changes.
+//!
+//! A table holds very many small worlds that share neither users nor items, and one user of each is taken away at once.
+
+use std::collections::BTreeSet;
+
+use rand::rand_core::TryRng;
+
+use crate::count::bound::Contribution;
+use crate::count::{CountOptions, count_distinct};
+use crate::hash::FIXED;
+use crate::labels::LabelType;
+use crate::random::rng::SecureRng;
+use crate::tests::tables::{Row, batches, cell, draw, label_type, number, shuffle};
+use crate::union::gather;
+use crate::union::user_items::Lists;
+
+/// How many labels a world has room for.
+const ROOM: u64 = 16;
+
+/// The rows of a world: few users, so that there are duplicates, with like numbers of each item, and some NULLs.
+fn world(rng: &mut SecureRng, number: u64) -> Vec<Row> {
+    let (users, items) = (1 + draw(rng, 8), 1 + draw(rng, ROOM - 1));
+    let len = 1 + draw(rng, 40);
+    let mut own = |end| cell(rng, end).map(|n| (ROOM * number) as i64 + n);
+    (0..len).map(|_| (own(users), own(items))).collect()
+}
+
+/// A round's worlds, the user taken from each, and the items that each of these had.
+struct Round {
+    rows: Vec<Row>,
+    removed: BTreeSet<i64>,
+    owned: Vec<usize>,
+}
+
+impl Round {
+    fn new(rng: &mut SecureRng, worlds: usize) -> Self {
+        let mut round = Self { rows: Vec::new(), removed: BTreeSet::new(), owned: Vec::new() };
+        for place in 0..worlds {
+            let rows = world(rng, place as u64);
+            let user = rows.iter().find_map(|row| row.0);
+            let of_user = |row: &&Row| user.is_some() && row.0 == user;
+            let items: BTreeSet<i64> =
+                rows.iter().filter(of_user).filter_map(|row| row.1).collect();
+            round.removed.extend(user);
+            round.owned.push(items.len());
+            round.rows.extend(rows);
+        }
+        shuffle(rng, &mut round.rows);
+        round
+    }
+
+    fn others(&self, rng: &mut SecureRng) -> Vec<Row> {
+        let stays = |row: &&Row| row.0.is_none_or(|user| !self.removed.contains(&user));
+        let mut rows: Vec<Row> = self.rows.iter().filter(stays).copied().collect();
+        shuffle(rng, &mut rows);
+        rows
+    }
+}
+
+/// Whether one user changes exactly the `l0` counts that they can, each by one, in so many worlds.
+fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
+    let mut rng = SecureRng::seeded(5);
+    for turn in 0..rounds {
+        FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
+        // Integers that nothing bounds have rows of their own form, as long as all are small.
+        let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
+        let label_type = label_type(as_text);
+        let bound = Contribution::new(l0, None, label_type).unwrap();
+        let counted = |rows: &[Row], threads, size| {
+            let memory = (turn % 3 == 0).then_some(0);
+            let terms =
+                CountOptions { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
+            let batches = batches(rows, (as_text, as_text), size);
+            let found =
+                count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();
+            let mut counts = vec![0; worlds * ROOM as usize];
+            for (row, &count) in found.counts.iter().enumerate() {
+                counts[number(&found.labels, row) as usize] += count;
+            }
+            counts
+        };
+        let mut round = Round::new(&mut rng, worlds);
+        if turn % 8 == 5 {
+            let place = draw(&mut rng, round.rows.len() as u64);
+            round.rows.insert(place as usize, (Some(1 << 40), Some(0)));
+        }
+        let all = counted(&round.rows, 1, round.rows.len());
+        let without = counted(&round.others(&mut rng), 2, 3000);
+        let each = all.chunks(ROOM as usize).zip(without.chunks(ROOM as usize));
+        for ((all, without), &owned) in each.zip(&round.owned) {
+            let changes: Vec<i64> = all.iter().zip(without).map(|(a, b)| a - b).collect();
+            assert!(changes.iter().all(|change| (0..=1).contains(change)), "{changes:?}");
+            assert_eq!(changes.iter().sum::<i64>() as usize, owned.min(l0.unwrap_or(usize::MAX)));
+        }
+    }
+    FIXED.set(None);
+}
+
+#[test]
+fn one_user_changes_as_many_counts_as_the_bound_lets_and_each_by_one() {
+    one_user_changes_at_most_l0_counts(1000, 20);
+}
+
+#[test]
+#[ignore = "a million neighbours take half a minute"]
+fn one_user_changes_as_many_counts_as_the_bound_lets_a_million_times() {
+    one_user_changes_at_most_l0_counts(50_000, 20);
+}
+
+/// Whether each user's list stays the same when another user is removed: as gathered, and as `choose` bounds it.
+fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> Lists) {
+    let mut rng = SecureRng::seeded(6);
+    for turn in 0..10_usize {
+        FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
+        let l0 = l0.map(|l0| l0 + turn % 5);
+        let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
+            let terms = gather::CountOptions { l0, memory };
+            let (labels, lists) = gather::gather(
+                batches(rows, (false, false), 7000),
+                LabelType::Signed,
+                terms,
+                || Ok(()),
+            )
+            .unwrap();
+            let lists = choose(lists, 1 + turn % 5);
+            let users: BTreeSet<i64> = rows.iter().filter_map(|row| row.0).collect();
+            let list =
+                |place| lists.of_user(place).iter().map(|&item| number(&labels, item as usize));
+            users
+                .into_iter()
+                .enumerate()
+                .map(|(place, user)| (user, list(place).collect()))
+                .collect()
+        };
+        let round = Round::new(&mut rng, 1000);
+        let mut all = lists(&round.rows, None);
+        all.retain(|(user, _)| !round.removed.contains(user));
+        assert!(all == lists(&round.others(&mut rng), l0.map(|_| 1 << 21)), "round {turn}");
+    }
+    FIXED.set(None);
+}
+
+#[test]
+fn one_user_changes_nobody_elses_list() {
+    one_user_changes_no_list(Some(1), |lists, _| lists);
+}
+
+#[test]
+fn one_user_changes_nobody_elses_choice() {
+    for together in [false, true] {
+        one_user_changes_no_list(None, |lists, l0| lists.bounded(l0, &[], [7; 4], together));
+    }
+}

@@ -1,0 +1,289 @@
+//! Rows as lists: every user's distinct items, read morsel by morsel in a small multiple of the memory that they take.
+//!
+//! Pairs are dealt out by user into buckets, and a bucket drops its duplicates whenever its rows have doubled. Where only
+//! `l0` items of each user are wanted, what a user cannot keep of the pairs seen so far, they cannot keep of all.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::columns::Batch;
+use crate::error::{Error, Result};
+use crate::labels::LabelType;
+use crate::labels::Labels;
+use crate::memory::arena::release_memory;
+use crate::union::bucket::{Bucket, Entry};
+use crate::union::label_numbers::Numbers;
+use crate::union::user_items::{Lists, Own};
+
+/// How many rows are read at a time.
+const MORSEL: usize = 1 << 13;
+const BUCKETS: usize = 1 << 8;
+/// How many users are sorted, or listed, before somebody looks for an interrupt.
+const USERS: usize = 1 << 16;
+const FULL: Error = Error::Resource(
+    "the lists of all users need more memory: allow more with `memory`, or keep fewer items of each user with l0",
+);
+
+/// How a table is to be read.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CountOptions {
+    /// How many items of each user are kept, chosen uniformly: all where it is not given.
+    pub l0: Option<usize>,
+    /// How many bytes of memory may be held beside the batches, the lists that are returned included.
+    pub memory: Option<usize>,
+}
+
+/// The items and the lists of all users; `tick` is called often and may stop the work with an error.
+///
+/// # Errors
+/// The first error of the batches or of `tick`; [`Error::Resource`] where memory does not suffice, and beyond 2^32
+/// users or items.
+pub fn gather(
+    batches: impl Iterator<Item = Result<Batch>>,
+    item_type: LabelType,
+    terms: CountOptions,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<(Labels, Lists)> {
+    // Lists take other memory than counting keeps.
+    release_memory(0);
+    let mut gathering = Gathering::new(terms)?;
+    for batch in batches {
+        // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+        tick()?;
+        gathering.read(&batch?, item_type, &mut tick)?;
+    }
+    gathering.settle(&mut tick)?;
+    let lists = gathering.lists(&mut tick)?;
+    Ok((gathering.items.into_labels(item_type), lists))
+}
+
+/// A table that is being read.
+struct Gathering {
+    terms: CountOptions,
+    users: Numbers,
+    items: Numbers,
+    buckets: Vec<Bucket>,
+}
+
+impl Gathering {
+    fn new(terms: CountOptions) -> Result<Self> {
+        let (users, items) = (Numbers::new()?, Numbers::new()?);
+        Ok(Self { terms, users, items, buckets: vec![Bucket::default(); BUCKETS] })
+    }
+
+    fn read(
+        &mut self,
+        batch: &Batch,
+        item_type: LabelType,
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let len = batch.users.len();
+        if len != batch.items.len() {
+            return Err(Error::Input("the columns are not equally long"));
+        }
+        self.users.next_batch();
+        self.items.next_batch();
+        let (mut users, mut items) = (Vec::new(), Vec::new());
+        for start in (0..len).step_by(MORSEL) {
+            let rows = start..(start + MORSEL).min(len);
+            self.users.read(&batch.users, rows.clone(), false, &mut users)?;
+            self.items.read(&batch.items, rows, item_type == LabelType::Text, &mut items)?;
+            self.add(&users, &items);
+            self.make_room(&mut tick)?;
+            tick()?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, users: &[u32], items: &[u32]) {
+        let Self { terms, users: all_users, items: all_items, buckets } = self;
+        for (&user, &item) in users.iter().zip(items) {
+            if user != Numbers::NONE && item != Numbers::NONE {
+                let bucket = &mut buckets[user as usize % BUCKETS];
+                if bucket.push(user, item) {
+                    bucket.settle(terms.l0, all_users, all_items);
+                }
+            }
+        }
+    }
+
+    /// Drops all duplicates, what no user can keep, and room that is not needed.
+    fn settle(&mut self, mut tick: impl FnMut() -> Result<()>) -> Result<()> {
+        let Self { terms, users, items, buckets } = self;
+        for bucket in buckets {
+            bucket.settle(terms.l0, users, items);
+            bucket.shrink_to_fit();
+            tick()?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes of memory are held, and will be beside them when the lists are made.
+    fn bytes_used(&self) -> usize {
+        let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
+        let to_come = 4 * pairs + 80 * self.users.len() + 24 * self.items.len();
+        self.buckets.iter().map(Bucket::bytes_used).sum::<usize>()
+            + self.users.bytes_used()
+            + self.items.bytes_used()
+            + to_come
+    }
+
+    /// Drops what can be dropped where too much is held; [`Error::Resource`] where that is not enough.
+    fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
+        let room = self.terms.memory.unwrap_or(usize::MAX);
+        if self.bytes_used() <= room {
+            return Ok(());
+        }
+        self.settle(tick)?;
+        if self.terms.l0.is_some() {
+            self.forget_items()?;
+        }
+        if self.bytes_used() > room / 4 * 3 { Err(FULL) } else { Ok(()) }
+    }
+
+    /// Forgets the items that nobody keeps, where they are many.
+    fn forget_items(&mut self) -> Result<()> {
+        let mut used = vec![false; self.items.len()];
+        let entries = || self.buckets.iter().flat_map(|bucket| &bucket.kept);
+        entries().for_each(|&(_, item, _)| used[item as usize] = true);
+        if 2 * used.iter().filter(|used| **used).count() > used.len() {
+            return Ok(());
+        }
+        let numbers = self.items.keep(&used)?;
+        for (_, item, _) in self.buckets.iter_mut().flat_map(|bucket| &mut bucket.kept) {
+            *item = numbers[*item as usize];
+        }
+        // New numbers are in the order of the old ones, so that everything is still sorted.
+        Ok(())
+    }
+
+    /// The lists, users in the order of their labels, and a user's items by how often they come, then by their labels.
+    fn lists(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Lists> {
+        let entries = |bucket: usize| &self.buckets[bucket].kept;
+        let mut firsts = vec![(0, 0); self.users.len()];
+        for bucket in 0..BUCKETS {
+            for (place, &(user, _, _)) in entries(bucket).iter().enumerate() {
+                let (first, len) = &mut firsts[user as usize];
+                *first = if *len == 0 { place } else { *first };
+                *len += 1;
+            }
+            tick()?;
+        }
+        let ranks = self.items.ranks();
+        let mut items = Vec::with_capacity((0..BUCKETS).map(|bucket| entries(bucket).len()).sum());
+        let mut starts = Vec::with_capacity(firsts.len() + 1);
+        starts.push(0);
+        let mut own: Vec<Entry> = Vec::new();
+        let mut users = Vec::with_capacity(firsts.len());
+        for (turn, (rank, user)) in self.users_in_order(&mut tick)?.into_iter().enumerate() {
+            users.push(rank as u64);
+            let (first, len) = firsts[user as usize];
+            own.clear();
+            own.extend(&entries(user as usize % BUCKETS)[first..first + len]);
+            own.sort_unstable_by_key(|&(_, item, repeats)| {
+                (Reverse(repeats), ranks[item as usize])
+            });
+            items.extend(own.iter().map(|&(_, item, _)| item));
+            starts.push(items.len());
+            if turn % USERS == 0 {
+                tick()?;
+            }
+        }
+        let (size, labels) = (ranks.len(), ranks.into_iter().map(|rank| rank as u64).collect());
+        let own = Arc::new(Own { users, items: labels });
+        Ok(Lists { starts, items, size, own })
+    }
+
+    /// The users' ranks and numbers, sorted.
+    fn users_in_order(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Vec<(u128, u32)>> {
+        let mut order: Vec<(u128, u32)> = self.users.ranks().into_iter().zip(0..).collect();
+        // Ever longer runs are merged, so that nothing takes long at a time.
+        let mut run = USERS;
+        loop {
+            for users in order.chunks_mut(run) {
+                users.sort_by_key(|user| user.0);
+                tick()?;
+            }
+            if run >= order.len() {
+                return Ok(order);
+            }
+            run *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::tests::tables::{Row, batches, label_type, number};
+
+    fn gathered(rows: &[Row], as_text: bool, terms: CountOptions) -> Result<(Labels, Lists)> {
+        gather(batches(rows, (as_text, as_text), 20_000), label_type(as_text), terms, || Ok(()))
+    }
+
+    /// 60,000 distinct pairs of 300 users, every row twice, the first item of each user thrice.
+    fn rows() -> Vec<Row> {
+        let once = (0..300).flat_map(|user| (0..200).map(move |item| (user, user * 7 + item * 11)));
+        let firsts = (0..300).map(|user| (user, user * 7));
+        once.clone().chain(firsts).chain(once).map(some).collect()
+    }
+
+    fn some((user, item): (i64, i64)) -> Row {
+        (Some(user), Some(item))
+    }
+
+    #[test]
+    fn users_and_their_items_come_in_order_however_they_are_read() {
+        for as_text in [false, true] {
+            let (labels, lists) = gathered(&rows(), as_text, CountOptions::default()).unwrap();
+            assert_eq!((lists.users(), lists.items.len()), (300, 60_000));
+            let little = CountOptions { memory: Some(3 << 20), ..CountOptions::default() };
+            let again = gathered(&rows(), as_text, little).unwrap();
+            for user in 0..300 {
+                let own = |labels: &Labels, lists: &Lists| -> Vec<i64> {
+                    lists.of_user(user).iter().map(|&item| number(labels, item as usize)).collect()
+                };
+                let items = own(&labels, &lists);
+                assert_eq!(items.iter().collect::<BTreeSet<_>>().len(), 200);
+                assert_eq!(items[0] % 7, items[1..].iter().min().unwrap().min(&items[0]) % 7);
+                if !as_text {
+                    assert_eq!(items[0], 7 * user as i64);
+                    assert!(items[1..].is_sorted());
+                    assert_eq!(items, own(&again.0, &again.1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_a_resource_error() {
+        for l0 in [None, Some(100)] {
+            let terms = CountOptions { l0, memory: Some(1 << 18) };
+            assert!(matches!(gathered(&rows(), true, terms), Err(Error::Resource(_))));
+        }
+    }
+
+    #[test]
+    fn at_most_l0_are_kept_uniformly_and_others_are_forgotten() {
+        // One user has very many items, 3,000 users the same five.
+        let many = (0..400_000).map(|item| (-1, item));
+        let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
+        let rows: Vec<Row> = many.chain(others).map(some).collect();
+        for as_text in [false, true] {
+            let terms = CountOptions { l0: Some(2), memory: Some(6 << 20) };
+            let (labels, lists) = gathered(&rows, as_text, terms).unwrap();
+            assert!(labels.len() < 300_000, "{}", labels.len());
+            assert!((0..lists.users()).all(|user| lists.of_user(user).len() == 2));
+            let mut counts = BTreeMap::new();
+            for &item in &lists.items {
+                *counts.entry(number(&labels, item as usize)).or_insert(0_u64) += 1;
+            }
+            for item in -5..0 {
+                // Binomial(3000, 2/5) has a standard deviation of 27.
+                assert!(counts[&item].abs_diff(1200) < 6 * 27, "{counts:?}");
+            }
+        }
+    }
+}

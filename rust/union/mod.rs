@@ -1,0 +1,180 @@
+//! Weights of items, to which every user adds at most one in all: integers in units of `2^-bits`.
+//!
+//! The plain weights of Gopi et al. (2020) share a user's one evenly among their items, in l2 or in l1. The
+//! others are adaptive. Water-filling and greedy filling move whole units, one at a time in effect: if a state of weights and
+//! of the unit's budget is changed, `|w - w'| + |b - b'|` never grows by a move, so that one user more or less changes the
+//! weights by at most one in l1, exactly. The policies in l2 compute in units of `2^-50` and are rounded down
+//! to whole units at the end; what that costs is for the caller to add to the sensitivity.
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
+mod bucket;
+pub mod gather;
+mod label_numbers;
+pub mod user_items;
+
+use crate::error::{Error, Result};
+use crate::union::user_items::Lists;
+
+/// Fractional bits of what the l2 policies compute with.
+const FINE: u32 = 50;
+const ONE: u64 = 1 << FINE;
+
+/// How users share themselves among their items. Targets are in units of `2^-bits`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighting {
+    /// `1/√d` each: one in l2.
+    EvenSquares,
+    /// `1/d` each: one in l1.
+    Even,
+    /// Items below the target raised alike, as if by water, by one in l1.
+    Water(u64),
+    /// Items filled up to the target in the user's order, by one in l1.
+    Greedy(u64),
+    /// A step of l2 length one towards the target of all items below it.
+    Step(u64),
+    /// `1/√d`, and what of `1/d` of the users with few items lies above the target given to their other items
+    /// by halves; few is at most the second.
+    Adaptive(u64, usize),
+}
+
+impl Weighting {
+    /// The weights of all items, in units of `2^-bits`; users come in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where `bits` is above 40 or the target not below `2^(bits + 10)`.
+    pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
+        let target = match self {
+            Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
+            Self::EvenSquares | Self::Even => 1,
+        };
+        if bits > 40 || target >= 1 << (bits + 10) || target == 0 {
+            return Err(Error::Parameter("bits must be at most 40 and the target below 1024"));
+        }
+        let unit = 1_u64 << bits;
+        let in_turn = (0..lists.users()).map(|user| lists.of_user(user));
+        let mut weights = vec![0_u64; lists.size];
+        match self {
+            Self::EvenSquares | Self::Even => {
+                let share = |d: u64| if self == Self::Even { unit / d } else { root(bits, d) };
+                for items in in_turn.filter(|items| !items.is_empty()) {
+                    let share = share(items.len() as u64);
+                    for &item in items {
+                        weights[item as usize] = weights[item as usize].saturating_add(share);
+                    }
+                }
+            }
+            Self::Water(target) => {
+                in_turn.for_each(|items| water(&mut weights, items, target, unit));
+            }
+            Self::Greedy(target) => {
+                in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
+                // Whom a user leaves nothing for depends on the others, and what has no weight is not in the
+                // domain: every item that somebody has is in it, so that the domain changes by one's own alone.
+                for &item in in_turn.flatten() {
+                    weights[item as usize] = weights[item as usize].max(1);
+                }
+            }
+            Self::Step(target) => {
+                let target = target << (FINE - bits);
+                in_turn.for_each(|items| step(&mut weights, items, target));
+                for weight in &mut weights {
+                    *weight >>= FINE - bits;
+                }
+            }
+            Self::Adaptive(target, few) => {
+                weights = adaptive(lists, target << (FINE - bits), few, bits);
+            }
+        }
+        Ok(weights.into_iter().map(|weight| i64::try_from(weight).unwrap_or(i64::MAX)).collect())
+    }
+}
+
+/// The largest whole number whose square is at most `4^bits / d`.
+fn root(bits: u32, d: u64) -> u64 {
+    ((1_u128 << (2 * bits)) / u128::from(d)).isqrt() as u64
+}
+
+/// Raises all items below the target by one unit in turn, until the budget is spent or all are there.
+fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
+    let mut gaps: Vec<u64> =
+        items.iter().map(|&item| target.saturating_sub(weights[item as usize])).collect();
+    gaps.sort_unstable();
+    // The level that all reach or close their gap below, and the units that are left for the first items.
+    let (mut left, mut level, mut over) = (budget, 0, gaps.len() as u64);
+    for &gap in &gaps {
+        let cost = (gap - level).saturating_mul(over);
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        level = gap;
+        over -= 1;
+    }
+    let (rise, mut rest) = left.checked_div(over).map_or((0, 0), |rise| (rise, left % over));
+    level += rise;
+    for &item in items {
+        let weight = &mut weights[item as usize];
+        let gap = target.saturating_sub(*weight);
+        *weight += gap.min(level);
+        if gap > level && rest > 0 {
+            *weight += 1;
+            rest -= 1;
+        }
+    }
+}
+
+/// Fills items up to the target, one after the other, until the budget is spent.
+fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
+    for &item in items {
+        let weight = &mut weights[item as usize];
+        let added = target.saturating_sub(*weight).min(budget);
+        *weight += added;
+        budget -= added;
+    }
+}
+
+/// A step of length one, or shorter, along the gaps.
+fn step(weights: &mut [u64], items: &[u32], target: u64) {
+    let gap = |weight: u64| u128::from(target.saturating_sub(weight));
+    let mut squares = items.iter().map(|&item| gap(weights[item as usize]).pow(2));
+    // A user whose sum does not fit adds nothing: the target times the root of l0 must stay below 2^14.
+    let Some(sum) = squares.try_fold(0_u128, u128::checked_add) else { return };
+    let norm = sum.isqrt() + u128::from(sum.isqrt().pow(2) < sum);
+    for &item in items {
+        let weight = &mut weights[item as usize];
+        let gap = gap(*weight);
+        *weight += if norm <= u128::from(ONE) { gap } else { u128::from(ONE) * gap / norm } as u64;
+    }
+}
+
+/// What the first pass puts above the target flows back to those who put it there, and by halves to their items.
+fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
+    let is_few = |items: &&[u32]| !items.is_empty() && items.len() <= few;
+    let all = || (0..lists.users()).map(|user| lists.of_user(user));
+    let mut first = vec![0_u128; lists.size];
+    for items in all().filter(is_few) {
+        for &item in items {
+            first[item as usize] += u128::from(ONE / items.len() as u64);
+        }
+    }
+    // The share of each item's weight that lies above the target, rounded down.
+    let target = u128::from(target);
+    let above = |weight: u128| {
+        if weight > target { ONE - (target * u128::from(ONE)).div_ceil(weight) as u64 } else { 0 }
+    };
+    let spare: Vec<u64> = first.iter().map(|&weight| above(weight)).collect();
+    let mut weights: Vec<u128> = first.into_iter().map(|weight| weight.min(target)).collect();
+    for items in all().filter(|items| !items.is_empty()) {
+        let d = items.len() as u64;
+        let mut share = root(FINE, d);
+        if items.len() <= few {
+            let spared: u64 = items.iter().map(|&item| spare[item as usize] / d).sum();
+            share = share - ONE / d + spared / (2 * few as u64);
+        }
+        for &item in items {
+            weights[item as usize] += u128::from(share);
+        }
+    }
+    let coarse = |weight: u128| u64::try_from(weight >> (FINE - bits)).unwrap_or(u64::MAX);
+    weights.into_iter().map(coarse).collect()
+}

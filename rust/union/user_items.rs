@@ -1,0 +1,223 @@
+//! Users and their distinct items, as one list after the other; and at most `l0` of each, chosen uniformly.
+//!
+//! Users come in one order of all labels, integers by value and strings by a keyed hash, and a user's items in the order of
+//! how many of their rows say so, then in that of labels: nobody else's rows have a say in either, nor has the order in
+//! which rows arrive. A choice is keyed by the user's and the items' own hashes and never by their numbers, which other
+//! users' rows move: one user more re-draws nobody else's choice.
+
+use std::sync::Arc;
+
+use ahash::RandomState;
+
+use crate::random::parallel::in_parts;
+
+/// The lists of all users: those of user `u` are `items[starts[u]..starts[u + 1]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lists {
+    /// Where each user's items start, and where the last one's end.
+    pub starts: Vec<usize>,
+    /// Numbers of items.
+    pub items: Vec<u32>,
+    /// How many items there are.
+    pub size: usize,
+    /// Every user and every item by itself.
+    pub own: Arc<Own>,
+}
+
+/// Hashes of labels that depend on nothing but the label and the run's keys; integers stand for themselves.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Own {
+    /// One for each user, in the order of the lists.
+    pub users: Vec<u64>,
+    /// One for each item, by number.
+    pub items: Vec<u64>,
+}
+
+impl Lists {
+    /// How many users there are.
+    #[must_use]
+    pub fn users(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The items of a user.
+    #[must_use]
+    pub fn of_user(&self, user: usize) -> &[u32] {
+        &self.items[self.starts[user]..self.starts[user + 1]]
+    }
+
+    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order: by every user anew, or
+    /// `together`, by one random order of all items.
+    #[must_use]
+    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], together: bool) -> Self {
+        let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
+        let users: Vec<u32> = (0..self.users() as u32).collect();
+        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, together));
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut end = 0;
+        starts.push(end);
+        for size in parts.iter().flat_map(|(sizes, _)| sizes) {
+            end += size;
+            starts.push(end);
+        }
+        let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
+        Self { starts, items, size: self.size, own: Arc::clone(&self.own) }
+    }
+
+    /// How many items are kept of each of these users, and which.
+    fn bounded_part(
+        &self,
+        users: &[u32],
+        l0: usize,
+        found: &[bool],
+        keyed: &RandomState,
+        together: bool,
+    ) -> (Vec<usize>, Vec<u32>) {
+        let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
+        let (mut left, mut kept) = (Vec::new(), Places::default());
+        let any = found.contains(&true);
+        for &user in users {
+            let mut of_user = self.of_user(user as usize);
+            if any {
+                left.clear();
+                let unseen = |item: &&u32| !found.get(**item as usize).is_some_and(|found| *found);
+                left.extend(of_user.iter().filter(unseen).copied());
+                of_user = &left;
+            }
+            let first = items.len();
+            if of_user.len() <= l0 {
+                items.extend_from_slice(of_user);
+            } else {
+                if together {
+                    kept.first(of_user, l0, |item| keyed.hash_one(self.own.items[item as usize]));
+                } else {
+                    let own = self.own.users[user as usize];
+                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((own, turn)));
+                }
+                kept.of(of_user, &mut items);
+            }
+            sizes.push(items.len() - first);
+        }
+        (sizes, items)
+    }
+}
+
+/// Some places of a list, one bit for each.
+#[derive(Default)]
+struct Places {
+    bits: Vec<u64>,
+    order: Vec<(u64, u32)>,
+}
+
+impl Places {
+    /// Chooses `keep` places `of` so many, all sets alike (Floyd's algorithm); `draw` gives 64 random bits for each turn.
+    fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
+        self.bits.clear();
+        self.bits.resize(of.div_ceil(64), 0);
+        // The fewer are marked: those that stay or those that go.
+        let marked = keep.min(of - keep);
+        for last in of - marked..of {
+            let place = ((u128::from(draw(last as u64)) * (last as u128 + 1)) >> 64) as usize;
+            let place = if self.bits[place / 64] >> (place % 64) & 1 == 0 { place } else { last };
+            self.bits[place / 64] |= 1 << (place % 64);
+        }
+        if marked < keep {
+            for word in &mut self.bits {
+                *word = !*word;
+            }
+            if !of.is_multiple_of(64) {
+                self.bits[of / 64] &= (1 << (of % 64)) - 1;
+            }
+        }
+    }
+
+    /// Chooses the places of the `keep` items that `rank` puts first.
+    fn first(&mut self, list: &[u32], keep: usize, rank: impl Fn(u32) -> u64) {
+        self.order.clear();
+        self.order.extend(list.iter().zip(0..).map(|(&item, place)| (rank(item), place)));
+        self.order.select_nth_unstable(keep - 1);
+        self.bits.clear();
+        self.bits.resize(list.len().div_ceil(64), 0);
+        for &(_, place) in &self.order[..keep] {
+            self.bits[place as usize / 64] |= 1 << (place % 64);
+        }
+    }
+
+    /// What a list has at these places, in its order.
+    fn of(&self, list: &[u32], into: &mut Vec<u32>) {
+        for (part, &word) in list.chunks(64).zip(&self.bits) {
+            let mut word = word;
+            while word != 0 {
+                into.push(part[word.trailing_zeros() as usize]);
+                word &= word - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// Labels that are their own numbers.
+    fn own(users: u64, items: u64) -> Arc<Own> {
+        Arc::new(Own { users: (0..users).collect(), items: (0..items).collect() })
+    }
+
+    #[test]
+    fn at_most_so_many_are_kept_uniformly_and_none_that_were_found() {
+        let starts = (0..=6000).map(|user| 4 * user).collect();
+        let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4, own: own(6000, 4) };
+        let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
+        assert_eq!(bounded.items.len(), 12_000);
+        for item in [0, 1, 3] {
+            let count = bounded.items.iter().filter(|&&kept| kept == item).count();
+            assert!(count.abs_diff(4000) < 250, "{count}");
+        }
+        assert!(bounded.items.iter().all(|&item| item != 2));
+        assert_eq!(lists.bounded(4, &[], [0; 4], false), lists);
+    }
+
+    #[test]
+    fn users_who_choose_together_choose_by_one_order_of_items() {
+        let starts = (0..=300).map(|user| 90 * user).collect();
+        let items = (0..300).flat_map(|user| (0..90).map(move |i| (user + i) % 100)).collect();
+        let lists = Lists { starts, items, size: 100, own: own(300, 100) };
+        let mut seen = vec![0_u32; 100];
+        for key in 0..400 {
+            let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
+            let mut kept: Vec<u32> = bounded.items.clone();
+            assert_eq!(kept.len(), 300 * 9);
+            kept.sort_unstable();
+            kept.dedup();
+            // Nine for those who have the first nine; the others' next ones are few.
+            assert!(kept.len() < 25, "{}", kept.len());
+            for &item in bounded.of_user(0) {
+                seen[item as usize] += 1;
+            }
+        }
+        assert!(seen[..90].iter().all(|&count| count.abs_diff(40) < 40));
+        assert!(seen[90..].iter().all(|&count| count == 0));
+    }
+
+    #[test]
+    fn every_set_of_places_is_chosen_alike() {
+        let keyed = RandomState::with_seeds(1, 2, 3, 4);
+        for (of, keep, sets) in [(5, 2, 10), (5, 3, 10), (4, 1, 4), (70, 69, 70), (66, 1, 66)] {
+            let (mut seen, mut places) = (HashMap::<Vec<u32>, u32>::new(), Places::default());
+            let list: Vec<u32> = (0..of).collect();
+            let turns = 2000 * sets;
+            for turn in 0..turns {
+                let mut kept = Vec::new();
+                places.choose(of as usize, keep, |last| keyed.hash_one((turn, last)));
+                places.of(&list, &mut kept);
+                assert_eq!(kept.len(), keep);
+                *seen.entry(kept).or_default() += 1;
+            }
+            assert_eq!(seen.len() as u32, sets);
+            assert!(seen.values().all(|&count| count.abs_diff(2000) < 270), "{seen:?}");
+        }
+    }
+}
