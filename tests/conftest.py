@@ -1,5 +1,6 @@
 """What all tests share: modules without tests importable from every folder, interrupts, and a log as a file."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,11 @@ from discreet.engines import local
 
 for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
+
+
+def pytest_unconfigure():
+    """Keeps the result the last line: DuckDB's binding ends every process with 200 lines about its own objects."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @pytest.fixture
