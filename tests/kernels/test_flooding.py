@@ -251,7 +251,7 @@ def test_a_hash_without_a_key_would_be_noticed():
                 assert text not in chain[:place]
 
     rng = np.random.default_rng(3)
-    texts = colliding("fx", 1500, rng)
+    texts = colliding("fx", 12_000, rng)
     times = []
     for given in (texts, alike(texts, rng)):
         started = time.process_time()
