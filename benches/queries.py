@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import records
-from discreet import ParameterError
+from discreet.errors import ParameterError
 from discreet.queries.choose import METHODS, plan_answers
 
 PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]

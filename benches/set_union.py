@@ -47,14 +47,14 @@ def published_users(path):
 
 def discovered(path, rounds):
     columns = {"user": "user", "item": "item"}
-    reading, items = timed(lambda: dp.UserItems.from_table(path, **columns))
+    reading, items = timed(lambda: dp.tables.UserItems.from_table(path, **columns))
     users = published_users(path)
-    unions = {name: dp.SetUnion.from_epsilon(method=name, **PROMISE) for name in METHODS}
-    unions["dp_sips"] = dp.IteratedSetUnion.from_epsilon(**PROMISE)
-    unions["adaptive_gaussian, together"] = dp.SetUnion.from_epsilon(
+    unions = {name: dp.mechanisms.SetUnion.from_epsilon(method=name, **PROMISE) for name in METHODS}
+    unions["dp_sips"] = dp.mechanisms.IteratedSetUnion.from_epsilon(**PROMISE)
+    unions["adaptive_gaussian, together"] = dp.mechanisms.SetUnion.from_epsilon(
         method="adaptive_gaussian", together=True, **PROMISE
     )
-    unions["dp_sips, together"] = dp.IteratedSetUnion.from_epsilon(together=True, **PROMISE)
+    unions["dp_sips, together"] = dp.mechanisms.IteratedSetUnion.from_epsilon(together=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
     found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}
     arrays = []
@@ -110,13 +110,13 @@ def extra_bytes(path, step):
 
 
 def child(path, step):
-    mechanism = dp.SetUnion.from_epsilon(method="weighted_gaussian", **PROMISE)
-    mechanism.release(dp.UserItems.from_pairs([1], [1]))
-    dp.UserItems.from_table({"user": [1], "item": ["a"]}, user="user", item="item")
+    mechanism = dp.mechanisms.SetUnion.from_epsilon(method="weighted_gaussian", **PROMISE)
+    mechanism.release(dp.tables.UserItems.from_pairs([1], [1]))
+    dp.tables.UserItems.from_table({"user": [1], "item": ["a"]}, user="user", item="item")
     before = current_memory()
     if step == "reading":
         reset_peak()
-    items = dp.UserItems.from_table(path, user="user", item="item")
+    items = dp.tables.UserItems.from_table(path, user="user", item="item")
     if step == "union":
         before = current_memory()
         reset_peak()

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from discreet import BinaryMechanism, HonakerMechanism, SquareRootMechanism
+from discreet import BinaryMechanism
+from discreet.streams import HonakerMechanism, SquareRootMechanism
 
 KINDS = {kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, SquareRootMechanism)}
 LABEL = 8

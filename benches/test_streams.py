@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import records
-from discreet import BinaryMechanism, SquareRootMechanism
+from discreet import BinaryMechanism
 from discreet.reference.binary_mechanism import BinaryTable
 from discreet.reference.square_root import SquareRootTable
+from discreet.streams import SquareRootMechanism
 from discreet.theorems.fichtenberger2023 import factor
 from stream_memory import KINDS, bytes_per_item
 

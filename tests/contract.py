@@ -8,7 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
-from discreet import Guarantee, Histogram, ParameterError, Release, SensitivityError
+from discreet import Guarantee, Histogram, Release
+from discreet.errors import ParameterError, SensitivityError
 from discreet.testing import seeded_rng
 
 

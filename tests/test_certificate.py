@@ -9,20 +9,16 @@ from discreet import (
     GaussianThreshold,
     GumbelTopK,
     Histogram,
-    InputError,
     LaplaceThreshold,
     Ledger,
-    LedgerError,
     OptimalSelection,
-    ParameterError,
-    PermuteAndFlip,
     Plume,
     PrivateCountRelease,
-    Refinement,
-    Replacement,
     TruncatedGeometric,
     verify,
 )
+from discreet.errors import InputError, LedgerError, ParameterError
+from discreet.mechanisms import PermuteAndFlip, Refinement, Replacement
 from discreet.testing import seeded_rng
 
 SUFFIXES = ["csv", "json", "jsonl", "parquet"]

@@ -9,8 +9,9 @@ import pytest
 
 import discreet as dp
 from command import BUDGET, COUNT, discreet
-from discreet import GaussianThreshold, Histogram, InputError, Release
+from discreet import GaussianThreshold, Histogram, Release
 from discreet.cli import main, report
+from discreet.errors import InputError
 from discreet.release import export
 
 READ = "would replace what is read"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet import BinaryMechanism, StateError, Stream
+from discreet import BinaryMechanism, Stream
 from discreet.cli import main
 from discreet.engines import local
+from discreet.errors import StateError
 from discreet.streams import file as stream_file
 from discreet.streams.clock import Clock
 

@@ -1,5 +1,7 @@
 """What the README and the docs say: their commands run, and the reference names what is public."""
 
+import importlib
+import inspect
 import json
 import re
 import shlex
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
+from discreet import names
 from discreet.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,8 +42,30 @@ def test_documented_commands_run(page, tmp_path, monkeypatch, capsys):
 
 
 def test_every_public_name_is_in_the_reference():
-    listed = re.findall(r"^\.\. auto\w+:: (\w+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE)
-    assert sorted(listed) == [name for name in dp.__all__ if name != "__version__"]
+    text = (ROOT / "docs" / "reference.md").read_text("utf-8")
+    listed = re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)
+    assert sorted(name for name in listed if "." not in name) == [name for name in dp.__all__ if name != "__version__"]
+    for module, moved in names.MOVED.items():
+        for name in moved.split():
+            assert f"discreet.{module}.{name}" in listed
+
+
+def test_the_top_shows_public_names_alone():
+    shown = set(dir(dp)) - set(dp.__all__)
+    assert shown == {*names.MODULES}
+    for name in shown:
+        assert inspect.ismodule(getattr(dp, name))
+
+
+@pytest.mark.parametrize("module", sorted(names.MOVED))
+def test_a_name_that_moved_is_found_and_says_where_it_is(module):
+    for name in names.MOVED[module].split():
+        with pytest.warns(DeprecationWarning, match=f"discreet.{module}.{name} now"):
+            moved = getattr(dp, name)
+        assert moved is getattr(importlib.import_module(f"discreet.{module}"), name)
+        assert name not in dir(dp)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dp.nothing  # noqa: B018
 
 
 def rows_of_the_readme(first):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import GaussianThreshold, InputError, Release, verify
+from discreet import GaussianThreshold, Release, verify
+from discreet.errors import InputError
 from discreet.release import export
 
 FORMULAS = [

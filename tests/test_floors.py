@@ -28,7 +28,7 @@ FLOORS = [
     {"theorems"},
     {"reference", "_core"},
     {"privacy", "private"},
-    {"cached", "errors", "wording"},
+    {"cached", "errors", "names", "wording"},
     {"startup"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 import discreet as dp
-from discreet import ResourceError, _core
+from discreet import _core
+from discreet.errors import ResourceError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 

@@ -7,15 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from discreet import (
-    GaussianThreshold,
-    Histogram,
-    OptimalSelection,
-    ParameterError,
-    SchemaError,
-    Sensitivity,
-    SensitivityError,
-)
+from discreet import GaussianThreshold, Histogram, OptimalSelection
+from discreet.errors import ParameterError, SchemaError, SensitivityError
+from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng
 
 

@@ -19,7 +19,7 @@ MECHANISMS = [
     dp.LaplaceTopK(scale=2.0, delta=1e-2, l0=1, k_bar=3),
     dp.GaussianTopK(sigma=2.0, delta=1e-2, l0=1, k_bar=3),
     dp.GumbelTopK(k=1, scale=3.0, delta=1e-2, k_bar=3),
-    dp.PermuteAndFlip(scale=3.0, delta=1e-2, k_bar=3),
+    dp.mechanisms.PermuteAndFlip(scale=3.0, delta=1e-2, k_bar=3),
     dp.PrivateCountRelease(rho=0.5, delta=1e-3, epsilon_star=0.05, delta_star=1e-4, k_bar=3),
 ]
 
@@ -85,9 +85,9 @@ def test_every_choice_keeps_the_promise_that_was_asked_for():
     ],
 )
 def test_parameters_that_are_none_of_a_verb_are_refused(verb, given):
-    with pytest.raises(dp.ParameterError):
+    with pytest.raises(dp.errors.ParameterError):
         dp.plan(verb, **given)
-    with pytest.raises(dp.ParameterError):
+    with pytest.raises(dp.errors.ParameterError):
         dp.plan(MECHANISMS[0], delta=1)
 
 
@@ -104,7 +104,7 @@ def test_what_was_asked_for_is_what_is_quoted():
     planned = dp.plan("top-k", epsilon=1.0, delta=1e-6, k=10)
     assert "(1, 1e-06)-DP" in str(planned)
     assert json.loads(planned.to_json())["dp"] == [1.0, 1e-6]
-    with pytest.raises(dp.ParameterError, match="does not imply"):
+    with pytest.raises(dp.errors.ParameterError, match="does not imply"):
         planned.guarantee.stating(0.5, 1e-6)
 
 
@@ -186,12 +186,12 @@ def analytic_gaussian(epsilon, delta, l0):
 
 def test_streams_are_planned_at_their_widest():
     shortest = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=1000)
-    assert isinstance(shortest, dp.SquareRootMechanism)
+    assert isinstance(shortest, dp.streams.SquareRootMechanism)
     made = dp.plan(shortest)
     assert made.deviation == shortest.deviation(1000) < 3.3
     assert made.half == shortest.threshold(1000) + 1
     assert 4 * 1000 < made.memory < 4 * 1000 + 200
-    mechanism = dp.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
+    mechanism = dp.streams.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
     made = dp.plan(mechanism)
     assert made.deviation == mechanism.deviation(511)
     assert made.half == mechanism.threshold(511) + 1
@@ -202,13 +202,13 @@ def test_streams_are_planned_at_their_widest():
     assert "events for a chance" in str(made)
     assert "users" not in str(made)
     assert json.loads(made.to_json())["unit"] == "event"
-    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.HybridMechanism)
-    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.HonakerMechanism)
+    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.streams.HybridMechanism)
+    assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000), dp.streams.HonakerMechanism)
     longer = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=2000, item_bytes=10_000)
-    assert isinstance(longer, dp.SquareRootMechanism)
+    assert isinstance(longer, dp.streams.SquareRootMechanism)
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=9, item_bytes=1), dp.BinaryMechanism)
     assert isinstance(dp.Stream.recommended(epsilon=1.0, delta=1e-6, l0=1, horizon=10**6), dp.BinaryMechanism)
-    with pytest.raises(dp.ParameterError, match="exactly one"):
+    with pytest.raises(dp.errors.ParameterError, match="exactly one"):
         dp.Stream.recommended(delta=1e-6, l0=1)
 
 

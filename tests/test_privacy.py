@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Guarantee, ParameterError, Sensitivity
+from discreet import Guarantee
+from discreet.errors import ParameterError
+from discreet.privacy import Sensitivity
 from discreet.privacy.guarantee import resolve_rho
 
 NOT_NUMBERS = [-1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None, 1j]
@@ -131,9 +133,9 @@ def test_parameters_of_other_kinds_are_refused_by_name():
         (lambda: discreet.GaussianTopK.from_epsilon(epsilon=1, delta=1e-6, l0=1, k_bar="1"), "k_bar"),
         (lambda: discreet.GumbelTopK.from_rho(k=1, rho=1, delta=1e-6, linf=None), "linf"),
         (lambda: discreet.GumbelTopK.from_epsilon(k=1, epsilon=1, delta=1e-6, linf=0), "linf"),
-        (lambda: discreet.PermuteAndFlip.from_rho(rho=1, delta=1e-6, linf="1"), "linf"),
-        (lambda: discreet.PermuteAndFlip.from_epsilon(epsilon=1, delta=1e-6, linf=10**400), "linf"),
-        (lambda: discreet.SetUnion.from_rho(method=None, rho=1, delta=1e-6, l0=1), "method"),
+        (lambda: discreet.mechanisms.PermuteAndFlip.from_rho(rho=1, delta=1e-6, linf="1"), "linf"),
+        (lambda: discreet.mechanisms.PermuteAndFlip.from_epsilon(epsilon=1, delta=1e-6, linf=10**400), "linf"),
+        (lambda: discreet.mechanisms.SetUnion.from_rho(method=None, rho=1, delta=1e-6, l0=1), "method"),
         (lambda: discreet.answer_queries([1], epsilon=1, delta=1e-6, method=[1]), "method"),
         (lambda: discreet.Budget(rho=np.timedelta64(1, "s"), delta=1e-6), "rho"),
         (lambda: Guarantee(1.0, 0, dp=1), "dp"),

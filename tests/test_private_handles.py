@@ -11,7 +11,8 @@ import weakref
 import numpy as np
 import pytest
 
-from discreet import BinaryMechanism, Histogram, UserItems, _core
+from discreet import BinaryMechanism, Histogram, _core
+from discreet.tables import UserItems
 
 COUNT = 31337
 SECRETS = ("secret-label", str(COUNT), f"{COUNT:,}", hex(COUNT))

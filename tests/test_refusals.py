@@ -34,13 +34,13 @@ RELEASES = {
     "bounded": "dp.Histogram.from_table(table, **columns, l0=1)",
     "pairs": "dp.Histogram.from_pairs(table['user'], table['item'])",
     "counts": 'dp.Histogram.from_counts(["a"], [3], l0=1, linf=1, complete=True)',
-    "items": "dp.UserItems.from_table(table, **columns)",
-    "item pairs": "dp.UserItems.from_pairs(table['user'], table['item'])",
+    "items": "dp.tables.UserItems.from_table(table, **columns)",
+    "item pairs": "dp.tables.UserItems.from_pairs(table['user'], table['item'])",
     "labels": '_core.Labels.from_sequence(["a"])',
     "stream": "dp.BinaryMechanism.from_rho(rho=1.0, delta=1e-6, horizon=4, l0=1).start()",
     "table": "_core.ItemTable().extend(['a'])",
     "bits": "_core.Rng()",
-    "answers": "dp.AboveThreshold(epsilon=1.0, threshold=3).release([1, 2, 3])",
+    "answers": "dp.queries.AboveThreshold(epsilon=1.0, threshold=3).release([1, 2, 3])",
 }
 
 
@@ -107,7 +107,7 @@ COUNTS = {
     "histogram": "dp.Histogram.from_table(table, **columns)",
     "bounded": "dp.Histogram.from_table(table, **columns, l0=1)",
     "spilled": "_core.count_distinct((table['user'], table['item']), '', '', threads=4, memory=0)",
-    "items": "dp.UserItems.from_table(table, **columns)",
+    "items": "dp.tables.UserItems.from_table(table, **columns)",
     "select": "dp.select(table, **columns, epsilon=1.0, delta=1e-6, l0=2)",
 }
 

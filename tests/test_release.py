@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Guarantee, Histogram, InputError, ParameterError, PrivateCountRelease, Release
+from discreet import Guarantee, Histogram, PrivateCountRelease, Release
+from discreet.errors import InputError, ParameterError
 from discreet.mechanisms.base import clipped, uncounted
 from discreet.testing import seeded_rng
 

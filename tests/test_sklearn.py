@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from discreet import ParameterError
+from discreet.errors import ParameterError
 
 sklearn = pytest.importorskip("sklearn")
 

@@ -13,7 +13,8 @@ import pytest
 from scipy.stats import chi2
 
 import discreet as dp
-from discreet import InputError, ParameterError, ResourceError, SchemaError, _core, engines
+from discreet import _core, engines
+from discreet.errors import InputError, ParameterError, ResourceError, SchemaError
 
 COLUMNS = {"user": "user", "item": "item"}
 
@@ -69,12 +70,12 @@ def test_dictionaries_are_read_as_their_values():
 def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
     parts = [{"user": [1], "item": [1]}, {"user": [1], "item": ["a"]}]
     with pytest.raises(SchemaError, match="different types"):
-        dp.UserItems.from_table(parts, **COLUMNS)
+        dp.tables.UserItems.from_table(parts, **COLUMNS)
     with pytest.raises(ParameterError):
-        dp.UserItems.from_table([], **COLUMNS)
+        dp.tables.UserItems.from_table([], **COLUMNS)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing")
     with pytest.raises(InputError, match="broken"):
-        dp.UserItems.from_table([tmp_path / "broken.parquet", parts[0]], **COLUMNS)
+        dp.tables.UserItems.from_table([tmp_path / "broken.parquet", parts[0]], **COLUMNS)
 
 
 @pytest.mark.parametrize("strings", [False, True])
@@ -95,9 +96,9 @@ def test_repeated_rows_take_no_memory():
 def test_memory_and_l0_are_checked_before_anything_is_read():
     for options, named in [({"memory": "1MB"}, "memory"), ({"memory": "much"}, "memory"), ({"l0": 0}, "l0")]:
         with pytest.raises(ParameterError, match=named):
-            dp.UserItems.from_table("nowhere.parquet", **COLUMNS, **options)
+            dp.tables.UserItems.from_table("nowhere.parquet", **COLUMNS, **options)
         with pytest.raises(ParameterError, match=named):
-            dp.UserItems.from_pairs([1], [1], **options)
+            dp.tables.UserItems.from_pairs([1], [1], **options)
 
 
 @pytest.mark.parametrize("strings", [False, True])
@@ -145,7 +146,8 @@ def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
     pytest.importorskip("polars")
     code = f"""
         import numpy as np, polars
-        from discreet import ResourceError, _core
+        from discreet import _core
+        from discreet.errors import ResourceError
         rng = np.random.default_rng(1)
         table = polars.DataFrame({{name: rng.integers(0, 200_000, 2_000_000) for name in ("user", "item")}})
         def kilobytes(name):
@@ -165,7 +167,7 @@ def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
 
 def test_progress_is_told_without_a_number():
     told, told_select = [], []
-    dp.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
+    dp.tables.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
     dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told_select.append(1))
     assert told
     assert told_select
@@ -176,7 +178,7 @@ def test_what_progress_raises_ends_the_reading():
         raise ValueError("enough")
 
     with pytest.raises((ValueError, InputError)):
-        dp.UserItems.from_table(slow(), **COLUMNS, progress=enough)
+        dp.tables.UserItems.from_table(slow(), **COLUMNS, progress=enough)
 
 
 @pytest.mark.parametrize("strings", [False, True])

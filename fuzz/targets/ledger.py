@@ -95,7 +95,7 @@ def test(content):
         whole = given.PickValueInList([WHOLE, INTERRUPTED])
         try:
             book = ledger_format.parse(damaged(whole, given))
-        except dp.LedgerError:
+        except dp.errors.LedgerError:
             return
         spent = book.account("visits").spent
         assert spent.rho >= SPENT[whole].rho, "a damaged ledger has lost rho"
@@ -103,7 +103,7 @@ def test(content):
         return
     try:
         book = ledger_format.parse(forged(given))
-    except dp.LedgerError:
+    except dp.errors.LedgerError:
         return
     for account in book.accounts.values():
         assert account.spent.rho >= 0, "less than nothing was spent"

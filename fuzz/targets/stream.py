@@ -55,7 +55,7 @@ def test(content):
     PATH.with_name(name).write_bytes(whole[:start] + given.ConsumeBytes(4096) + whole[end:])
     try:
         found = state()
-    except dp.StateError:
+    except dp.errors.StateError:
         return
     assert found == STATE, "a damaged stream was opened as another one"
 

@@ -5,109 +5,44 @@ from discreet._core import __version__
 from discreet.api import answer_queries, count, select, top_k
 from discreet.budgets import Budget, Ledger
 from discreet.certificate import verify
-from discreet.errors import (
-    BudgetExceeded,
-    DiscreetError,
-    EntropyError,
-    InputError,
-    LedgerError,
-    ParameterError,
-    ResourceError,
-    SchemaError,
-    SensitivityError,
-    StateError,
-)
+from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.mechanisms import (
-    ClippedSums,
-    ContributionBound,
-    DiscoverAndPeel,
     GaussianThreshold,
     GaussianTopK,
     GumbelTopK,
-    IteratedSetUnion,
-    KnownItems,
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    PermuteAndFlip,
     Plume,
     PrivateCountRelease,
-    Refinement,
-    Replacement,
-    SetUnion,
     TruncatedGeometric,
 )
-from discreet.planning.plan import Plan, plan
-from discreet.privacy.guarantee import Guarantee, Sensitivity
-from discreet.queries import (
-    AboveThreshold,
-    Answers,
-    BoundedAnswers,
-    GaussianAnswers,
-    GuardedCorrection,
-    GumbelCorrection,
-    IterativeSparseVector,
-    LaplaceAnswers,
-    PermutedAboveThreshold,
-    SparseVectorCorrection,
-)
-from discreet.release.release import Release
-from discreet.streams import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism, Stream
-from discreet.tables.histogram import Histogram
-from discreet.tables.user_items import UserItems
+from discreet.names import __dir__, __getattr__  # noqa: F401 - what `dir` shows, and names that moved
+from discreet.planning.plan import plan
+from discreet.privacy import Guarantee
+from discreet.release import Release
+from discreet.streams import BinaryMechanism, Stream
+from discreet.tables import Histogram
 
 __all__ = [
-    "AboveThreshold",
-    "Answers",
     "BinaryMechanism",
-    "BoundedAnswers",
     "Budget",
     "BudgetExceeded",
-    "ClippedSums",
-    "ContributionBound",
-    "DiscoverAndPeel",
     "DiscreetError",
-    "EntropyError",
-    "GaussianAnswers",
     "GaussianThreshold",
     "GaussianTopK",
     "Guarantee",
-    "GuardedCorrection",
-    "GumbelCorrection",
     "GumbelTopK",
     "Histogram",
-    "HonakerMechanism",
-    "HybridMechanism",
-    "InputError",
-    "IteratedSetUnion",
-    "IterativeSparseVector",
-    "KnownItems",
-    "LaplaceAnswers",
     "LaplaceThreshold",
     "LaplaceTopK",
     "Ledger",
-    "LedgerError",
     "OptimalSelection",
-    "ParameterError",
-    "PermuteAndFlip",
-    "PermutedAboveThreshold",
-    "Plan",
     "Plume",
     "PrivateCountRelease",
-    "Refinement",
     "Release",
-    "Replacement",
-    "ResourceError",
-    "SchemaError",
-    "Sensitivity",
-    "SensitivityError",
-    "SetUnion",
-    "SparseVectorCorrection",
-    "SquareRootMechanism",
-    "StateError",
     "Stream",
     "TruncatedGeometric",
-    "UserItems",
     "__version__",
     "answer_queries",
     "count",

@@ -17,23 +17,17 @@ from discreet import (
     BinaryMechanism,
     Budget,
     BudgetExceeded,
-    ClippedSums,
-    ContributionBound,
     GaussianThreshold,
     Guarantee,
     GumbelTopK,
     LaplaceTopK,
     OptimalSelection,
-    ParameterError,
-    PermuteAndFlip,
     Plume,
     PrivateCountRelease,
-    Refinement,
-    Replacement,
-    SchemaError,
-    SensitivityError,
 )
 from discreet.budgets.charge import Account, Charge
+from discreet.errors import ParameterError, SchemaError, SensitivityError
+from discreet.mechanisms import ClippedSums, ContributionBound, PermuteAndFlip, Refinement, Replacement
 from discreet.testing import seeded_rng
 
 

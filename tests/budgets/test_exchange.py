@@ -10,7 +10,8 @@ import mpmath
 import pytest
 from small import histogram
 
-from discreet import Budget, BudgetExceeded, Guarantee, Histogram, Ledger, ParameterError, SensitivityError
+from discreet import Budget, BudgetExceeded, Guarantee, Histogram, Ledger
+from discreet.errors import ParameterError, SensitivityError
 from discreet.privacy.conversion import cdp_epsilon
 
 EXCHANGE = {"outcomes": 50, "queries": 20, "epsilon": 0.1, "delta": 1e-8}

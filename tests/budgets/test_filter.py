@@ -8,13 +8,8 @@ from fractions import Fraction
 import pytest
 from small import histogram, top
 
-from discreet import (
-    Budget,
-    BudgetExceeded,
-    Guarantee,
-    ParameterError,
-    PrivateCountRelease,
-)
+from discreet import Budget, BudgetExceeded, Guarantee, PrivateCountRelease
+from discreet.errors import ParameterError
 
 UNITS = Fraction(2) ** -64, Fraction(2) ** -128
 

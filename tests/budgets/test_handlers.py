@@ -115,7 +115,7 @@ def test_a_handler_charges_the_ledger_that_it_interrupts(tmp_path, monkeypatch):
 
     lines, errors = strike_everywhere(budget_of)
     assert lines > 200
-    assert errors == {discreet.LedgerError}
+    assert errors == {discreet.errors.LedgerError}
     for path in tmp_path.iterdir():
         Ledger.open(path).check()
     assert not ledger_file._held

@@ -10,7 +10,8 @@ import pytest
 from small import histogram, top
 
 import discreet
-from discreet import Budget, Guarantee, GumbelTopK, InputError, Ledger
+from discreet import Budget, Guarantee, GumbelTopK, Ledger
+from discreet.errors import InputError
 
 PACKAGE = str(Path(discreet.__file__).parent)
 

@@ -11,7 +11,8 @@ from children import held_lock
 from small import histogram, top
 
 import discreet
-from discreet import Budget, BudgetExceeded, EntropyError, Guarantee, GumbelTopK, Ledger, LedgerError, ParameterError
+from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger
+from discreet.errors import EntropyError, LedgerError, ParameterError
 from discreet.testing import seeded_rng
 
 
@@ -136,7 +137,7 @@ def test_the_verbs_charge_a_ledger(path):
 
 def test_answers_to_queries_are_recorded_without_a_digest(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
-    dataset.release(dataset.afford(discreet.GumbelCorrection, share=0.25, k=30), [1] * 30)
+    dataset.release(dataset.afford(discreet.queries.GumbelCorrection, share=0.25, k=30), [1] * 30)
     assert [(row.status, row.digest) for row in dataset.history] == [("released", "")]
 
 

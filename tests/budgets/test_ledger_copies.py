@@ -6,7 +6,8 @@ import threading
 import pytest
 from children import asked, forks
 
-from discreet import Guarantee, Ledger, LedgerError
+from discreet import Guarantee, Ledger
+from discreet.errors import LedgerError
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import pytest
 
-from discreet import BudgetExceeded, Guarantee, Ledger, LedgerError
+from discreet import BudgetExceeded, Guarantee, Ledger
 from discreet.budgets import latest, ledger_file, ledger_format, record
 from discreet.budgets.charge import Charge
 from discreet.budgets.ledger_file import LedgerFile
+from discreet.errors import LedgerError
 
 HEAD = 1536
 

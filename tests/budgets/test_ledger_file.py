@@ -12,8 +12,9 @@ import pytest
 from children import asked, forks, held_lock, lines, make, spend, start
 from small import histogram, top
 
-from discreet import Guarantee, GumbelTopK, Ledger, LedgerError
+from discreet import Guarantee, GumbelTopK, Ledger
 from discreet.budgets import ledger_file, ledger_format
+from discreet.errors import LedgerError
 
 
 @pytest.fixture
@@ -110,7 +111,8 @@ def test_a_sync_that_fails_draws_nothing(path, dataset, monkeypatch, failing):
 
 FULL = """
 import resource, sys
-from discreet import Guarantee, Ledger, LedgerError
+from discreet import Guarantee, Ledger
+from discreet.errors import LedgerError
 path, room = sys.argv[1], int(sys.argv[2])
 dataset = Ledger.open(path).dataset("views")
 before = open(path, "rb").read()

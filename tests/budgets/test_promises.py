@@ -7,7 +7,8 @@ import pytest
 from small import histogram, top
 
 import discreet as dp
-from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, ParameterError, PrivateCountRelease
+from discreet import Budget, BudgetExceeded, Guarantee, GumbelTopK, Ledger, PrivateCountRelease
+from discreet.errors import ParameterError
 from discreet.planning.choose import choose
 from discreet.privacy.guarantee import RHO_LIMIT
 from discreet.queries.choose import choose_answers

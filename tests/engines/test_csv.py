@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from counting import counted, csv
 
-from discreet import InputError, ParameterError, SchemaError, _core
+from discreet import _core
 from discreet.engines import local
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import query
 from discreet.engines.sums import clipped_sums
+from discreet.errors import InputError, ParameterError, SchemaError
 
 
 def test_csv_columns_are_text_and_empty_cells_are_left_out(tmp_path):

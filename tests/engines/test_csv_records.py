@@ -13,8 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet import InputError, _core
+from discreet import _core
 from discreet.engines import local
+from discreet.errors import InputError
 from discreet.reference import csv_records
 
 MEGABYTE = 1_000_000

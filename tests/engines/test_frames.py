@@ -7,7 +7,10 @@ import uuid
 import numpy as np
 import pytest
 
-from discreet import ClippedSums, Histogram, InputError, ParameterError, SchemaError, UserItems, engines
+from discreet import Histogram, engines
+from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.mechanisms import ClippedSums
+from discreet.tables import UserItems
 
 WITHOUT_PYARROW = """
 import sys

@@ -4,8 +4,9 @@ import pytest
 from counting import counted
 
 import discreet as dp
-from discreet import InputError, ParameterError, SchemaError, engines
+from discreet import engines
 from discreet.engines import ibis as engine
+from discreet.errors import InputError, ParameterError, SchemaError
 
 ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
 pytest.importorskip("ibis.backends.duckdb", reason="DuckDB is not installed for Ibis")

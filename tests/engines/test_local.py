@@ -12,9 +12,11 @@ import pytest
 from counting import counted, csv
 
 import discreet as dp
-from discreet import InputError, ParameterError, SchemaError, engines
+from discreet import engines
 from discreet.engines import local
 from discreet.engines.sql import query
+from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.mechanisms import ClippedSums
 
 ROWS = "SELECT * FROM (VALUES (1,'a'), (1,'a'), (2,'a'), (2,'b'), (NULL,'b'), (3,NULL)) t(\"user\", item)"
 COUNTS = {"a": 2, "b": 1}
@@ -208,7 +210,7 @@ def test_files_of_other_types_or_without_a_column_are_refused_whatever_is_in_the
 def test_errors_hold_nothing_of_those_that_they_replace(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     cast = "SELECT 1 AS \"user\", CAST(x AS INT) AS item, 1 AS value FROM (VALUES ('secret')) t(x)"
-    sums = dp.ClippedSums(items=(1,), rho=1.0, low=0, high=1)
+    sums = ClippedSums(items=(1,), rho=1.0, low=0, high=1)
     for refused in (
         lambda: counted(duckdb.connect().sql(cast)),
         lambda: sums.release(duckdb.connect().sql(cast), user="user", item="item", value="value"),
@@ -343,7 +345,7 @@ def test_a_scan_that_memory_does_not_hold_is_a_resource_error(tmp_path):
     query = "SELECT range AS \"user\", repeat('x', 1000) || range AS item FROM range(400000)"
     options = "FORMAT parquet, ROW_GROUP_SIZE 400000, COMPRESSION uncompressed"
     local.connect().execute(f"COPY ({query}) TO '{path}' ({options})")
-    with pytest.raises(dp.ResourceError, match="memory"):
+    with pytest.raises(dp.errors.ResourceError, match="memory"):
         local.histogram(path, "user", "item", memory="256MiB")
 
 
@@ -388,7 +390,7 @@ class Interrupted:
 
 
 def test_an_interrupt_that_duckdb_hears_first_stays_one():
-    for count in (counted, lambda data: dp.UserItems.from_table(data, user="user", item="item")):
+    for count in (counted, lambda data: dp.tables.UserItems.from_table(data, user="user", item="item")):
         with pytest.raises(KeyboardInterrupt):
             count(Interrupted())
 
@@ -435,13 +437,13 @@ def test_missing_cells_of_typed_arrays_lose_their_rows():
         assert dict(counted({"user": cells, "item": [5, 5, 5]})) == {5: 2}
         histogram = dp.Histogram.from_pairs([1, 2, 3], cells)
         assert histogram._labels.take(np.arange(2)) == [*expected]
-        dp.UserItems.from_pairs([1, 2, 3], cells)
+        dp.tables.UserItems.from_pairs([1, 2, 3], cells)
 
 
 def test_a_set_has_no_order_in_which_it_could_be_a_column():
     for made in (
         lambda: dp.Histogram.from_pairs({1, 2}, ["a", "b"]),
-        lambda: dp.UserItems.from_pairs([1, 2], frozenset("ab")),
+        lambda: dp.tables.UserItems.from_pairs([1, 2], frozenset("ab")),
         lambda: dp.Histogram.from_counts({"a", "b"}, [1, 2], l0=1, linf=1, complete=True),
     ):
         with pytest.raises(ParameterError, match="a set has no order"):
@@ -455,14 +457,12 @@ def test_an_array_of_no_cells_has_its_type():
     for none in ([], [None, None]):
         frame = pandas.DataFrame({"user": pandas.Series(range(len(none)), dtype="int64"), "item": none}, dtype=object)
         assert counted(frame) == {}
-    sums = dp.ClippedSums(items=(5,), rho=1.0, low=0, high=1)
+    sums = ClippedSums(items=(5,), rho=1.0, low=0, high=1)
     for rows in (0, 1):
         table = {name: np.full(rows, 5) for name in ("user", "item", "value")}
         assert len(sums.release(table, user="user", item="item", value="value")) == 1
     odd = {"user": [1, 2], "item": np.array(["a", "\ud800"]), "value": [1, 1]}
-    assert len(
-        dp.ClippedSums(items=("a",), rho=1.0, low=0, high=1).release(odd, user="user", item="item", value="value")
-    )
+    assert len(ClippedSums(items=("a",), rho=1.0, low=0, high=1).release(odd, user="user", item="item", value="value"))
 
 
 def test_a_column_of_csv_without_a_name_is_no_obstacle(tmp_path):

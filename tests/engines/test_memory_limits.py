@@ -38,8 +38,8 @@ def test_users_items_are_read_within_a_limit_drawn_anew(monkeypatch, read):
         monkeypatch.setattr(module, "_core", core)
     for _ in range(20):
         if read == "from_table":
-            dp.UserItems.from_table({"u": [1], "i": ["a"]}, user="u", item="i", memory=ROOM)
+            dp.tables.UserItems.from_table({"u": [1], "i": ["a"]}, user="u", item="i", memory=ROOM)
         else:
-            dp.UserItems.from_pairs([1], ["a"], memory=ROOM)
+            dp.tables.UserItems.from_pairs([1], ["a"], memory=ROOM)
     assert len(set(limits)) == 20
     assert all(ROOM - ROOM // 8 < limit <= ROOM for limit in limits)

@@ -9,8 +9,9 @@ from counting import counted
 
 import discreet as dp
 from conftest import spark_session
-from discreet import InputError, ParameterError, SchemaError, engines
+from discreet import engines
 from discreet.engines import spark_session as command_line
+from discreet.errors import InputError, ParameterError, SchemaError
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ import pytest
 from counting import counted
 
 from conftest import require, spark_session
-from discreet import ResourceError
+from discreet.errors import ResourceError
 
 pytestmark = pytest.mark.spark
 

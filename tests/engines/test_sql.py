@@ -4,8 +4,8 @@ import duckdb
 import pytest
 from counting import counted
 
-from discreet import SchemaError
 from discreet.engines.sql import query
+from discreet.errors import SchemaError
 
 ROWS = "FROM (VALUES (1, 'a'), (1, 'a'), (2, 'a'), (2, 'b')) t(\"user\", item)"
 LOG = "read_csv('rows.csv', parallel = false)"

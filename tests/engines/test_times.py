@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from counting import csv
 
-from discreet import SchemaError
 from discreet.engines.rounds import TimedEvents
+from discreet.errors import SchemaError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND_DAY = int(datetime(2026, 1, 2, 10, tzinfo=UTC).timestamp())

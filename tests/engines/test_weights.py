@@ -10,10 +10,11 @@ from test_conformance import generated, ibis_table, is_short, table
 
 import discreet as dp
 from conftest import SPARKS, spark_session
-from discreet import ParameterError, SchemaError, _core
+from discreet import _core
 from discreet.engines import ibis as ibis_engine
 from discreet.engines import spark as spark_engine
 from discreet.engines.engine import Weighting
+from discreet.errors import ParameterError, SchemaError
 
 KEY = "0123456789abcdef" * 4
 COLUMNS = ("us`er", "it.em")
@@ -140,8 +141,8 @@ def test_what_everyone_has_is_named(engine, log, method):
 
 def test_a_table_that_stays_elsewhere_is_released_again_and_again(engine, log):
     _, opened = engine
-    items = dp.UserItems.from_table(opened(log), user="user", item="item")
-    union = dp.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-6, l0=6)
+    items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
+    union = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-6, l0=6)
     assert [union.release(items).items for _ in range(2)] == [[f"i{n}" for n in range(5)]] * 2
 
 
@@ -167,12 +168,12 @@ def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_pa
 @pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "together"])
 def test_such_methods_are_refused_in_later_rounds_too(engine, log, later):
     _, opened = engine
-    items = dp.UserItems.from_table(opened(log), user="user", item="item")
+    items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
     method, together = ("weighted_gaussian", True) if later == "together" else (later, False)
-    first = dp.SetUnion.from_rho(method="weighted_gaussian", rho=0.5, delta=1e-6, l0=6)
-    second = dp.SetUnion.from_rho(method=method, rho=0.5, delta=1e-6, l0=6, together=together)
+    first = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=0.5, delta=1e-6, l0=6)
+    second = dp.mechanisms.SetUnion.from_rho(method=method, rho=0.5, delta=1e-6, l0=6, together=together)
     with pytest.raises(ParameterError):
-        dp.IteratedSetUnion(rounds=(first, second)).release(items)
+        dp.mechanisms.IteratedSetUnion(rounds=(first, second)).release(items)
 
 
 def test_bad_columns_cost_nothing(engine, log):

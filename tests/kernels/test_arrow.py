@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from pairs import as_dict
 
-from discreet import InputError, SchemaError, _core
+from discreet import _core
+from discreet.errors import InputError, SchemaError
 from discreet.reference.count import count_pairs
 
 

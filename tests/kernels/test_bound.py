@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pairs import as_dict, columns
 from scipy.stats import chi2
 
-from discreet import SchemaError, _core
+from discreet import _core
+from discreet.errors import SchemaError
 from discreet.reference.count import count_bounded, count_pairs
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet import ParameterError, _core
+from discreet import _core
+from discreet.errors import ParameterError
 from discreet.reference.noise import bounded_beta
 from discreet.testing import seeded_rng
 

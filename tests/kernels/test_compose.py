@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet import ParameterError, _core
+from discreet import _core
+from discreet.errors import ParameterError
 from discreet.reference.compose import compose
 
 

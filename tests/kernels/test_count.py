@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import SMALL, WORDS, as_dict, columns
 
-from discreet import ParameterError, SchemaError, _core
+from discreet import _core
+from discreet.errors import ParameterError, SchemaError
 from discreet.reference.count import count_distinct, count_pairs
 from discreet.reference.top import top
 

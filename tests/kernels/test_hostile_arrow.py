@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from pairs import as_dict
 
-from discreet import ClippedSums, Histogram, InputError, UserItems, _core
+from discreet import Histogram, _core
 from discreet.engines.sql import interruptible
 from discreet.engines.validated import validated
+from discreet.errors import InputError
+from discreet.mechanisms import ClippedSums
+from discreet.tables import UserItems
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import ParameterError, _core
+from discreet import _core
 from discreet.engines.memory import Memory, _group_limits
+from discreet.errors import ParameterError
 from discreet.reference.count import count_pairs
 from test_count import as_dict, columns
 
@@ -113,7 +114,8 @@ def run(code, tmp_path, **options):
     preamble = """
         import os, resource, signal, sys, threading, time
         import numpy as np
-        from discreet import _core, ResourceError
+        from discreet import _core
+        from discreet.errors import ResourceError
         users, items = np.arange(3_000_000) * 2**33, np.arange(3_000_000) % 1_000_003
     """
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

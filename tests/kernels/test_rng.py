@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet import ResourceError, _core
+from discreet import _core
+from discreet.errors import ResourceError
 from discreet.testing import seeded_rng
 
 WORDS = 4000  # a thousand blocks of 128 bits

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet import ParameterError, _core
+from discreet import _core
+from discreet.errors import ParameterError
 from discreet.reference import gumbel, permute_and_flip
 from discreet.testing import seeded_rng
 

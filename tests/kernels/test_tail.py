@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import ParameterError, _core
+from discreet import _core
+from discreet.errors import ParameterError
 from discreet.reference.threshold import threshold_release
 from discreet.testing import seeded_rng
 

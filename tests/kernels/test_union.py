@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import ParameterError, _core
+from discreet import _core
+from discreet.errors import ParameterError
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 

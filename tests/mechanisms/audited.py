@@ -7,10 +7,10 @@ from discreet import (
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    PermuteAndFlip,
     PrivateCountRelease,
     TruncatedGeometric,
 )
+from discreet.mechanisms import PermuteAndFlip
 
 SETS = {
     LaplaceThreshold: [

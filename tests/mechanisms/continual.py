@@ -1,11 +1,7 @@
 """Continual mechanisms for the tests of streams, and events."""
 
-from discreet import (
-    BinaryMechanism,
-    HonakerMechanism,
-    HybridMechanism,
-    SquareRootMechanism,
-)
+from discreet import BinaryMechanism
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 
 KINDS = [BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism]
 

@@ -6,15 +6,13 @@ from discreet import (
     GaussianThreshold,
     GaussianTopK,
     GumbelTopK,
-    KnownItems,
     LaplaceThreshold,
     OptimalSelection,
-    PermuteAndFlip,
     PrivateCountRelease,
-    Replacement,
     TruncatedGeometric,
     _core,
 )
+from discreet.mechanisms import KnownItems, PermuteAndFlip, Replacement
 
 
 def running(mechanism, run):

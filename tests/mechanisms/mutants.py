@@ -13,11 +13,11 @@ from discreet import (
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    PermuteAndFlip,
     PrivateCountRelease,
     TruncatedGeometric,
     _core,
 )
+from discreet.mechanisms import PermuteAndFlip
 from discreet.theorems import rogers2023
 
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from discreet import BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism
+from discreet import BinaryMechanism
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.release_rule import ReleaseRule
 
 RIGHT = {

@@ -7,19 +7,13 @@ import pytest
 from audited import CASES, SETS, names
 from mutants import LAPLACE, MUTANTS
 
-from discreet import (
-    Guarantee,
-    LaplaceThreshold,
-    OptimalSelection,
-    ParameterError,
-    PrivateCountRelease,
-    Sensitivity,
-    TruncatedGeometric,
-)
+from discreet import Guarantee, LaplaceThreshold, OptimalSelection, PrivateCountRelease, TruncatedGeometric
 from discreet.audit import audit, examine
 from discreet.audit.findings import hockey_stick
+from discreet.errors import ParameterError
 from discreet.laws import joint_law
 from discreet.mechanisms.base import Mechanism
+from discreet.privacy import Sensitivity
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)

@@ -9,12 +9,13 @@ import pytest
 from audited import SETS
 from liars import HONEST, LAPLACE, LIARS, running
 
-from discreet import Guarantee, Sensitivity, _core
+from discreet import Guarantee, _core
 from discreet.audit import audit, runs, trial
 from discreet.audit.neighbours import neighbours
 from discreet.cli import main, without_data
 from discreet.laws.published import views
 from discreet.mechanisms.base import Mechanism
+from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng
 
 

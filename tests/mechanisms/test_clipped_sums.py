@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from discreet import ClippedSums, InputError, ParameterError, SchemaError
 from discreet.engines.sums import clipped_sums
+from discreet.errors import InputError, ParameterError, SchemaError
+from discreet.mechanisms import ClippedSums
 from discreet.testing import seeded_rng
 
 ROWS = {

@@ -11,9 +11,9 @@ from discreet import (
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    PermuteAndFlip,
     TruncatedGeometric,
 )
+from discreet.mechanisms import PermuteAndFlip
 
 
 class TestLaplaceThreshold(MechanismContract):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet import ContributionBound, ParameterError
+from discreet.errors import ParameterError
+from discreet.mechanisms import ContributionBound
 from discreet.testing import seeded_rng
 
 

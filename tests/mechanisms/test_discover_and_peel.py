@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.mechanisms import DiscoverAndPeel
 from discreet.testing import seeded_rng
 
 
@@ -23,7 +24,7 @@ def log(users=4000, seed=3):
 
 def test_common_items_are_ranked_and_nobodys_own_are_named():
     data = log()
-    release = dp.DiscoverAndPeel(k=5, rho=3.0, delta=1e-6, l0=11).release(data, user="user", item="item")
+    release = DiscoverAndPeel(k=5, rho=3.0, delta=1e-6, l0=11).release(data, user="user", item="item")
     counts = np.bincount(data["item"][data["item"] < 1000])
     assert len(release) == 5
     assert release.ranked
@@ -47,7 +48,7 @@ def test_ranks_follow_the_exponential_mechanism(runs):
     """Three items that are always found: the first rank is drawn with weights e^(epsilon count)."""
     users = 400
     data = {"user": np.arange(users), "item": np.repeat([0, 1, 2], [136, 133, 131])}
-    mechanism = dp.DiscoverAndPeel(k=1, rho=40.0, delta=1e-6, l0=1, share=0.999)
+    mechanism = DiscoverAndPeel(k=1, rho=40.0, delta=1e-6, l0=1, share=0.999)
     weights = np.exp(mechanism.epsilon * (np.array([136, 133, 131]) - 136))
     rng, seen = seeded_rng(2), np.zeros(3)
     for _ in range(runs):
@@ -60,26 +61,26 @@ def test_ranks_follow_the_exponential_mechanism(runs):
 
 def test_both_steps_cost_what_is_promised():
     for k in (1, 20):
-        mechanism = dp.DiscoverAndPeel.from_rho(k=k, rho=0.7, delta=1e-6, l0=5)
+        mechanism = DiscoverAndPeel.from_rho(k=k, rho=0.7, delta=1e-6, l0=5)
         peeling = k * mechanism.epsilon**2 / 8
         assert 0.7 * (1 - 1e-6) < mechanism.discovery.guarantee.rho + peeling <= 0.7
-    assert dp.DiscoverAndPeel.from_epsilon(k=3, epsilon=1.0, delta=1e-6, l0=5).guarantee.epsilon(1e-6) <= 1
+    assert DiscoverAndPeel.from_epsilon(k=3, epsilon=1.0, delta=1e-6, l0=5).guarantee.epsilon(1e-6) <= 1
 
 
 def test_nothing_is_found_in_nothing():
     empty = {"user": [], "item": []}
-    release = dp.DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(empty, user="user", item="item")
+    release = DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(empty, user="user", item="item")
     assert release.items == []
     own = {"user": np.arange(50), "item": np.arange(50)}
-    assert dp.DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(own, user="user", item="item").items == []
+    assert DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(own, user="user", item="item").items == []
 
 
 @pytest.mark.parametrize(
     "bad", [{"k": 0}, {"rho": 0}, {"delta": 1}, {"l0": 0}, {"share": 0}, {"share": 1}, {"rho": math.nan}]
 )
 def test_parameters_out_of_range_are_refused(bad):
-    with pytest.raises(dp.ParameterError):
-        dp.DiscoverAndPeel(**{"k": 2, "rho": 1.0, "delta": 1e-6, "l0": 3, **bad})
+    with pytest.raises(dp.errors.ParameterError):
+        DiscoverAndPeel(**{"k": 2, "rho": 1.0, "delta": 1e-6, "l0": 3, **bad})
 
 
 def test_methods_and_their_parameters_go_together():
@@ -89,16 +90,16 @@ def test_methods_and_their_parameters_go_together():
         ({"l0": 2}, "goes with"),
         ({"method": "peel"}, "no method"),
     ):
-        with pytest.raises(dp.ParameterError, match=text):
+        with pytest.raises(dp.errors.ParameterError, match=text):
             dp.top_k(log(20), **given, **more)
 
 
 def test_what_was_found_is_ranked_even_where_nobody_has_it_any_more(monkeypatch):
-    found = dp.SetUnion.release
+    found = dp.mechanisms.SetUnion.release
     monkeypatch.setattr(
-        dp.SetUnion, "release", lambda *given: dataclasses.replace(found(*given), items=["a", "b", "gone"])
+        dp.mechanisms.SetUnion, "release", lambda *given: dataclasses.replace(found(*given), items=["a", "b", "gone"])
     )
     data = {"user": list(range(200)) * 2, "item": ["a"] * 200 + ["b"] * 200}
-    release = dp.DiscoverAndPeel(k=3, rho=50.0, delta=1e-6, l0=2).release(data, user="user", item="item")
+    release = DiscoverAndPeel(k=3, rho=50.0, delta=1e-6, l0=2).release(data, user="user", item="item")
     assert sorted(release.items) == ["a", "b", "gone"]
     assert release.items[2] == "gone"

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from contract import MechanismContract
-from discreet import (
-    GaussianThreshold,
-    Histogram,
-    KnownItems,
-    LaplaceThreshold,
-    ParameterError,
-    SchemaError,
-    TruncatedGeometric,
-)
+from discreet import GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric
 from discreet.audit import audit, examine, trial
+from discreet.errors import ParameterError, SchemaError
+from discreet.mechanisms import KnownItems
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.testing import seeded_rng
 

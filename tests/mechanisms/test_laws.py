@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 from audited import SETS, names
 
-from discreet import (
-    GaussianThreshold,
-    GumbelTopK,
-    LaplaceThreshold,
-    LaplaceTopK,
-    PermuteAndFlip,
-    TruncatedGeometric,
-)
+from discreet import GaussianThreshold, GumbelTopK, LaplaceThreshold, LaplaceTopK, TruncatedGeometric
 from discreet import audit as auditing
 from discreet.laws import joint_law
 from discreet.laws.ranked import flips, plackett_luce, ranked
+from discreet.mechanisms import PermuteAndFlip
 from discreet.testing import seeded_rng
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet import Histogram, ParameterError, Plume
+from discreet import Histogram, Plume
+from discreet.errors import ParameterError
 from discreet.testing import seeded_rng
 from discreet.theorems import rogers2024
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from contract import MechanismContract
-from discreet import Guarantee, Histogram, ParameterError, PrivateCountRelease, _core
+from discreet import Guarantee, Histogram, PrivateCountRelease, _core
+from discreet.errors import ParameterError
 from discreet.reference.insecure import NumpyRng
 from discreet.reference.price_list import price_list
 from discreet.testing import seeded_rng

@@ -6,17 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from discreet import (
-    ClippedSums,
-    GaussianThreshold,
-    Guarantee,
-    GumbelTopK,
-    Histogram,
-    ParameterError,
-    PrivateCountRelease,
-    Refinement,
-    SensitivityError,
-)
+from discreet import GaussianThreshold, Guarantee, GumbelTopK, Histogram, PrivateCountRelease
+from discreet.errors import ParameterError, SensitivityError
+from discreet.mechanisms import ClippedSums, Refinement
 from discreet.testing import seeded_rng
 from discreet.theorems.rogers2024 import measurement_sigma, refined_sigma
 

@@ -14,14 +14,13 @@ from discreet import (
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    ParameterError,
-    PermuteAndFlip,
     PrivateCountRelease,
-    Replacement,
-    Sensitivity,
     TruncatedGeometric,
 )
 from discreet.audit import audit, examine
+from discreet.errors import ParameterError
+from discreet.mechanisms import PermuteAndFlip, Replacement
+from discreet.privacy import Sensitivity
 
 WRAPPED = [
     (LaplaceThreshold, {"rho": 1.0, "delta": 1e-2, "l0": 1}),

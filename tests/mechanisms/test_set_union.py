@@ -13,6 +13,7 @@ import pytest
 import discreet as dp
 from discreet import _core
 from discreet.audit import audit
+from discreet.mechanisms import IteratedSetUnion, SetUnion
 from discreet.mechanisms.union.set_union import METHODS
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
@@ -20,14 +21,14 @@ from discreet.theorems import gopi2020
 
 LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}
 MECHANISMS = [
-    *(dp.SetUnion.from_epsilon(method=method, epsilon=2.0, delta=1e-6, l0=8) for method in METHODS),
-    dp.IteratedSetUnion.from_epsilon(epsilon=2.0, delta=1e-6, l0=8),
+    *(SetUnion.from_epsilon(method=method, epsilon=2.0, delta=1e-6, l0=8) for method in METHODS),
+    IteratedSetUnion.from_epsilon(epsilon=2.0, delta=1e-6, l0=8),
 ]
 
 
 @pytest.fixture(scope="module")
 def items():
-    return dp.UserItems.from_table(LOG, user="user", item="item")
+    return dp.tables.UserItems.from_table(LOG, user="user", item="item")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
@@ -51,10 +52,10 @@ def test_what_is_copied_and_pickled_are_the_parameters(mechanism):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_rho_is_kept_and_nearly_spent(method):
-    mechanism = dp.SetUnion.from_rho(method=method, rho=0.4, delta=1e-6, l0=10)
+    mechanism = SetUnion.from_rho(method=method, rho=0.4, delta=1e-6, l0=10)
     assert 0.399 < mechanism.guarantee.rho <= 0.4
     assert mechanism.guarantee.delta == 1e-6
-    rounds = dp.IteratedSetUnion.from_rho(rho=0.4, delta=1e-6, l0=10)
+    rounds = IteratedSetUnion.from_rho(rho=0.4, delta=1e-6, l0=10)
     assert 0.399 < rounds.guarantee.rho <= 0.4
     assert rounds.guarantee.delta <= 1e-6
 
@@ -62,7 +63,7 @@ def test_a_rho_is_kept_and_nearly_spent(method):
 @pytest.mark.parametrize(("method", "weighting"), [("policy_gaussian", "step"), ("adaptive_gaussian", "adaptive")])
 def test_a_method_that_rounds_has_more_sensitivity(method, weighting):
     for l0, scale in [(1, 1.0), (3, 7.0), (100, 0.5), (64, 10.0)]:
-        mechanism = dp.SetUnion(method=method, scale=scale, delta=1e-6, l0=l0)
+        mechanism = SetUnion(method=method, scale=scale, delta=1e-6, l0=l0)
         # Three units of 2^-50 for each of l0 items of 2^32 users, and a unit of 2^-bits for each of 2^32 items, in l2.
         rounding = l0 * 2**32 * Fraction(3, 2**50) + Fraction(2**16, 2**mechanism.bits)
         assert 1 + rounding <= Fraction(mechanism.sensitivity) <= 1 + 2 * rounding
@@ -83,7 +84,7 @@ def test_a_method_that_rounds_has_more_sensitivity(method, weighting):
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"policy_gaussian", "adaptive_gaussian"}))
 def test_a_method_that_does_not_round_has_sensitivity_one(method):
-    assert dp.SetUnion(method=method, scale=2.0, delta=1e-6, l0=3).sensitivity == 1.0
+    assert SetUnion(method=method, scale=2.0, delta=1e-6, l0=3).sensitivity == 1.0
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_method_that_does_not_round_has_sensitivity_one(method):
 def test_laplace_thresholds_are_the_known_ones(epsilon, delta, l0, laplace):
     rough = max(gopi2020.laplace_threshold(1 / epsilon, delta, t) for t in range(1, l0 + 1))
     assert rough == pytest.approx(laplace, rel=1e-12)
-    mechanism = dp.SetUnion.from_epsilon(method="weighted_laplace", epsilon=epsilon, delta=delta, l0=l0)
+    mechanism = SetUnion.from_epsilon(method="weighted_laplace", epsilon=epsilon, delta=delta, l0=l0)
     assert mechanism.threshold.value / 2**mechanism.bits == pytest.approx(laplace, rel=1e-6)
 
 
@@ -102,7 +103,7 @@ def test_laplace_thresholds_are_the_known_ones(epsilon, delta, l0, laplace):
     [(0.1, 1e-6, 10, 11.942299850721), (0.5, 1e-8, 100, 6.6120012441748), (1, 1e-6, 1, 4.3611785626256)],
 )
 def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
-    mechanism = dp.SetUnion.from_rho(method="weighted_gaussian", rho=rho, delta=delta, l0=l0)
+    mechanism = SetUnion.from_rho(method="weighted_gaussian", rho=rho, delta=delta, l0=l0)
     assert mechanism.threshold.value / 2**mechanism.bits == pytest.approx(threshold, rel=1e-6)
 
 
@@ -115,7 +116,7 @@ def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
     ],
 )
 def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon, delta, l0, sigma, threshold):
-    mechanism = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=epsilon, delta=delta, l0=l0)
+    mechanism = SetUnion.from_epsilon(method="weighted_gaussian", epsilon=epsilon, delta=delta, l0=l0)
     # The known values halve delta; the best share gains a little.
     assert 0.98 * sigma < mechanism.scale < 1.02 * sigma
     assert 0.99 * threshold < mechanism.threshold.value / 2**mechanism.bits < threshold
@@ -125,30 +126,33 @@ def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon
 
 @pytest.mark.parametrize("method", ["weighted_gaussian", "policy_gaussian", "adaptive_gaussian"])
 def test_less_noise_does_not_keep_an_epsilon(method):
-    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=10)
+    mechanism = SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=10)
     less = dataclasses.replace(mechanism, scale=mechanism.scale * 0.999)
     assert less.guarantee.dp[1] > 1e-6
     assert less.guarantee.epsilon(1e-6) > 1.0
 
 
 def test_rounds_keep_an_epsilon_as_one_release():
-    mechanism = dp.IteratedSetUnion.from_epsilon(epsilon=1.0, delta=1e-6, l0=10)
+    mechanism = IteratedSetUnion.from_epsilon(epsilon=1.0, delta=1e-6, l0=10)
     assert mechanism.guarantee.dp[0] == 1.0
     assert 1e-6 * (1 - 1e-6) < mechanism.guarantee.dp[1] <= 1e-6
-    single = dp.SetUnion.from_epsilon(method="weighted_gaussian", epsilon=1.0, delta=1e-6, l0=10)
+    single = SetUnion.from_epsilon(method="weighted_gaussian", epsilon=1.0, delta=1e-6, l0=10)
     joint = sum(1 / part.scale**2 for part in mechanism.rounds) ** -0.5
     assert 0.98 * single.scale < joint < 1.02 * single.scale
-    greedy = dp.SetUnion.from_epsilon(method="greedy", epsilon=1.0, delta=1e-6, l0=10)
-    with pytest.raises(dp.ParameterError, match="Gaussian"):
-        dp.IteratedSetUnion(rounds=(greedy,), epsilon=1.0)
+    greedy = SetUnion.from_epsilon(method="greedy", epsilon=1.0, delta=1e-6, l0=10)
+    with pytest.raises(dp.errors.ParameterError, match="Gaussian"):
+        IteratedSetUnion(rounds=(greedy,), epsilon=1.0)
     for rounds in ((), [greedy], (greedy, 3)):
-        with pytest.raises(dp.ParameterError, match="rounds"):
-            dp.IteratedSetUnion(rounds=rounds)
+        with pytest.raises(dp.errors.ParameterError, match="rounds"):
+            IteratedSetUnion(rounds=rounds)
 
 
 def test_small_and_large_promises_are_kept():
     for epsilon in (0.01, 0.1, 20.0, 150.0):
-        for kind in (dp.IteratedSetUnion, partial(dp.SetUnion.from_epsilon, method="weighted_gaussian")):
+        for kind in (
+            IteratedSetUnion,
+            partial(SetUnion.from_epsilon, method="weighted_gaussian"),
+        ):
             make = getattr(kind, "from_epsilon", kind)
             assert make(epsilon=epsilon, delta=1e-9, l0=50).guarantee.epsilon(1e-9) <= epsilon
 
@@ -156,7 +160,7 @@ def test_small_and_large_promises_are_kept():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
 def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l0):
-    mechanism = dp.SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
+    mechanism = SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
     unit = 1 << mechanism.bits
 
     def seen(threshold, t, up):
@@ -181,7 +185,7 @@ def named_law(mechanism, rows):
     users, items = np.nonzero(rows)
     if len(users) == 0:
         return np.eye(1, 32)[0]
-    weighing = dp.UserItems.from_pairs(users, items)._lists.weighing(mechanism.weighting)
+    weighing = dp.tables.UserItems.from_pairs(users, items)._lists.weighing(mechanism.weighting)
     weight = weighing.weights(mechanism.weighting, seeded_rng(1))
     weighing.name(np.arange(len(weight)))
     law = np.ones(1)
@@ -207,7 +211,7 @@ def worst_excess(mechanism, epsilon, tries):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_exact_laws_of_small_neighbours_keep_the_promise(method):
-    mechanism = dp.SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
+    mechanism = SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
     assert 0.001 < worst_excess(mechanism, 0.5, 80) <= 0.01
     less = dataclasses.replace(mechanism, scale=mechanism.scale / 3, delta=0.3, epsilon=None, alpha=6.0)
     assert worst_excess(less, 0.5, 80) > 0.01
@@ -220,7 +224,7 @@ def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
     pairs = [(f"{name}/{n}", name) for name in [*anchors, *(m for row in middles for m in row)] for n in range(8)]
     pairs += [(f"z{i}", name) for i in range(t) for name in (anchors[i], *middles[i], f"b{i}")]
     more = [*pairs, *(("u", name) for name in anchors)]
-    mechanism = dp.SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=t + 1)
+    mechanism = SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=t + 1)
     supports = []
     for rows in (pairs, more):
         users, names = zip(*rows, strict=True)
@@ -240,36 +244,39 @@ def test_rounds_share_the_budget_as_known():
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
 def test_items_of_one_user_are_not_named(mechanism):
     users, items = np.repeat(np.arange(3), 2000), np.arange(6000)
-    alone = dp.UserItems.from_pairs(users, items)
+    alone = dp.tables.UserItems.from_pairs(users, items)
     for _ in range(3):
         assert mechanism.release(alone).items == []
-    assert mechanism.release(dp.UserItems.from_pairs([], [])).items == []
+    assert mechanism.release(dp.tables.UserItems.from_pairs([], [])).items == []
 
 
 def test_users_who_choose_together_name_more_where_all_have_many():
     users, items = np.repeat(np.arange(300), 400), np.tile(np.arange(400), 300)
-    alike = dp.UserItems.from_pairs(users, items)
+    alike = dp.tables.UserItems.from_pairs(users, items)
     promise = {"epsilon": 1.0, "delta": 1e-6, "l0": 10}
-    for make in (partial(dp.SetUnion.from_epsilon, method="weighted_gaussian"), dp.IteratedSetUnion.from_epsilon):
+    for make in (
+        partial(SetUnion.from_epsilon, method="weighted_gaussian"),
+        IteratedSetUnion.from_epsilon,
+    ):
         apart, together = (make(**promise, together=together) for together in (False, True))
         assert apart.guarantee == together.guarantee
         assert len(apart.release(alike)) == 0
         assert 8 <= len(together.release(alike)) <= 30
         names = {tuple(together.release(alike).items) for _ in range(4)}
         assert len(names) == 4
-    with pytest.raises(dp.ParameterError, match="together"):
-        dp.SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, together=1)
+    with pytest.raises(dp.errors.ParameterError, match="together"):
+        SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, together=1)
 
 
 def test_user_items_show_nothing():
-    items = dp.UserItems.from_pairs(["u"], ["secret"])
+    items = dp.tables.UserItems.from_pairs(["u"], ["secret"])
     assert "secret" not in repr(items)
     with pytest.raises(TypeError):
         len(items)
     with pytest.raises(TypeError, match="neither copied nor pickled"):
         items.__reduce__()
     with pytest.raises(TypeError, match="from_table"):
-        dp.UserItems()
+        dp.tables.UserItems()
 
 
 def test_texts_and_dictionaries_are_read_alike():
@@ -277,9 +284,9 @@ def test_texts_and_dictionaries_are_read_alike():
     words = [f"word-{n}" for n in LOG["item"].tolist()]
     plain = pa.table({"user": LOG["user"], "item": words})
     coded = pa.table({"user": LOG["user"], "item": pa.array(words).dictionary_encode()})
-    mechanism = dp.SetUnion.from_rho(method="weighted_gaussian", rho=50, delta=1e-6, l0=20)
+    mechanism = SetUnion.from_rho(method="weighted_gaussian", rho=50, delta=1e-6, l0=20)
     named = [
-        set(mechanism.release(dp.UserItems.from_table(table, user="user", item="item"), seeded_rng(1)).items)
+        set(mechanism.release(dp.tables.UserItems.from_table(table, user="user", item="item"), seeded_rng(1)).items)
         for table in (plain, coded, {"user": LOG["user"], "item": words})
     ]
     assert len(named[0]) > 100
@@ -302,7 +309,7 @@ def test_select_takes_every_method(method, promise):
 def test_the_choice_is_told():
     assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8).notes[0]
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
-    with pytest.raises(dp.ParameterError, match="policy_gaussian"):
+    with pytest.raises(dp.errors.ParameterError, match="policy_gaussian"):
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
 
 
@@ -335,18 +342,18 @@ def test_a_choice_is_left_where_the_greedy_method_does_not_apply():
     [{"method": "x"}, {"scale": 0}, {"delta": 0}, {"l0": 0}, {"alpha": -1}, {"scale": float("nan")}, {"epsilon": 0.5}],
 )
 def test_parameters_out_of_range_are_refused(given):
-    with pytest.raises(dp.ParameterError):
-        dp.SetUnion(**{"method": "greedy", "scale": 1.0, "delta": 1e-6, "l0": 5, **given})
-    with pytest.raises(dp.ParameterError, match="UserItems"):
+    with pytest.raises(dp.errors.ParameterError):
+        SetUnion(**{"method": "greedy", "scale": 1.0, "delta": 1e-6, "l0": 5, **given})
+    with pytest.raises(dp.errors.ParameterError, match="UserItems"):
         MECHANISMS[0].release([1, 2])
 
 
 def test_an_audit_says_what_it_cannot_do():
-    with pytest.raises(dp.ParameterError, match="exact law"):
+    with pytest.raises(dp.errors.ParameterError, match="exact law"):
         audit(MECHANISMS[0])
 
 
 @pytest.mark.parametrize("columns", [("user", "thing"), ("user", "user"), (1, "item")])
 def test_columns_that_are_not_there_are_refused(columns):
-    with pytest.raises((dp.SchemaError, dp.ParameterError)):
-        dp.UserItems.from_table(LOG, user=columns[0], item=columns[1])
+    with pytest.raises((dp.errors.SchemaError, dp.errors.ParameterError)):
+        dp.tables.UserItems.from_table(LOG, user=columns[0], item=columns[1])

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from continual import made
 
-from discreet import (
-    BinaryMechanism,
-    ParameterError,
-    SchemaError,
-    Stream,
-)
+from discreet import BinaryMechanism, Stream
+from discreet.errors import ParameterError, SchemaError
 
 
 def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():

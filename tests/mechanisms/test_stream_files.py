@@ -13,15 +13,9 @@ from contextlib import closing
 
 import pytest
 
-from discreet import (
-    BinaryMechanism,
-    HonakerMechanism,
-    HybridMechanism,
-    ParameterError,
-    SquareRootMechanism,
-    StateError,
-    Stream,
-)
+from discreet import BinaryMechanism, Stream
+from discreet.errors import ParameterError, StateError
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams import file as stream_file
 from discreet.streams.counts import RunningCounts
 

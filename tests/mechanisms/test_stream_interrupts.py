@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet import BinaryMechanism, StateError, Stream
+from discreet import BinaryMechanism, Stream
+from discreet.errors import StateError
 from discreet.streams.file import StreamFile
 from discreet.streams.journal import Journal
 from discreet.streams.key import KeyFile

@@ -6,7 +6,8 @@ import signal
 
 import pytest
 
-from discreet import BinaryMechanism, StateError, Stream
+from discreet import BinaryMechanism, Stream
+from discreet.errors import StateError
 from discreet.streams import file as stream_file
 from discreet.streams.key import read_key
 

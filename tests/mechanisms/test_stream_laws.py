@@ -11,16 +11,10 @@ import pytest
 from continual import made
 from stream_mutants import RIGHT, STREAM_MUTANTS
 
-from discreet import (
-    BinaryMechanism,
-    Guarantee,
-    HonakerMechanism,
-    HybridMechanism,
-    SquareRootMechanism,
-    _core,
-)
+from discreet import BinaryMechanism, Guarantee, _core
 from discreet.audit.findings import hockey_stick, promises
 from discreet.laws.outcomes import NoiseLaw
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.base import gaussian
 from discreet.streams.square_root import rounded
 

@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 from continual import KINDS, made
 
-from discreet import (
-    BinaryMechanism,
-    HonakerMechanism,
-    HybridMechanism,
-    SquareRootMechanism,
-    _core,
-)
+from discreet import BinaryMechanism, _core
 from discreet.laws.outcomes import NoiseLaw
 from discreet.reference.node_noise import node_noise
 from discreet.reference.square_root import square_root_noise
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams.base import gaussian
 from discreet.streams.square_root import rounded
 from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015, rogers2023

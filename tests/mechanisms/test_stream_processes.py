@@ -8,7 +8,8 @@ import threading
 import pytest
 from test_stream_files import MECHANISM, batch
 
-from discreet import StateError, Stream
+from discreet import Stream
+from discreet.errors import StateError
 from discreet.streams import file as stream_file
 
 

@@ -5,7 +5,8 @@ import shutil
 import pytest
 from test_stream_files import MECHANISM, batch, stream_at
 
-from discreet import StateError, Stream
+from discreet import Stream
+from discreet.errors import StateError
 from discreet.streams import file as stream_file
 from discreet.streams.journal import read_lines
 

@@ -6,16 +6,9 @@ import math
 import pytest
 from continual import KINDS, events, made
 
-from discreet import (
-    BinaryMechanism,
-    EntropyError,
-    HonakerMechanism,
-    HybridMechanism,
-    ParameterError,
-    SquareRootMechanism,
-    StateError,
-    Stream,
-)
+from discreet import BinaryMechanism, Stream
+from discreet.errors import EntropyError, ParameterError, StateError
+from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,11 +16,10 @@ from discreet import (
     LaplaceThreshold,
     LaplaceTopK,
     OptimalSelection,
-    ParameterError,
-    PermuteAndFlip,
-    SensitivityError,
     TruncatedGeometric,
 )
+from discreet.errors import ParameterError, SensitivityError
+from discreet.mechanisms import PermuteAndFlip
 from discreet.reference.threshold import threshold_release
 from discreet.testing import seeded_rng
 

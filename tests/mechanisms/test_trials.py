@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from discreet import GaussianThreshold, GumbelTopK, LaplaceThreshold, ParameterError, PrivateCountRelease, _core
+from discreet import GaussianThreshold, GumbelTopK, LaplaceThreshold, PrivateCountRelease, _core
 from discreet.audit import trial
 from discreet.audit.findings import hockey_stick
 from discreet.audit.sampled import _least_chance
+from discreet.errors import ParameterError
 from discreet.laws import joint_law
 from discreet.testing import seeded_rng
 

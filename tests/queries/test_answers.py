@@ -90,9 +90,9 @@ def test_laplace_noise_gains_from_composition():
 )
 def test_less_noise_does_not_keep_the_promise(mechanism):
     name = "sigma" if hasattr(mechanism, "sigma") else "scale"
-    with pytest.raises(dp.ParameterError, match="from_epsilon"):
+    with pytest.raises(dp.errors.ParameterError, match="from_epsilon"):
         dataclasses.replace(mechanism, **{name: getattr(mechanism, name) * 0.999})
-    with pytest.raises(dp.ParameterError, match="from_epsilon"):
+    with pytest.raises(dp.errors.ParameterError, match="from_epsilon"):
         BoundedAnswers(k=100, reach=187, power=8, delta=1e-6, epsilon=1.0)
 
 
@@ -100,7 +100,7 @@ def test_less_noise_does_not_keep_the_promise(mechanism):
     "values", [[], [1.5], [1.0, 2.0], ["a"], [[1, 2]], [True], None, [None], 5, np.array([1 + 0j])]
 )
 def test_values_of_another_type_are_refused(values):
-    with pytest.raises(dp.ParameterError, match="whole numbers"):
+    with pytest.raises(dp.errors.ParameterError, match="whole numbers"):
         dp.answer_queries(values, rho=1, delta=1e-6)
 
 
@@ -125,14 +125,14 @@ def test_large_values_are_cut_without_a_word():
     ],
 )
 def test_parameters_are_refused_with_a_remedy(changes, word):
-    with pytest.raises(dp.ParameterError, match=word):
+    with pytest.raises(dp.errors.ParameterError, match=word):
         dp.answer_queries([1, 2], **{"delta": 1e-6, **changes})
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 @pytest.mark.parametrize("rho", [5e-324, 1e-30])
 def test_a_rho_too_small_for_any_noise_is_refused_at_once(method, rho):
-    with pytest.raises(dp.ParameterError):
+    with pytest.raises(dp.errors.ParameterError):
         dp.answer_queries([1, 2], rho=rho, delta=1e-6, method=method)
 
 
@@ -141,7 +141,7 @@ def test_a_rho_too_small_for_any_noise_is_refused_at_once(method, rho):
 def test_a_tiny_epsilon_is_kept_or_refused(method, delta):
     try:
         answers = dp.answer_queries([1, 2], epsilon=5e-324, delta=delta, method=method)
-    except dp.ParameterError:
+    except dp.errors.ParameterError:
         return
     assert answers.guarantee.dp == (5e-324, delta)
     assert np.isfinite(answers.error_bound)
@@ -149,11 +149,11 @@ def test_a_tiny_epsilon_is_kept_or_refused(method, delta):
 
 def test_as_many_values_as_queries():
     mechanism = GaussianAnswers.from_rho(k=3, rho=1)
-    with pytest.raises(dp.ParameterError, match="3 queries"):
+    with pytest.raises(dp.errors.ParameterError, match="3 queries"):
         mechanism.release([1, 2])
     with pytest.raises(TypeError):
         mechanism.release([1, 2, 3], seed=1)
-    with pytest.raises(dp.ParameterError, match="seeded_rng"):
+    with pytest.raises(dp.errors.ParameterError, match="seeded_rng"):
         mechanism.release([1, 2, 3], np.random.default_rng(1))
 
 
@@ -166,7 +166,7 @@ def test_seeded_answers_repeat_and_say_so():
 
 def test_a_budget_pays_for_answers_and_unions():
     budget = dp.Budget(rho=1.0, delta=1e-5)
-    mechanism = budget.afford(dp.GumbelCorrection, share=0.25, k=30)
+    mechanism = budget.afford(dp.queries.GumbelCorrection, share=0.25, k=30)
     answers = budget.release(mechanism, [1] * 30)
     assert len(answers) == 30
     assert 0.74 < budget.remaining.rho <= 0.751
@@ -174,7 +174,7 @@ def test_a_budget_pays_for_answers_and_unions():
     assert len(answers) == 30
     assert "was chosen" in answers.notes[0]
     assert 0.69 < budget.remaining.rho <= 0.701
-    with pytest.raises(dp.ParameterError, match="no seeded randomness"):
+    with pytest.raises(dp.errors.ParameterError, match="no seeded randomness"):
         dp.answer_queries([1] * 30, rho=0.05, delta=1e-6, budget=budget, rng=seeded_rng(1))
     with pytest.raises(dp.BudgetExceeded):
         dp.answer_queries([1] * 30, rho=0.8, delta=1e-6, budget=budget)

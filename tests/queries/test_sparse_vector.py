@@ -69,7 +69,7 @@ def worst(of, pairs=PAIRS):
 
 def of_mechanism(values):
     """The law of `AboveThreshold`, from its own scales."""
-    mechanism = dp.AboveThreshold(epsilon=EPSILON, threshold=1)
+    mechanism = dp.queries.AboveThreshold(epsilon=EPSILON, threshold=1)
     bar, queries = mechanism.scales
     return law(values, bar=bar, queries=queries, most=1)
 
@@ -118,14 +118,14 @@ def test_a_wrong_variant_is_rejected(variant):
     assert worst(lambda values: law(values, **VARIANTS[variant]), pairs) > 1e-4
 
 
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.PermutedAboveThreshold])
+@pytest.mark.parametrize("kind", [dp.queries.AboveThreshold, dp.queries.PermutedAboveThreshold])
 def test_draws_follow_the_enumerated_law(kind):
     mechanism, values, rng, n = kind(epsilon=EPSILON, threshold=1), [0, 5, 2], seeded_rng(8), 20_000
     seen = {}
     for _ in range(n):
         index = mechanism.release(values, rng).index
         seen[index] = seen.get(index, 0) + 1
-    if kind is dp.PermutedAboveThreshold:
+    if kind is dp.queries.PermutedAboveThreshold:
         expected = of_permuted(values)
     else:
         expected = {len(a) - 1 if a[-1] else None: p for a, p in of_mechanism(values).items()}
@@ -134,17 +134,17 @@ def test_draws_follow_the_enumerated_law(kind):
 
 
 def test_far_queries_are_found_and_the_rest_is_not():
-    mechanism = dp.PermutedAboveThreshold(epsilon=1.0, threshold=500)
+    mechanism = dp.queries.PermutedAboveThreshold(epsilon=1.0, threshold=500)
     values = np.zeros(5000, np.int64)
     assert mechanism.release(values).index is None
     values[[17, 4000]] = 1000
     found = {mechanism.release(values).index for _ in range(40)}
     assert found == {17, 4000}
-    assert dp.AboveThreshold(epsilon=1.0, threshold=500).release(values).index == 17
+    assert dp.queries.AboveThreshold(epsilon=1.0, threshold=500).release(values).index == 17
 
 
 def test_every_run_is_paid_for():
-    mechanism = dp.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
+    mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
     spent = 100_000 / (2 * mechanism.sigma**2)
     spent += sum(2 * s.runs * s.epsilon * np.tanh(s.epsilon / 2) for s in mechanism.stages)
     assert mechanism.guarantee.rho == pytest.approx(spent, rel=1e-12)
@@ -152,7 +152,7 @@ def test_every_run_is_paid_for():
 
 
 def test_stages_correct_what_is_far_off():
-    mechanism = dp.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
+    mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
     values = np.zeros(100_000, np.int64)
     answers = mechanism.release(values, seeded_rng(1))
     assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
@@ -160,7 +160,7 @@ def test_stages_correct_what_is_far_off():
 
 def test_a_crossing_is_paid_for_and_says_whether_it_protects():
     budget = dp.Budget(rho=1.0, delta=1e-6)
-    mechanism = dp.AboveThreshold(epsilon=0.1, threshold=3000)
+    mechanism = dp.queries.AboveThreshold(epsilon=0.1, threshold=3000)
     for values in ([1, 2, 30_000], [-90_000]):
         found = budget.release(mechanism, values)
         assert found.index == (2 if len(values) == 3 else None)
@@ -173,13 +173,13 @@ def test_a_crossing_is_paid_for_and_says_whether_it_protects():
 def test_stages_out_of_range_are_refused(bad):
     from discreet.queries.sparse_vector import Stage
 
-    with pytest.raises(dp.ParameterError):
+    with pytest.raises(dp.errors.ParameterError):
         Stage(**{"runs": 2, "epsilon": 1.0, "threshold": 1, **bad})
 
 
 def test_no_value_is_too_large():
     for values in ([2**63, -1], [2**64, 1], [10**40, -(10**40)]):
-        assert len(dp.GaussianAnswers.from_rho(k=2, rho=1.0, delta=1e-6).release(values).values) == 2
+        assert len(dp.queries.GaussianAnswers.from_rho(k=2, rho=1.0, delta=1e-6).release(values).values) == 2
 
 
 def test_a_tiny_epsilon_is_answered_at_once():

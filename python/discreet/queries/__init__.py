@@ -1,10 +1,10 @@
 """Many counting queries at once: mechanisms whose largest error is small."""
 
+from discreet.queries import experimental
 from discreet.queries.answers import Answers
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.gumbel_correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import AboveThreshold, Crossing, IterativeSparseVector, PermutedAboveThreshold
 
 __all__ = [
@@ -13,10 +13,9 @@ __all__ = [
     "BoundedAnswers",
     "Crossing",
     "GaussianAnswers",
-    "GuardedCorrection",
     "GumbelCorrection",
     "IterativeSparseVector",
     "LaplaceAnswers",
     "PermutedAboveThreshold",
-    "SparseVectorCorrection",
+    "experimental",
 ]

@@ -10,9 +10,9 @@ from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee, resolve_rho
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
+from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.gumbel_correction import GumbelCorrection
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-from discreet.queries.sparse_correction import GuardedCorrection, SparseVectorCorrection
 from discreet.queries.sparse_vector import IterativeSparseVector
 
 __all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]

@@ -1,1 +1,6 @@
 """Tables in memory: counts of users by item, and items by user. SENSITIVE."""
+
+from discreet.tables.histogram import Histogram
+from discreet.tables.user_items import UserItems
+
+__all__ = ["Histogram", "UserItems"]

@@ -1,5 +1,8 @@
 """Gaussian answers, corrected in one pass of sparse vector; and the same, guarded by the answers it began with.
 
+Kept to compare: these mechanisms never gain. At the best parameters found, `GumbelCorrection` has a smaller error
+wherever sparse vector beats plain Gaussian noise, and the guard changes no error that could be measured.
+
 After T. Steinke, J. Ullman, "Between Pure and Approximate Differential Privacy" (2016), and B. Ghazi, R. Kumar, P.
 Manurangsi, "On Avoiding the Union Bound When Answering Multiple Differentially Private Queries" (2020), Theorem 2 and
 Section 6.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import reference
-from discreet.queries.sparse_correction import crossings, guarded
+from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection, crossings, guarded
 from discreet.reference.crossings import crossings as twin
 from discreet.testing import seeded_rng
 
@@ -41,7 +41,7 @@ def laplace(scale):
 
 def found(mechanism, distance, other, *, noise=True):
     """The chances that of two queries at these distances the first alone, the second alone, both or none are found."""
-    bar_scale, query_scale = dp.AboveThreshold(epsilon=mechanism.epsilon, threshold=0).scales
+    bar_scale, query_scale = dp.queries.AboveThreshold(epsilon=mechanism.epsilon, threshold=0).scales
     bars, weights = laplace(bar_scale)
     shifts, masses = laplace(query_scale)
     if not noise:
@@ -104,7 +104,7 @@ ORDERS = (1.2, 2.0, 4.0, 8.0)
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("tau", [None, TAU])
 def test_the_exact_law_of_two_answers_keeps_the_promise(m, tau):
-    mechanism = dp.SparseVectorCorrection(m=m, **SMALL)
+    mechanism = SparseVectorCorrection(m=m, **SMALL)
     laws = {values: law(mechanism, values, tau) for values in {v for pair in PAIRS for v in pair}}
     assert all(abs(p.sum() - 1) < 1e-9 for p in laws.values())
     ratios = [
@@ -129,9 +129,9 @@ def worst_search(mechanism, *, noise=True):
 
 def test_searches_are_private_and_without_noise_on_queries_they_are_not():
     for m in (1, 2):
-        mechanism = dp.SparseVectorCorrection(**{**SMALL, "m": m, "epsilon": 0.5, "threshold": 2})
+        mechanism = SparseVectorCorrection(**{**SMALL, "m": m, "epsilon": 0.5, "threshold": 2})
         assert 0.2 < worst_search(mechanism) <= 1
-    alone = dp.SparseVectorCorrection(**{**SMALL, "m": 1, "epsilon": 0.5, "threshold": 2})
+    alone = SparseVectorCorrection(**{**SMALL, "m": 1, "epsilon": 0.5, "threshold": 2})
     assert worst_search(alone, noise=False) > 1.1
 
 
@@ -139,7 +139,7 @@ def test_searches_are_private_and_without_noise_on_queries_they_are_not():
 def test_less_noise_than_was_paid_for_is_rejected(threshold, less):
     # All are corrected, or none, so that the one noise or the other is all there is.
     other = {"again": "sigma", "sigma": "again"}[less]
-    mechanism = dp.SparseVectorCorrection(k=2, m=2, epsilon=0.1, threshold=threshold, **{less: 1.0, other: 4.0})
+    mechanism = SparseVectorCorrection(k=2, m=2, epsilon=0.1, threshold=threshold, **{less: 1.0, other: 4.0})
     lying = dataclasses.replace(mechanism, **{less: 0.85})
     ratio = {
         made: divergence(law(made, (0, 0)), law(made, (1, 1)), 2.0) / (2 * mechanism.rho) for made in (mechanism, lying)
@@ -149,8 +149,8 @@ def test_less_noise_than_was_paid_for_is_rejected(threshold, less):
 
 @pytest.mark.parametrize(("m", "tau"), [(1, None), (2, None), (2, TAU)])
 def test_draws_follow_the_exact_law(m, tau):
-    correction = dp.SparseVectorCorrection(m=m, **SMALL)
-    mechanism = correction if tau is None else dp.GuardedCorrection(correction=correction, tau=tau)
+    correction = SparseVectorCorrection(m=m, **SMALL)
+    mechanism = correction if tau is None else GuardedCorrection(correction=correction, tau=tau)
     values, rng, n = (0, 2), seeded_rng(5), 10_000
     seen = np.zeros((2 * REACH + 1, 2 * REACH + 1))
     for _ in range(n):
@@ -176,21 +176,21 @@ def test_crossings_far_apart_are_found():
 
 @pytest.mark.parametrize("k", [1, 100, 10_000, 1_000_000])
 def test_every_search_is_paid_for(k):
-    mechanism = dp.SparseVectorCorrection.from_rho(k=k, rho=0.1)
+    mechanism = SparseVectorCorrection.from_rho(k=k, rho=0.1)
     spent = k / (2 * mechanism.sigma**2) + mechanism.m / (2 * mechanism.again**2)
     spent += mechanism.m * mechanism.epsilon * np.tanh(mechanism.epsilon / 2)
     assert mechanism.guarantee.rho == pytest.approx(spent, rel=1e-12)
     assert 0.0999 < mechanism.guarantee.rho <= 0.1
-    assert dp.GuardedCorrection.from_rho(k=k, rho=0.1).guarantee == mechanism.guarantee
+    assert GuardedCorrection.from_rho(k=k, rho=0.1).guarantee == mechanism.guarantee
 
 
 def test_what_is_far_off_is_corrected():
     k = 100_000
-    mechanism = dp.SparseVectorCorrection.from_rho(k=k, rho=0.1)
+    mechanism = SparseVectorCorrection.from_rho(k=k, rho=0.1)
     rng = seeded_rng(3)
     errors = [np.abs(mechanism.release(np.zeros(k, np.int64), rng).values).max() for _ in range(12)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.05)
-    assert mechanism.expected_error < 0.97 * dp.GaussianAnswers.from_rho(k=k, rho=0.1).expected_error
+    assert mechanism.expected_error < 0.97 * dp.queries.GaussianAnswers.from_rho(k=k, rho=0.1).expected_error
 
 
 whole = st.lists(st.tuples(*[st.integers(-(2**40), 2**40)] * 3), min_size=1, max_size=20)
@@ -205,7 +205,7 @@ def test_a_guarded_answer_is_never_off_by_more_than_tau_and_the_others_error(row
     assert (result == answers).all() or (result == others).all()
 
 
-class Broken(dp.SparseVectorCorrection):
+class Broken(SparseVectorCorrection):
     """Corrections that are far off by more and more."""
 
     def _corrected(self, values, answers, rng):
@@ -217,7 +217,7 @@ def test_the_bound_holds_whatever_the_correction_does():
     broken = Broken.from_rho(k=k, rho=0.5)
     values, fallen = np.arange(k) * 7, 0
     for tau in (10, 60):
-        mechanism = dp.GuardedCorrection(correction=broken, tau=tau)
+        mechanism = GuardedCorrection(correction=broken, tau=tau)
         for seed in range(200):
             first = values + seeded_rng(seed).sample(broken.noise, k)
             answers = mechanism.release(values, seeded_rng(seed)).values
@@ -228,7 +228,7 @@ def test_the_bound_holds_whatever_the_correction_does():
 
 def test_right_corrections_are_hardly_ever_given_up():
     k = 2000
-    mechanism = dp.GuardedCorrection.from_rho(k=k, rho=0.1)
+    mechanism = GuardedCorrection.from_rho(k=k, rho=0.1)
     values, same = np.zeros(k, np.int64), 0
     for seed in range(200):
         plain = mechanism.correction.release(values, seeded_rng(seed)).values
@@ -240,10 +240,10 @@ def test_right_corrections_are_hardly_ever_given_up():
     "bad", [{"m": 0}, {"m": 3}, {"sigma": 0}, {"epsilon": 0}, {"again": -1}, {"threshold": 0.5}, {"k": 0}, {"k": 1.5}]
 )
 def test_parameters_out_of_range_are_refused(bad):
-    with pytest.raises(dp.ParameterError):
-        dp.SparseVectorCorrection(**{"m": 1, **SMALL, **bad})
-    with pytest.raises(dp.ParameterError, match="from_epsilon"):
-        dp.SparseVectorCorrection(m=1, **SMALL, dp=(0.01, 1e-6))
+    with pytest.raises(dp.errors.ParameterError):
+        SparseVectorCorrection(**{"m": 1, **SMALL, **bad})
+    with pytest.raises(dp.errors.ParameterError, match="from_epsilon"):
+        SparseVectorCorrection(m=1, **SMALL, dp=(0.01, 1e-6))
     for wrong in ({"tau": 0}, {"tau": 1.5}, {"correction": 3}):
-        with pytest.raises(dp.ParameterError):
-            dp.GuardedCorrection(**{"correction": dp.SparseVectorCorrection(m=1, **SMALL), "tau": 5, **wrong})
+        with pytest.raises(dp.errors.ParameterError):
+            GuardedCorrection(**{"correction": SparseVectorCorrection(m=1, **SMALL), "tau": 5, **wrong})
