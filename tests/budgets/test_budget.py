@@ -332,6 +332,13 @@ def test_a_name_that_no_file_can_hold_is_refused(name):
     assert budget.history == []
 
 
+def test_a_name_that_would_widen_every_line_of_a_history_is_refused():
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="made_by must have at most 1,000 characters"):
+        budget.charge(Guarantee(0.25, 0), made_by="x" * 1001)
+    assert budget.history == []
+
+
 def test_a_refusal_survives_the_way_between_processes():
     error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
     assert error.requested == Guarantee(1, 0)

@@ -1,14 +1,18 @@
 """Parquet files that compress many rows of one user's long label."""
 
+from datetime import timedelta
+
 import pytest
 from counting import counted
 
 from discreet import _core
-from discreet.engines import local
+from discreet.engines import local, rounds
 from discreet.engines.batches import Rows
+from discreet.engines.memory import Memory
 from discreet.engines.rounds import TimedEvents
 from discreet.engines.sql import connect, query
 from discreet.engines.sums import clipped_sums
+from discreet.errors import ResourceError, SchemaError
 from discreet.streams.clock import Clock
 
 ROWS = 130_000
@@ -67,3 +71,43 @@ def test_batches_of_the_longest_labels_take_little_memory(tmp_path, form):
     assert sum(len(batch) for batch in batches) == 20_003
     assert max(batch.nbytes for batch in batches) < 40_000_000
     assert counted(path) == {"home": 3, "x" * _core.LONGEST: 1}
+
+
+def test_one_users_repeated_label_takes_one_row_of_a_round(tmp_path):
+    path = tmp_path / "repeated.parquet"
+    write(path, f"repeat('x', {_core.LONGEST})", 60_000)
+    clock = Clock(since="2026-01-01", every="1d")
+    rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(clock.begin, clock.span)
+    assert len(rows(1).fetchall()) == 4
+
+
+def test_rounds_that_outgrow_memory_are_a_resource_error(tmp_path, monkeypatch):
+    path = tmp_path / "distinct.parquet"
+    write(path, f"repeat('x', {_core.LONGEST - 10}) || range::VARCHAR", 20_000)
+    monkeypatch.setattr(rounds, "Memory", Small)
+    events = TimedEvents(str(path), event="user", item="item", time="t")
+    with pytest.raises(ResourceError, match="more memory"):
+        events.rounds(Clock(since="2026-01-01", every="1d").begin, timedelta(days=1))
+
+
+class Small:
+    """The least memory, whatever the machine has."""
+
+    @staticmethod
+    def of(given):
+        return Memory.of("256MiB" if given is None else given)
+
+
+@pytest.mark.parametrize("cell", ['"page"', "{not json", "", "'x'", '"\\ud800"'])
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_json_is_refused_whatever_its_cells(tmp_path, cell, column):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    texts = pyarrow.array(['"page"'] * 5 + [cell])
+    columns = {"user": pyarrow.array([f"u{n}" for n in range(6)]), "item": pyarrow.array(["home"] * 6)}
+    columns[column] = pyarrow.ExtensionArray.from_storage(pyarrow.json_(pyarrow.utf8()), texts)
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(SchemaError, match=f"the column '{column}' .* is JSON"):
+        counted(tmp_path / "a.parquet")
+    assert len(counted(parquet.read_table(tmp_path / "a.parquet"))) > 0

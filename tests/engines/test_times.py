@@ -133,3 +133,10 @@ def test_text_with_an_offset_is_a_moment_in_utc(tmp_path, monkeypatch, form, tex
     if number:
         expected[number - 1].append("odd")
     assert rounds(path) == expected
+
+
+@pytest.mark.parametrize("odd", [2**63 - 1, -(2**63) + 1])
+def test_infinity_beside_a_file_of_milliseconds_is_no_time(tmp_path, odd):
+    write(tmp_path / "a.parquet", "ms", None, None, scale=1000)
+    write(tmp_path / "b.parquet", "us", None, odd, scale=1_000_000)
+    assert rounds(tmp_path / "*.parquet") == [[], ["a", "b", "c"], []]

@@ -11,6 +11,7 @@ import pytest
 
 import discreet
 from discreet.errors import StateError
+from discreet.streams import file
 from discreet.streams.binary import BinaryMechanism
 from discreet.streams.stream import Stream
 
@@ -164,3 +165,35 @@ def test_the_journal_of_a_closed_stream_ends_no_other(tmp_path):
     os.replace(tmp_path / "t-rounds", tmp_path / "s-rounds")
     with Stream.open(tmp_path / "s") as stream:
         assert list(stream.show()) == shown
+
+
+CALLS = {"close": Stream.close, "step": lambda stream: stream.step([["a"]])}
+
+
+@pytest.mark.parametrize("point", ["closing", "begun", "written", "writing"])
+def test_a_file_that_a_handler_opens_is_not_written_to(tmp_path, monkeypatch, point):
+    # A descriptor that the handler freed has the number that the next file gets.
+    call = CALLS["close" if point == "closing" else "step"]
+    Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
+    stream = Stream.open(tmp_path / "s")
+    others = []
+
+    def strike(name):
+        if name == point and not others:
+            stream.detach()
+            for number in range(8):
+                path = tmp_path / f"other{number}"
+                path.write_bytes(b"theirs")
+                others.append(path.open("r+b"))
+
+    monkeypatch.setattr(file, "failure_point", strike)
+    with suppress(StateError):
+        call(stream)
+    assert others
+    for other in others:
+        other.close()
+        assert Path(other.name).read_bytes() == b"theirs"
+    monkeypatch.undo()
+    with suppress(StateError):  # where it was closed for good
+        Stream.open(tmp_path / "s").detach()
+    assert (point == "closing") is not (tmp_path / "s-key").exists()

@@ -24,6 +24,9 @@ from discreet.wording import counted
 
 __all__ = ["PrivacyFilter"]
 
+_LONGEST = 1000
+"""The most characters in the name of what was charged, which a history prints in one line."""
+
 
 class PrivacyFilter(Uncopied, ABC):
     """A total of rho and delta that all releases charged to it stay within, together.
@@ -117,6 +120,8 @@ class PrivacyFilter(Uncopied, ABC):
         """
         if made_by is not None:
             require_text("made_by", made_by)
+            if len(made_by) > _LONGEST:
+                raise ParameterError(f"made_by must have at most {_LONGEST:,} characters")
         charge = self._account().require(self._guaranteed(cost))
         self._reserve(charging("charged", charge, made_by or cost))
 

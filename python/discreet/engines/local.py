@@ -32,6 +32,8 @@ _REMEDIES = {
     "UTF-8, read_parquet(..., utf8_validation = 'replace') reads it",
 }
 """What else helps with a frame of a library that cannot be read."""
+_PARSED = {"GEOMETRY", "JSON"}
+"""Types of text and bytes whose cells DuckDB parses in a scan, which ends at one that it cannot."""
 
 
 def histogram(
@@ -181,6 +183,12 @@ def _rows(
     """
     cells = {name: f"a.{quoted(name)}" for name in columns}
     found = connection.sql(f"SELECT {', '.join(cells.values())} FROM read_parquet($1) a", params=[source.escaped])
+    for name, kind in zip(columns, map(str, found.types), strict=True):
+        if kind in _PARSED:
+            raise SchemaError(
+                f"the column {name!r} of {source.shown} is {kind}, and DuckDB ends at a cell that is none; write it as "
+                "text, or give the table as pyarrow.parquet.read_table reads it"
+            )
     text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
     has_millis = time is not None and has_milliseconds(connection, source.escaped, time)
     if not (text or has_millis):

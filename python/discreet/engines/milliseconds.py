@@ -17,7 +17,7 @@ __all__ = ["Microseconds", "has_milliseconds"]
 
 _SCALES = {"s": 1_000_000, "ms": 1000}
 _MOST = 2**63 - 2
-"""In microseconds: DuckDB takes the next one for infinity."""
+"""In microseconds, of either sign: DuckDB takes the next ones for infinity, and stops at them."""
 _ROWS = 65_536
 
 
@@ -84,7 +84,7 @@ def _scaled(cells: pyarrow.Array) -> pyarrow.Array:
 
     scale = _SCALES.get(cells.type.unit)
     if scale is None:  # another file's unit, which 64 bits of microseconds hold
-        return cells.cast(pyarrow.timestamp("us", cells.type.tz), safe=False).cast(pyarrow.int64())
+        cells, scale = cells.cast(pyarrow.timestamp("us", cells.type.tz), safe=False), 1
     numbers, most = cells.cast(pyarrow.int64()), _MOST // scale
     fits = compute.and_(compute.greater_equal(numbers, -most), compute.less_equal(numbers, most))
     return compute.multiply(compute.if_else(fits, numbers, None), scale)

@@ -10,8 +10,9 @@ from discreet.engines.batches import Rows
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
 from discreet.engines.local import scan, scanning
+from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
-from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
+from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 __all__ = ["TimedEvents"]
 
@@ -55,13 +56,13 @@ class TimedEvents:
         time = self._columns[2]
 
         def attempt(careful: bool) -> Any:
-            connection = connect()
+            connection = connect(Memory.of(None))
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful, time=time)))
             place = f"floor((epoch({self._moment}) - {since.timestamp()!r}) / {span.total_seconds()!r}) + 1"
             with interruptible():
                 connection.execute(
-                    f'CREATE TEMP TABLE placed AS SELECT place, "user", item FROM '
+                    f'CREATE TEMP TABLE placed AS SELECT DISTINCT place, "user", item FROM '
                     f'(SELECT {place} AS place, {event} AS "user", {item} AS item FROM given) '
                     'QUALIFY place = min(place) OVER (PARTITION BY "user")'
                 )
@@ -71,7 +72,9 @@ class TimedEvents:
             connection = scanning([self._data], attempt)
         except (MemoryError, DiscreetError):
             raise
-        except Exception:
+        except Exception as error:
+            if type(error).__name__ == "OutOfMemoryException":
+                raise_alone(ResourceError("the rounds need more memory than half of what the machine allows"))
             raise_alone(InputError(f"cannot read the rounds of {self._data}; check its columns and times"))
         return lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')
 

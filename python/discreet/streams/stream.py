@@ -217,8 +217,20 @@ class Stream(Private):
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Takes in a round, on disk first."""
-        if (file := self._file) is not None:  # which a signal handler may let go of
-            file.write(step)
+        keys, file = self._keys, self._file
+        if file is not None:
+            # A handler of a signal that let go of the file here would free descriptors that are written to next, and
+            # another file may get them: nobody but this step closes it.
+            self._file = None
+            try:
+                file.write(step)
+            except BaseException:
+                file.close()
+                raise
+            if self._keys is keys:
+                self._file = file
+            else:
+                file.close()
         if step.restart:
             self._forget()
         self._running.add(step.added, key)
@@ -250,10 +262,13 @@ class Stream(Private):
         """
         with self._exclusively():
             self._keys = []
+            file, self._file = self._file, None
             try:
-                if self._file is not None:
-                    self._file.destroy()
+                if file is not None:
+                    file.destroy()
             finally:
+                if file is not None:
+                    file.close()
                 self.detach()
 
     def detach(self) -> None:
@@ -312,9 +327,9 @@ class Stream(Private):
     def _let_go(self) -> None:
         """Close the stream in memory, and its file. An interrupt in between leaves it closed."""
         self._keys = []
-        if self._file is not None:
-            self._file.close()
-        self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
         self._forget()
 
 
