@@ -50,6 +50,10 @@ class Stream(Private):
     promise `guarantee`, however many rounds are released.
     """
 
+    _used: StreamFile | None = None
+    """The file while it is written to, overwritten or closed. A handler of a signal that closed it meanwhile would free
+    descriptors that are used next, and another file may get them."""
+
     def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
         if not isinstance(mechanism, StreamMechanism):
             raise ParameterError("a stream needs a continual mechanism, such as BinaryMechanism.from_rho(...)")
@@ -189,6 +193,7 @@ class Stream(Private):
                 keys.append(key)
                 self._require_open(keys)
             except BaseException:
+                self._used = None
                 self.detach()
                 raise
             return self.show() if release else self._running.empty(self._round)
@@ -217,20 +222,12 @@ class Stream(Private):
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Takes in a round, on disk first."""
-        keys, file = self._keys, self._file
-        if file is not None:
-            # A handler of a signal that let go of the file here would free descriptors that are written to next, and
-            # another file may get them: nobody but this step closes it.
-            self._file = None
+        if (file := self._file) is not None:
             try:
+                self._used = file
                 file.write(step)
-            except BaseException:
-                file.close()
-                raise
-            if self._keys is keys:
-                self._file = file
-            else:
-                file.close()
+            finally:
+                self._used = None
         if step.restart:
             self._forget()
         self._running.add(step.added, key)
@@ -262,13 +259,12 @@ class Stream(Private):
         """
         with self._exclusively():
             self._keys = []
-            file, self._file = self._file, None
             try:
-                if file is not None:
+                if (file := self._file) is not None:
+                    self._used = file
                     file.destroy()
             finally:
-                if file is not None:
-                    file.close()
+                self._used = None
                 self.detach()
 
     def detach(self) -> None:
@@ -327,9 +323,13 @@ class Stream(Private):
     def _let_go(self) -> None:
         """Close the stream in memory, and its file. An interrupt in between leaves it closed."""
         self._keys = []
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+        if (file := self._file) is not None and self._used is None:
+            try:
+                self._used = file
+                file.close()
+            finally:
+                self._used = None
+            self._file = None
         self._forget()
 
 
