@@ -230,5 +230,14 @@ def price_list(
     k_bar: int,
     rng: Rng | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, bool]: ...
+def confirm(
+    counts: NDArray[np.int64],
+    limit: int | None,
+    levels: Sequence[tuple[float, int, Sequence[tuple[float, int]], tuple[float, int], float]],
+    step_deltas: Sequence[float],
+    bound_deltas: Sequence[float],
+    setting: tuple[int, int, int, int, int, int, int, int, int],
+    rng: Rng | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, str]: ...
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> tuple[NDArray[np.float64], float]: ...
 def arrow_stream(columns: Sequence[tuple[str, Any, str]]) -> object: ...

@@ -1,6 +1,7 @@
 //! Python's view of the engine: thin wrappers that release the GIL around the kernels.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod confirmed_counts;
 mod convolution;
 mod count;
 mod csv;
@@ -40,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<union::PyLists>()?;
     count::register(module)?;
     csv::register(module)?;
+    confirmed_counts::register(module)?;
     private_count_release::register(module)?;
     table::register(module)?;
     guard::hide_panics();

@@ -1,6 +1,6 @@
 //! Rigorous tails: bounds of `P[X >= m]` for every law of [`Decay`], tight to about `2^-52`.
 //!
-//! Geometric tails have a closed form. Gaussian ones are summed up below a scale of 512; above it the
+//! Geometric tails have a closed form. Gaussian ones of small scales are summed up; for the others the
 //! Euler-Maclaurin formula joins the sum to the integral, with a bound of its remainder.
 
 use num_bigint::BigInt;
@@ -12,8 +12,9 @@ use crate::error::{Error, Result};
 
 /// Binary places beyond those that a result's size takes.
 const PLACES: u32 = 256;
-/// Coefficients of squares below `2^-19` belong to scales of 512 and more.
-const INTEGRAL_BITS: i64 = -19;
+/// Coefficients of squares below `2^-19` belong to scales of 512 and more, below `2^-13` to those of 64 and more.
+const WIDE_BITS: i64 = -19;
+const INTEGRAL_BITS: i64 = -13;
 /// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
 const BERNOULLI: [(i64, i64); 6] =
     [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
@@ -42,20 +43,49 @@ impl Decay {
             return Err(Error::Parameter("p must lie between 2.3e-308 and 1"));
         }
         // The widest law is spent long before 2^60.
-        let mut high = 1_i64;
-        while self.tail(high) > p && high < 1 << 60 {
-            high *= 2;
+        let most = 1_i64 << 60;
+        let holds = |m: i64| m >= most || self.tail(m) <= p;
+        let guess = self.guess(p).clamp(1, most);
+        // Steps from the guess that double until they pass the quantile, then halve.
+        let (mut low, mut high, mut step) = (guess - 1, guess, 1);
+        while !holds(high) {
+            (low, high) = (high, high.saturating_add(step).min(most));
+            step *= 2;
         }
-        let mut low = high / 2;
+        step = 1;
+        while low > 0 && holds(low) {
+            (low, high) = ((low - step).max(0), low);
+            step *= 2;
+        }
         while high - low > 1 {
             let middle = i64::midpoint(low, high);
-            if self.tail(middle) > p {
-                low = middle;
-            } else {
+            if holds(middle) {
                 high = middle;
+            } else {
+                low = middle;
             }
         }
         Ok(high)
+    }
+
+    /// About where the quantile lies.
+    #[allow(clippy::float_arithmetic, reason = "a wrong guess costs time alone")]
+    fn guess(&self, p: f64) -> i64 {
+        let (mantissa, exponent) = self.coefficient.parts();
+        let coefficient = mantissa as f64 * (exponent as f64).exp2();
+        let p = if self.mirrored { p } else { p / 2.0 };
+        let about = if !self.square {
+            -p.ln() / coefficient
+        } else if p < 0.5 {
+            // The quantile of the continuous law, to 5e-4 scales (Abramowitz and Stegun, 26.2.23).
+            let t = (-2.0 * p.ln()).sqrt();
+            let above = t.mul_add(t.mul_add(0.010_328, 0.802_853), 2.515_517);
+            let below = t.mul_add(t.mul_add(t.mul_add(0.001_308, 0.189_269), 1.432_788), 1.0);
+            (t - above / below).mul_add((0.5 / coefficient).sqrt(), 0.5)
+        } else {
+            1.0
+        };
+        about.ceil() as i64
     }
 
     /// Bounds of `P[X >= m]` for `m >= 1`.
@@ -74,11 +104,19 @@ impl Decay {
         let places = PLACES + 2 * halvings;
         if !self.square {
             self.geometric_tail(m, places)
-        } else if !self.mirrored || self.coefficient.log2_floor() >= INTEGRAL_BITS {
+        } else if !self.mirrored || !self.is_wide(m) {
             self.summed_tail(m, &exponent, places)
         } else {
             self.integral_tail(m, &exponent, places)
         }
+    }
+
+    /// Whether the remainder of [`Self::integral_tail`] is below `2^-60` of the tail: at scales of 512 and more, and from
+    /// 64 on where `m` is at most an eighth of the scale's square, as `g_11` is at most about `(2 c m)^11`.
+    fn is_wide(&self, m: u64) -> bool {
+        let bits = self.coefficient.log2_floor();
+        bits < WIDE_BITS
+            || bits < INTEGRAL_BITS && self.exponent(16 * m).floor_scaled(0) == BigInt::ZERO
     }
 
     /// `a^m (1 - a^(k - m + 1)) / (1 + a - 2 a^(k + 1))`, or `... / (1 - a^(k + 1))` on one side, for a limit
@@ -113,7 +151,7 @@ impl Decay {
     }
 
     /// `P[X >= m] = (∫ f + f(m) E + R) / Z` with `f(x) = exp(-c x²)` and, by Poisson summation,
-    /// `Z = √(π/c) (1 + r)`, `0 < r < 2^-1000` for `c < 2^-19`. With `q = √(c/π)`:
+    /// `Z = √(π/c) (1 + r)`, `0 < r < 2^-100000` for `c < 2^-13`. With `q = √(c/π)`:
     ///
     /// * `q ∫ f = 1/2 - m q f(m) Σ (2 c m²)^n / (2n + 1)!!` (Abramowitz and Stegun 7.1.6);
     /// * `E = 1/2 + Σ B_2k/(2k)! g_(2k-1)`, where `f^(n) = (-1)^n g_n f` and `g_(n+1) = 2 c (m g_n - n g_(n-1))`;
@@ -241,10 +279,13 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
     fn the_integral_agrees_with_the_sum_where_both_apply() {
-        // A scale of 724, on both sides of the switch but for its last bit.
-        let c = (-20.0_f64).exp2();
-        let law = law(c, true, None, true);
-        for m in [1, 2, 300, 724, 3_000, 3_600, 3_700, 8_000, 12_000, 25_000] {
+        // Scales of 724 and of 70. Up to an eighth of the scale's square the remainder is small.
+        let wide =
+            [1, 2, 300, 724, 3_000, 3_600, 3_700, 8_000, 12_000, 25_000].map(|m| (-20.0_f64, m));
+        let narrow = [1, 2, 50, 70, 200, 350, 500, 608].map(|m| (-13.25_f64, m));
+        for (bits, m) in wide.into_iter().chain(narrow) {
+            let law = law(bits.exp2(), true, None, true);
+            assert!(law.is_wide(m), "{bits} {m}");
             let exponent = law.exponent(BigInt::from(m).pow(2));
             let places = PLACES + 2 * u32::try_from(exponent.floor_scaled(1)).unwrap();
             let sum = law.summed_tail(m, &exponent, places);

@@ -1,12 +1,9 @@
 //! Exact exponential-mechanism selection: one categorical draw, `P[i] ∝ exp(γ c_i)`, the law of the
 //! largest `γ c_i` plus Gumbel noise (Rogers 2023, Algorithm 3; Rogers 2024, Algorithm 1).
 //!
-//! Every candidate has an envelope, a power of two not below its weight. A tree holds sums of
-//! envelopes, rounded up. A draw walks down from the root: at a node of weight `n` with children `l`
-//! and `r` it goes left with probability `l/n`, right with `r/n`, and starts again in the rest, so that
-//! leaf `i` is reached with probability exactly `envelope_i / root`, rounding or not. There a coin of
-//! `weight_i / envelope_i` accepts. The accepted candidate has exactly the law wanted; about two walks
-//! are needed, and a walk and a change of one candidate cost `O(log k)`.
+//! Every candidate has an envelope, a power of two not below its weight. A walk through a [`Tree`] of envelopes
+//! ends at candidate `i` with probability exactly `envelope_i / root`. There a coin of `weight_i / envelope_i`
+//! accepts. The accepted candidate has exactly the law wanted; about two walks are needed.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -15,50 +12,35 @@ use rand::Rng;
 use crate::error::Result;
 use crate::noise::bernoulli_exp;
 use crate::release::scores::{Choice, Scores};
+use crate::release::tree::{Tree, Weight};
 
 /// Candidates with integer scores, and the stop element with a score of its own.
 pub struct Candidates {
     scores: Scores,
-    tree: Vec<Weight>,
-    leaves: usize,
+    tree: Tree,
 }
 
 impl Candidates {
     /// The candidates of these scores.
     #[must_use]
     pub fn new(scores: Scores) -> Self {
-        let leaves = scores.slots().next_power_of_two();
-        let mut new = Self { tree: vec![Weight::ZERO; 2 * leaves], leaves, scores };
-        for slot in 0..new.scores.slots() {
-            new.tree[leaves + slot] = new.envelope(slot);
-        }
-        for node in (1..leaves).rev() {
-            new.tree[node] = new.tree[2 * node].plus(new.tree[2 * node + 1]);
-        }
-        new
+        let tree = Tree::new((0..scores.slots()).map(|slot| envelope(&scores, slot)));
+        Self { scores, tree }
     }
 
     /// Puts another candidate into a slot (0 empties it) and sets the count that ⊥ is measured from.
     pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
         self.scores.replace(slot, count, bottom);
         for slot in [slot, self.scores.slots() - 1] {
-            let mut node = self.leaves + slot;
-            self.tree[node] = self.envelope(slot);
-            while node > 1 {
-                node /= 2;
-                self.tree[node] = self.tree[2 * node].plus(self.tree[2 * node + 1]);
-            }
+            self.tree.set(slot, envelope(&self.scores, slot));
         }
     }
 
     /// One draw from the law of the exponential mechanism.
     pub fn select<R: Rng + ?Sized>(&self, rng: &mut R) -> Choice {
         loop {
-            let Some(slot) = self.walk(rng) else { continue };
-            let exponent = self.scores.exponent(slot);
-            let halvings = exponent.halvings();
-            let rest = exponent.minus_ln2(halvings);
-            if bernoulli_exp(rng, rest, || (self.scores.exact_exponent(slot), halvings)) {
+            let Some(slot) = self.tree.walk(rng) else { continue };
+            if accepted(&self.scores, slot, rng) {
                 return self.scores.choice(slot);
             }
         }
@@ -82,141 +64,21 @@ impl Candidates {
         }
         Ok((selected, false))
     }
-
-    /// From the root to a leaf, or to nowhere with the probability that rounding up has added.
-    fn walk<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<usize> {
-        let mut node = 1;
-        while node < self.leaves {
-            let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            let position = Position::draw(rng, self.tree[node]);
-            node = match position.place(rng, left, right)? {
-                Side::Left => 2 * node,
-                Side::Right => 2 * node + 1,
-            };
-        }
-        Some(node - self.leaves)
-    }
-
-    /// A power of two that is never below the weight, and seldom more than twice it.
-    fn envelope(&self, slot: usize) -> Weight {
-        if self.scores.is_empty(slot) {
-            return Weight::ZERO;
-        }
-        Weight { mantissa: 1 << 63, exponent: -63 - self.scores.exponent(slot).halvings() }
-    }
 }
 
-/// `mantissa * 2^exponent`, the mantissa zero or with its top bit set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Weight {
-    mantissa: u64,
-    exponent: i64,
+/// A power of two that is never below the weight, and seldom more than twice it.
+fn envelope(scores: &Scores, slot: usize) -> Weight {
+    if scores.is_empty(slot) {
+        return Weight::ZERO;
+    }
+    Weight::halved(1, scores.exponent(slot).halvings())
 }
 
-impl Weight {
-    const ZERO: Self = Self { mantissa: 0, exponent: 0 };
-
-    /// The sum, rounded up to 64 bits.
-    fn plus(self, other: Self) -> Self {
-        if self.mantissa == 0 {
-            return other;
-        }
-        if other.mantissa == 0 {
-            return self;
-        }
-        let (big, small) =
-            if self.exponent >= other.exponent { (self, other) } else { (other, self) };
-        let gap = big.exponent.abs_diff(small.exponent);
-        // The smaller one in units of the larger one's last bit, rounded up.
-        let shifted = if gap >= 64 {
-            1
-        } else {
-            let lost = small.mantissa & ((1_u64 << gap) - 1);
-            (small.mantissa >> gap) + u64::from(lost != 0)
-        };
-        match big.mantissa.checked_add(shifted) {
-            Some(mantissa) => Self { mantissa, exponent: big.exponent },
-            None => {
-                let sum = u128::from(big.mantissa) + u128::from(shifted);
-                Self { mantissa: sum.div_ceil(2) as u64, exponent: big.exponent + 1 }
-            }
-        }
-    }
-
-    /// Word `index` of the fraction of this weight, in units of `2^unit`: 0 is the one right of the
-    /// point, and -1 the integer part.
-    fn word(self, unit: i64, index: i64) -> u64 {
-        // The word's lowest bit is worth 2^(unit - 64 (index + 1)).
-        let lowest = unit - 64 * (index + 1);
-        match self.exponent - lowest {
-            up @ 0..64 => self.mantissa << up,
-            down @ -63..0 => self.mantissa >> -down,
-            _ => 0,
-        }
-    }
-
-    /// How many words of the fraction can differ from zero.
-    fn words(self, unit: i64) -> i64 {
-        if self.mantissa == 0 { 0 } else { ((unit - self.exponent).max(0) + 63) / 64 }
-    }
-}
-
-enum Side {
-    Left,
-    Right,
-}
-
-/// A uniform position between zero and a node's weight: an integer part in units of the weight's last
-/// bit, and as many words of the fraction as anyone has looked at.
-struct Position {
-    top: u64,
-    unit: i64,
-    integer: u64,
-    fraction: Vec<u64>,
-}
-
-impl Position {
-    fn draw<R: Rng + ?Sized>(rng: &mut R, node: Weight) -> Self {
-        let integer = loop {
-            let word = rng.next_u64();
-            if word < node.mantissa {
-                break word;
-            }
-        };
-        Self { top: node.mantissa - 1, unit: node.exponent, integer, fraction: Vec::new() }
-    }
-
-    /// Left in the lowest part, right in the highest, neither between them.
-    fn place<R: Rng + ?Sized>(mut self, rng: &mut R, left: Weight, right: Weight) -> Option<Side> {
-        if self.below(rng, left, false) {
-            Some(Side::Left)
-        } else if self.below(rng, right, true) {
-            Some(Side::Right)
-        } else {
-            None
-        }
-    }
-
-    /// Whether the position, or its mirror image in the node, lies below a weight.
-    fn below<R: Rng + ?Sized>(&mut self, rng: &mut R, weight: Weight, mirrored: bool) -> bool {
-        let integer = if mirrored { self.top - self.integer } else { self.integer };
-        let bound = weight.word(self.unit, -1);
-        if integer != bound {
-            return integer < bound;
-        }
-        for index in 0..weight.words(self.unit) {
-            if self.fraction.len() == index as usize {
-                self.fraction.push(rng.next_u64());
-            }
-            let word = self.fraction[index as usize];
-            let word = if mirrored { !word } else { word };
-            let bound = weight.word(self.unit, index);
-            if word != bound {
-                return word < bound;
-            }
-        }
-        false
-    }
+/// A coin of the slot's weight over its envelope.
+pub(super) fn accepted<R: Rng + ?Sized>(scores: &Scores, slot: usize, rng: &mut R) -> bool {
+    let exponent = scores.exponent(slot);
+    let halvings = exponent.halvings();
+    bernoulli_exp(rng, exponent.minus_ln2(halvings), || (scores.exact_exponent(slot), halvings))
 }
 
 #[cfg(test)]
@@ -232,28 +94,6 @@ mod tests {
         offset: f64,
     ) -> Candidates {
         Candidates::new(Scores::new(counts, reference, gamma, bottom, offset).unwrap())
-    }
-
-    #[test]
-    fn sums_are_rounded_up_and_never_by_more_than_a_unit() {
-        let one = Weight { mantissa: 1 << 63, exponent: -63 };
-        let tiny = Weight { mantissa: 1 << 63, exponent: -1000 };
-        assert_eq!(one.plus(one), Weight { mantissa: 1 << 63, exponent: -62 });
-        assert_eq!(one.plus(tiny).mantissa, (1 << 63) + 1);
-        assert_eq!(tiny.plus(Weight::ZERO), tiny);
-        let ones = Weight { mantissa: u64::MAX, exponent: 0 };
-        assert_eq!(ones.plus(tiny), Weight { mantissa: 1 << 63, exponent: 1 });
-    }
-
-    #[test]
-    fn words_of_a_weight_are_its_binary_digits() {
-        let w = Weight { mantissa: 0xf000_0000_0000_0001, exponent: -68 };
-        assert_eq!(w.word(0, -1), 0);
-        assert_eq!(w.word(0, 0), 0x0f00_0000_0000_0000);
-        assert_eq!(w.word(0, 1), 0x1000_0000_0000_0000);
-        assert_eq!(w.word(0, 2), 0);
-        assert_eq!(w.words(0), 2);
-        assert_eq!(w.word(-66, -1), 0x3c00_0000_0000_0000);
     }
 
     #[test]

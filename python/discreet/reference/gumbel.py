@@ -7,23 +7,20 @@ from math import floor
 
 from discreet.reference.noise import Bits, bernoulli_exp
 
-__all__ = ["exponent", "peel", "select"]
+__all__ = ["Tree", "exponent", "peel", "select"]
 
 LOG2_E = 0x71547652B82FE177  # of 2^64 / ln 2, what exceeds 2^64
 
 
 def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> int:
     """The slot selected with P[i] proportional to exp(gamma counts[i]), or len(counts) for the stop element."""
-    tree, halvings = _tree(counts, reference, gamma, bottom, offset)
-    leaves = len(tree) // 2
+    sizes = [int(count > 0) for count in counts] + [1]
+    tree = Tree(counts, sizes, reference, gamma, bottom, offset)
     while True:
-        node: int | None = 1
-        while node is not None and node < leaves:
-            node = _step(rng, tree, node)
-        if node is None:
+        slot = tree.walk(rng)
+        if slot is None:
             continue
-        slot = node - leaves
-        if bernoulli_exp(rng, exponent(slot, counts, reference, gamma, bottom, offset), halvings[slot]):
+        if bernoulli_exp(rng, exponent(slot, counts, reference, gamma, bottom, offset), tree.halvings[slot]):
             return slot
 
 
@@ -48,27 +45,33 @@ def exponent(slot: int, counts: list[int], reference: int, gamma: float, bottom:
     return Fraction(gamma) * (reference - counts[slot])
 
 
-def _tree(
-    counts: list[int], reference: int, gamma: float, bottom: int, offset: float
-) -> tuple[list[Fraction], list[int]]:
-    """Sums of the candidates' envelopes 2^-s, each rounded up to 64 bits, and the s of every slot."""
-    leaves = 1 << len(counts).bit_length()
-    tree = [Fraction(0)] * (2 * leaves)
-    halvings = []
-    for slot, count in enumerate([*counts, bottom]):
-        is_bottom = slot == len(counts)
-        # The exponent in units of 2^-64, less than one or two too small; then x / ln 2, rounded down.
-        least = floor(Fraction(gamma) * (reference - count) * 2**64) - 1
-        if is_bottom:
-            least -= floor(Fraction(offset) * 2**64) + 1
-        whole, part = least >> 64, least % 2**64
-        s = (least + whole * LOG2_E + (part * LOG2_E >> 64) - abs(whole) - 2) >> 64
-        halvings.append(s)
-        if is_bottom or count > 0:
-            tree[leaves + slot] = Fraction(2) ** -s
-    for node in range(leaves - 1, 0, -1):
-        tree[node] = _plus(tree[2 * node], tree[2 * node + 1])
-    return tree, halvings
+class Tree:
+    """Sums of envelopes `size` 2^-s, rounded up to 64 bits. The last leaf is that of `bottom` and its `offset`."""
+
+    def __init__(
+        self, counts: list[int], sizes: list[int], reference: int, gamma: float, bottom: int = 0, offset: float = 0.0
+    ) -> None:
+        self.halvings = []
+        for slot, count in enumerate([*counts, bottom]):
+            # The exponent in units of 2^-64, less than one or two too small; then x / ln 2, rounded down.
+            least = floor(Fraction(gamma) * (reference - count) * 2**64) - 1
+            if slot == len(counts):
+                least -= floor(Fraction(offset) * 2**64) + 1
+            whole, part = least >> 64, least % 2**64
+            self.halvings.append((least + whole * LOG2_E + (part * LOG2_E >> 64) - abs(whole) - 2) >> 64)
+        self.leaves = 1 << len(counts).bit_length()
+        self.nodes = [Fraction(0)] * (2 * self.leaves)
+        for slot, (size, s) in enumerate(zip(sizes, self.halvings, strict=True)):
+            self.nodes[self.leaves + slot] = size * Fraction(2) ** -s
+        for node in range(self.leaves - 1, 0, -1):
+            self.nodes[node] = _plus(self.nodes[2 * node], self.nodes[2 * node + 1])
+
+    def walk(self, rng: Bits) -> int | None:
+        """A leaf, with its envelope's share of the root, or None."""
+        node: int | None = 1
+        while node is not None and node < self.leaves:
+            node = _step(rng, self.nodes, node)
+        return None if node is None else node - self.leaves
 
 
 def _exponent(weight: Fraction) -> int:

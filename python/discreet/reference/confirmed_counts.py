@@ -1,0 +1,200 @@
+"""Confirmed counts, step by step (docs/confirmed-counts.md), reading the same bits as `rust/release/confirmed.rs`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _core
+from discreet.reference.gumbel import Tree
+from discreet.reference.noise import bernoulli_exp, uniform_below
+
+__all__ = ["Confirmed", "Plan", "Slots", "bound_reach", "confirm", "margin"]
+
+UNIT = 2**64
+
+
+class Plan(NamedTuple):
+    """What is public before the first step."""
+
+    levels: Sequence[Any]
+    """`discreet.theorems.confirmed_counts.Level`, from the lowest up."""
+    lowest: int
+    """The number of the first level."""
+    step_deltas: Sequence[float]
+    """The delta of each choice of noise, four for each level."""
+    bound_deltas: Sequence[float]
+    """The delta of each level's bound."""
+    budget: int
+    """What may be spent, in units."""
+    k_bar: int
+    most: int
+    factor: int
+    """2 where the query is 2 c - N, 1 where it is c."""
+    users: int
+    """N, exactly; 0 where the query is c."""
+    noisy_users: int
+    """The published N; 0 where the query is c."""
+    start: int
+    """Where the position starts, in 1/256 octaves."""
+    highest: int
+    """Where the position ends its rise."""
+
+
+class Confirmed(NamedTuple):
+    """The transcript of a release."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.int64]
+    """The noisy query of each row."""
+    scales: NDArray[np.int64]
+    """Four times the number of the level, counted from the lowest, and the choice of noise."""
+    spent: int
+    steps: int
+    reason: str
+    """"budget", "bound", "level", "most" or "rows": why it ended."""
+
+
+def margin(sigma: float, delta: float) -> int:
+    """The least m from zero up with P[noise >= m + 1] <= delta."""
+    return _core.Noise.discrete_gaussian(sigma).quantile(delta) - 1
+
+
+def bound_reach(sigma: float, delta: float) -> int:
+    """The least B from sigma + 1 up with P[noise >= B] + P[noise >= B + 1] <= delta."""
+    noise = _core.Noise.discrete_gaussian(sigma)
+
+    def holds(reach: int) -> bool:
+        return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
+
+    low, high = math.ceil(sigma + 1) - 1, max(noise.quantile(delta / 2), math.ceil(sigma + 1))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+class Slots:
+    """The k_bar largest counts that were not named yet, filled up with dummies of count zero."""
+
+    def __init__(self, counts: NDArray[np.int64], k_bar: int, rows: int) -> None:
+        shown = [int(count) for count in counts[:rows] if count > 0]
+        self.values = sorted(set(shown), reverse=True)
+        place = {value: number for number, value in enumerate(self.values)}
+        self.group_of = [place[count] for count in shown]
+        self.members: list[list[int]] = [[] for _ in self.values]
+        self.following = min(k_bar, len(shown))
+        for row in range(self.following):
+            self.members[self.group_of[row]].append(row)
+        self.dummies = k_bar - self.following
+
+    def remove(self, group: int, place: int) -> None:
+        """Take a named row out, and put the next row or a dummy in."""
+        last = self.members[group].pop()
+        if place < len(self.members[group]):
+            self.members[group][place] = last
+        if self.following < len(self.group_of):
+            self.members[self.group_of[self.following]].append(self.following)
+            self.following += 1
+        else:
+            self.dummies += 1
+
+    def draw(self, rng: _core.Rng, gamma: float) -> tuple[int, int] | None:
+        """A group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
+        reference = self.values[0] if self.values else 0
+        sizes = [len(members) for members in self.members] + [self.dummies]
+        tree = Tree([*self.values, 0], sizes, reference, gamma)
+        while True:
+            group = tree.walk(rng)
+            if group is None:
+                continue
+            exponent = Fraction(gamma) * (reference - ([*self.values, 0][group]))
+            if not bernoulli_exp(rng, exponent, tree.halvings[group]):
+                continue
+            if group == len(self.values):
+                return None
+            return group, uniform_below(rng, len(self.members[group]))
+
+
+def _passes(plan: Plan, at: int, v: int, bound: int | None) -> bool:
+    """Whether the bound leaves room for an item of this level, with this choice of noise."""
+    level, delta = plan.levels[at], min(plan.step_deltas[4 * at + v], 0.5)
+    return bound is not None and bound + 2 + margin(level.steps[v].sigma, delta) + plan.noisy_users <= level.ceiling
+
+
+def confirm(
+    counts: NDArray[np.int64],
+    limit: int | None,
+    plan: Plan,
+    rng: _core.Rng,
+    octaves: Callable[[int], int],
+) -> Confirmed:
+    """Rows, noisy queries, and how the release went."""
+    slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
+    spent, steps, position = 0, 0, plan.start
+    bound: int | None = None
+    bound_level = 1 << 40
+    accuracy = 0.0
+    rows, values, scales = list[int](), list[int](), list[int]()
+
+    def ended(reason: str) -> Confirmed:
+        columns = [np.array(column, np.int64) for column in (rows, values, scales)]
+        return Confirmed(columns[0], columns[1], columns[2], spent, steps, reason)
+
+    while True:
+        number = (position + 8) // 16
+        at = number - plan.lowest
+        if at < 0:
+            return ended("level")
+        if len(rows) == plan.most:
+            return ended("most")
+        if limit is not None and plan.k_bar + len(rows) >= limit:
+            return ended("rows")
+        level = plan.levels[at]
+        reserve = 0
+        if plan.factor == 2:
+            reserve = math.ceil((2 + math.sqrt(accuracy * level.variance + 1)) / (8 * level.variance) * UNIT)
+
+        if not _passes(plan, at, 0, bound) and bound_level - number >= 3:
+            if spent + level.bound.price + reserve > plan.budget or plan.bound_deltas[at] >= 0.5:
+                return ended("budget")
+            spent += level.bound.price
+            following = plan.k_bar + len(rows)
+            outside = int(counts[following]) if following < len(counts) else 0
+            noisy = plan.factor * outside - plan.users + int(rng.discrete_gaussian(level.bound.sigma, 1)[0])
+            reach = bound_reach(level.bound.sigma, plan.bound_deltas[at])
+            bound = noisy + reach if bound is None else min(bound, noisy + reach)
+            bound_level = number
+        v = next((v for v in range(4) if _passes(plan, at, v, bound)), None)
+        if v is None or bound is None:
+            return ended("bound")
+        sigma, price = level.steps[v]
+        if spent + price + reserve > plan.budget or plan.step_deltas[4 * at + v] >= 0.5:
+            return ended("budget")
+        spent += price
+        steps += 1
+        drawn = slots.draw(rng, level.gamma)
+        noise = int(rng.discrete_gaussian(sigma, 1)[0])
+        value = 0
+        confirmed = False
+        if drawn is not None:
+            row = slots.members[drawn[0]][drawn[1]]
+            value = plan.factor * int(counts[row]) - plan.users + noise
+            confirmed = value >= bound + 2 + margin(sigma, plan.step_deltas[4 * at + v])
+        if drawn is None or not confirmed:
+            position -= 48 if rows else 112
+            continue
+        rows.append(slots.members[drawn[0]][drawn[1]])
+        values.append(value)
+        scales.append(4 * at + v)
+        slots.remove(*drawn)
+        accuracy += plan.factor**2 / (sigma * sigma)
+        seen = number * 16 - 512
+        if value + plan.noisy_users > 0:
+            seen = max(seen, octaves(value + plan.noisy_users) - 256 * (plan.factor - 1))
+        position = min(plan.highest, position + max(-128, min(128, seen - position + 40)) // 4)

@@ -1,0 +1,150 @@
+"""Confirmed counts: the price list of `ConfirmedCounts` (theorem and proof: docs/confirmed-counts.md).
+
+The mechanism draws one of k_bar slots by the exponential mechanism, measures the query of the item in it with
+Gaussian noise, and names the item if the noisy value stands above a bound of what an item outside the slots can
+have. A step is delta-approximately rho-zCDP: the draw costs epsilon^2/8, the noise 1/(2 sigma^2). delta is the
+chance that an item is confirmed that is in the slots of one neighbour only.
+
+The scales of a step depend on its level alone. Level i looks for items of about 2^(i/16) users. So every price is
+known before the data: a whole number of units of 2^-64 of rho, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from discreet.privacy.conversion import round_down, round_up
+from discreet.theorems.rogers2024 import UNIT
+
+__all__ = [
+    "FINE",
+    "FIRST_SHARE",
+    "HIGHEST",
+    "LEVELS_PER_OCTAVE",
+    "LOWEST",
+    "MOST",
+    "Level",
+    "Measurement",
+    "deltas",
+    "final_price",
+    "levels",
+    "octaves",
+    "spent_delta",
+    "variance_price",
+]
+
+MOST = 2**16
+"""The most items that one release names: a public number, so that a histogram may be cut."""
+LOWEST, HIGHEST = 16, 496
+"""The first and the last level: of 2 users, and of 2^31."""
+LEVELS_PER_OCTAVE = 16
+FINE = 256
+"""Parts of an octave in which the position between levels is kept."""
+FIRST_SHARE = 0.01
+"""The share of rho that the first measurement of the number of users takes."""
+
+_STEEPNESS = 11
+_LARGEST_SCALE = 0.08
+_BOUND_SCALE = 0.03
+_HEADROOM = 0.78
+_VARIANTS = 4
+
+
+class Measurement(NamedTuple):
+    """Gaussian noise and its price: 1/(2 sigma^2), and that of the draw before it, if there is one."""
+
+    sigma: float
+    price: int
+
+
+class Level(NamedTuple):
+    """The scales and prices of the steps that look for items of one size."""
+
+    gamma: float
+    """epsilon: a slot is drawn with a probability proportional to exp(epsilon times its count)."""
+    ceiling: int
+    """An item of this level is looked for while the bound, its margin and 2 are at most this, in the query's units."""
+    steps: tuple[Measurement, ...]
+    """Four choices of the noise of a count, each with half the variance of the one before it."""
+    bound: Measurement
+    """The noise of the largest count outside the slots."""
+    variance: float
+    """The variance of the first choice, in users: what the reserve for the last measurement of users rests on."""
+
+
+def level_users(number: int) -> float:
+    """2^(number/16): about how many users the items of a level have."""
+    return math.ldexp(2.0 ** (number % LEVELS_PER_OCTAVE / LEVELS_PER_OCTAVE), number // LEVELS_PER_OCTAVE)
+
+
+@lru_cache(maxsize=16)
+def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level, ...]:
+    """All levels from `LOWEST` to `HIGHEST`.
+
+    `factor`: 2 where the query is 2 c - N, 1 where it is c. `replaced`: one user is exchanged for another, so that a
+    count moves up or down: the draw then has twice the range and costs four times as much.
+    """
+    scale = min(0.475 * relative_error, _LARGEST_SCALE)
+    ranges = 4 if replaced else 1
+
+    def level(number: int) -> Level:
+        users = level_users(number)
+        gamma = _STEEPNESS / users
+        draw = ranges * Fraction(gamma) ** 2 / 8
+        sigmas = [factor * scale * users / math.sqrt(2**v) for v in range(_VARIANTS)]
+        bound = factor * _BOUND_SCALE * users
+        return Level(
+            gamma=gamma,
+            ceiling=math.floor(factor * _HEADROOM * users),
+            steps=tuple(Measurement(sigma, math.ceil(UNIT * (draw + _noise_price(sigma)))) for sigma in sigmas),
+            bound=Measurement(bound, variance_price(bound)),
+            variance=(scale * users) ** 2,
+        )
+
+    return tuple(level(number) for number in range(LOWEST, HIGHEST + 1))
+
+
+def _noise_price(sigma: float) -> Fraction:
+    """1/(2 sigma^2): Gaussian noise on a query that one user moves by at most one."""
+    return 1 / (2 * Fraction(sigma) ** 2)
+
+
+def variance_price(sigma: float) -> int:
+    """1/(2 sigma^2) in units, rounded up."""
+    return math.ceil(UNIT * _noise_price(sigma))
+
+
+def deltas(prices: list[int], rho: float, delta: float) -> list[float]:
+    """delta price/rho for each price, rounded down: the share of delta that goes with it."""
+    whole = Fraction(rho) * UNIT
+    return [round_down(float(Fraction(delta) * price / whole), 1) for price in prices]
+
+
+def spent_delta(spent: int, rho: float, delta: float) -> float:
+    """What of delta goes with so many units, rounded up, at most delta."""
+    return min(delta, round_up(float(Fraction(delta) * spent / (Fraction(rho) * UNIT)), 1))
+
+
+def final_price(left: int, accuracy: float, variance: float) -> int:
+    """Units of the last measurement of the number of users, from what is left.
+
+    `accuracy`: the sum of 1/variance over the published counts. `variance`: the least of them. More than the
+    error of the counts asks for is not spent.
+    """
+    wanted = 2 * (1 + math.sqrt(accuracy * variance)) / variance
+    return min(left, math.floor(Fraction(wanted) * UNIT))
+
+
+def octaves(number: int) -> int:
+    """log2 of a whole number from one up, in parts of 1/256, rounded to the nearest."""
+    mantissa = number << (64 - number.bit_length())
+    result = number.bit_length() - 1
+    for _ in range(9):
+        mantissa = mantissa * mantissa >> 63
+        bit = mantissa >> 64
+        mantissa >>= bit
+        result = 2 * result + bit
+    return (result + 1) // 2

@@ -1,0 +1,82 @@
+//! `confirm`: confirmed counts.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::rng::{PyRng, given_or_fresh};
+use crate::error::{Error, Result};
+use crate::release::confirmed_counts::{Ending, Level, Measurement, Row, Setting, confirm};
+
+type Priced = (f64, u128);
+type Line = (f64, i64, [Priced; 4], Priced, f64);
+type Rows<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    u128,
+    u64,
+    &'static str,
+);
+
+/// Row numbers, noisy queries, scales, the price paid, the number of steps, and why it ended.
+#[pyfunction(name = "confirm")]
+#[pyo3(signature = (counts, limit, levels, step_deltas, bound_deltas, setting, rng=None))]
+#[allow(clippy::too_many_arguments)]
+fn release<'py>(
+    py: Python<'py>,
+    counts: PyReadonlyArray1<'py, i64>,
+    limit: Option<usize>,
+    levels: Vec<Line>,
+    step_deltas: Vec<f64>,
+    bound_deltas: Vec<f64>,
+    setting: (i64, u128, usize, usize, i64, i64, i64, i64, i64),
+    rng: Option<&mut PyRng>,
+) -> Result<Rows<'py>> {
+    if step_deltas.len() != 4 * levels.len() || bound_deltas.len() != levels.len() {
+        return Err(Error::Parameter("a level has four deltas of steps and one of its bound"));
+    }
+    let counts = counts.as_array().to_vec();
+    let levels: Vec<Level> = levels
+        .into_iter()
+        .zip(step_deltas.chunks(4).zip(bound_deltas))
+        .map(|(line, (steps, bound))| level(line, steps, bound))
+        .collect();
+    let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
+    let dearest =
+        levels.iter().flat_map(|l| l.steps.iter().chain([&l.bound])).map(|m| m.price).max();
+    if budget.max(dearest.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most > 1 << 30 {
+        return Err(Error::Parameter("a price is too large"));
+    }
+    let setting =
+        Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest };
+    let mut fresh = None;
+    let stream = given_or_fresh(rng, &mut fresh)?;
+    let sale = py.detach(|| confirm(&counts, limit, &levels, &setting, stream))?;
+    let column =
+        |value: fn(&Row) -> i64| sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py);
+    let ending = match sale.ending {
+        Ending::Budget => "budget",
+        Ending::Bound => "bound",
+        Ending::Level => "level",
+        Ending::Most => "most",
+        Ending::Rows => "rows",
+    };
+    Ok((
+        column(|row| row.row as i64),
+        column(|row| row.value),
+        column(|row| row.scale as i64),
+        sale.spent,
+        sale.steps,
+        ending,
+    ))
+}
+
+fn level((gamma, ceiling, steps, bound, variance): Line, deltas: &[f64], delta: f64) -> Level {
+    let priced = |(sigma, price): Priced, delta| Measurement { sigma, price, delta };
+    let steps = std::array::from_fn(|choice| priced(steps[choice], deltas[choice]));
+    Level { gamma, ceiling, steps, bound: priced(bound, delta), variance }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(release, module)?)
+}

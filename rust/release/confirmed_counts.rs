@@ -1,0 +1,329 @@
+//! Confirmed counts: draw one of k̄ slots, measure the query of the item in it, name the item if the noisy value
+//! stands above what an item outside the slots can have (`docs/confirmed-counts.md`, with the proof).
+//!
+//! The query is `2c - N` or `c`. Every step, every price and every stop depends on published values alone.
+
+#![cfg_attr(not(test), deny(clippy::float_arithmetic))]
+
+use rand::Rng;
+use rand_distr::Distribution;
+
+use crate::error::{Error, Result};
+use crate::noise::{Decay, DiscreteGaussian, Sampler};
+use crate::release::slots::Slots;
+
+/// Gaussian noise, its price in units of `2^-64`, and the part of δ that goes with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measurement {
+    /// The scale.
+    pub sigma: f64,
+    /// The price, that of the draw before it included.
+    pub price: u128,
+    /// The part of δ.
+    pub delta: f64,
+}
+
+/// The scales and prices of the steps that look for items of one size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// The rate of the draw.
+    pub gamma: f64,
+    /// What the bound, the margin and 2 may be together.
+    pub ceiling: i64,
+    /// The choices of the count's noise, the widest first.
+    pub steps: [Measurement; 4],
+    /// The noise of the bound.
+    pub bound: Measurement,
+    /// The variance of the first choice, in users.
+    pub variance: f64,
+}
+
+/// What is public before the first step, and N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The number of the first level.
+    pub lowest: i64,
+    /// What may be spent, in units of `2^-64`.
+    pub budget: u128,
+    /// k̄, fixed before the data was seen.
+    pub k_bar: usize,
+    /// The most rows that are named.
+    pub most: usize,
+    /// 2 where the query is `2c - N`, 1 where it is `c`.
+    pub factor: i64,
+    /// N; zero where the query is `c`.
+    pub users: i64,
+    /// The published N; zero where the query is `c`.
+    pub noisy_users: i64,
+    /// Where the position starts, in 1/256 octaves.
+    pub start: i64,
+    /// Where it ends its rise.
+    pub highest: i64,
+}
+
+/// Why a release ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The budget does not pay for more.
+    Budget,
+    /// Items outside the slots are too common for any count to stand out.
+    Bound,
+    /// Items of two users are the least.
+    Level,
+    /// So many rows were named as are ever named.
+    Most,
+    /// The rows of a cut histogram ran out.
+    Rows,
+}
+
+/// A named row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The row of the histogram.
+    pub row: usize,
+    /// Its noisy query.
+    pub value: i64,
+    /// Four times its level, counted from the lowest, and the choice of noise.
+    pub scale: usize,
+}
+
+/// The transcript of a release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmed {
+    /// The rows in the order in which they were named.
+    pub rows: Vec<Row>,
+    /// The sum of the prices, in units of `2^-64`.
+    pub spent: u128,
+    /// How many steps were made.
+    pub steps: u64,
+    /// Why it ended.
+    pub ending: Ending,
+}
+
+/// A measurement with what follows from it: computed when it is first asked for.
+#[derive(Default)]
+struct Known {
+    margins: Vec<Option<i64>>,
+}
+
+/// Names rows of `counts` (descending) while the budget pays for a further step.
+///
+/// `limit` says that the histogram was cut to that many rows, whether or not there were more. A count that was cut
+/// must not be read as zero, so the release ends before it would be.
+///
+/// # Errors
+/// [`Error::Parameter`] where counts ascend or anything is out of range.
+pub fn confirm<R: Rng + ?Sized>(
+    counts: &[i64],
+    limit: Option<usize>,
+    levels: &[Level],
+    setting: &Setting,
+    rng: &mut R,
+) -> Result<Confirmed> {
+    if setting.k_bar == 0 || levels.is_empty() || !counts.is_sorted_by(|a, b| a >= b) {
+        return Err(Error::Parameter("k_bar must be at least 1 and counts must descend"));
+    }
+    if limit.is_some_and(|limit| counts.len() > limit) {
+        return Err(Error::Parameter("a histogram has at most as many rows as its limit"));
+    }
+    let shown = &counts[..counts.len().min(setting.k_bar + setting.most + 1)];
+    let mut slots = Slots::new(shown, setting.k_bar, levels[0].gamma)?;
+    let mut rate = levels[0].gamma;
+    let mut known = Known { margins: vec![None; 4 * levels.len()] };
+    let mut noise: Option<(f64, DiscreteGaussian)> = None;
+    let mut sale = Confirmed { rows: Vec::new(), spent: 0, steps: 0, ending: Ending::Level };
+    let mut position = setting.start;
+    let mut bound: Option<(i64, i64)> = None;
+    let mut accuracy = 0.0;
+    loop {
+        let number = (position + 8).div_euclid(LEVEL_WIDTH);
+        let Ok(at) = usize::try_from(number - setting.lowest) else {
+            return Ok(ended(sale, Ending::Level));
+        };
+        let level = levels.get(at).ok_or(Error::Parameter("the position is above all levels"))?;
+        let following = setting.k_bar + sale.rows.len();
+        if sale.rows.len() == setting.most {
+            return Ok(ended(sale, Ending::Most));
+        }
+        if limit.is_some_and(|limit| following >= limit) {
+            return Ok(ended(sale, Ending::Rows));
+        }
+        let reserve = if setting.factor == 2 { reserve(accuracy, level.variance) } else { 0 };
+        let mut passing = known.passing(at, level, bound, setting, true)?;
+        if passing.is_none() && bound.is_none_or(|(_, last)| last - number >= FRESH) {
+            if sale.spent + level.bound.price + reserve > setting.budget || level.bound.delta >= 0.5
+            {
+                return Ok(ended(sale, Ending::Budget));
+            }
+            sale.spent += level.bound.price;
+            let outside = counts.get(following).copied().unwrap_or(0);
+            let law = DiscreteGaussian::new(level.bound.sigma)?;
+            let noisy = setting.factor * outside - setting.users + law.sample(rng);
+            let above = noisy + reach(law, level.bound.sigma, level.bound.delta)?;
+            bound = Some((bound.map_or(above, |(least, _)| least.min(above)), number));
+            passing = known.passing(at, level, bound, setting, true)?;
+        }
+        if passing.is_none() {
+            passing = known.passing(at, level, bound, setting, false)?;
+        }
+        let Some((choice, least)) = passing else {
+            return Ok(ended(sale, Ending::Bound));
+        };
+        let step = level.steps[choice];
+        if sale.spent + step.price + reserve > setting.budget || step.delta >= 0.5 {
+            return Ok(ended(sale, Ending::Budget));
+        }
+        sale.spent += step.price;
+        sale.steps += 1;
+        if level.gamma.to_bits() != rate.to_bits() {
+            rate = level.gamma;
+            slots.set_rate(rate)?;
+        }
+        let drawn = slots.draw(rng);
+        if noise.as_ref().is_none_or(|(sigma, _)| sigma.to_bits() != step.sigma.to_bits()) {
+            noise = Some((step.sigma, DiscreteGaussian::new(step.sigma)?));
+        }
+        // Drawn for dummies too, so that time does not tell them from items.
+        let error = noise.as_ref().map_or(0, |(_, law)| law.sample(rng));
+        let confirmed = drawn.and_then(|drawn| {
+            let row = slots.row(drawn);
+            let value = setting.factor * counts[row] - setting.users + error;
+            (value >= least).then_some((drawn, Row { row, value, scale: 4 * at + choice }))
+        });
+        let Some((drawn, row)) = confirmed else {
+            position -= if sale.rows.is_empty() { FIRST_FALL } else { FALL };
+            continue;
+        };
+        slots.remove(drawn);
+        accuracy = with_count(accuracy, setting.factor, step.sigma);
+        sale.rows.push(row);
+        let mut seen = number * LEVEL_WIDTH - 2 * OCTAVE;
+        if let Ok(sum @ 1..) = u64::try_from(row.value + setting.noisy_users) {
+            seen = seen.max(octaves(sum) - OCTAVE * (setting.factor - 1));
+        }
+        let change = (seen - position + RISE).clamp(-OCTAVE / 2, OCTAVE / 2).div_euclid(4);
+        position = setting.highest.min(position + change);
+    }
+}
+
+/// An octave in the units of a position.
+const OCTAVE: i64 = 256;
+/// A level in the units of a position.
+const LEVEL_WIDTH: i64 = 16;
+/// How many levels below its last measurement the bound is measured again.
+const FRESH: i64 = 3;
+/// How far the position falls when nothing is confirmed, before the first item and after it.
+const FIRST_FALL: i64 = 112;
+const FALL: i64 = 48;
+/// How far above the last named item the position aims.
+const RISE: i64 = 40;
+
+fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
+    sale.ending = ending;
+    sale
+}
+
+impl Known {
+    /// The first choice of noise for which the bound leaves room, and the least value that it confirms; with
+    /// `first` only the first is tried.
+    fn passing(
+        &mut self,
+        at: usize,
+        level: &Level,
+        bound: Option<(i64, i64)>,
+        setting: &Setting,
+        first: bool,
+    ) -> Result<Option<(usize, i64)>> {
+        let Some((bound, _)) = bound else { return Ok(None) };
+        for (choice, step) in level.steps.iter().enumerate().take(if first { 1 } else { 4 }) {
+            let known = &mut self.margins[4 * at + choice];
+            let margin = match *known {
+                Some(margin) => margin,
+                None => *known.insert(margin(step.sigma, step.delta)?),
+            };
+            let least = bound + 2 + margin;
+            if least + setting.noisy_users <= level.ceiling {
+                return Ok(Some((choice, least)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The least `m` from zero up with `P[X > m] <= delta`.
+fn margin(sigma: f64, delta: f64) -> Result<i64> {
+    Ok(law(DiscreteGaussian::new(sigma)?).quantile(delta.min(0.5))? - 1)
+}
+
+/// The least `B` from `sigma + 1` up with `P[X >= B] + P[X > B] <= delta`.
+#[allow(clippy::float_arithmetic, reason = "the sum of two upper bounds is rounded up")]
+fn reach(noise: DiscreteGaussian, sigma: f64, delta: f64) -> Result<i64> {
+    let law = law(noise);
+    let holds = |reach: i64| (law.tail(reach) + law.tail(reach + 1)).next_up() <= delta;
+    let least = (sigma + 1.0).ceil() as i64;
+    let (mut low, mut high) = (least - 1, law.quantile(delta / 2.0)?.max(least));
+    while high - low > 1 {
+        let middle = i64::midpoint(low, high);
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+fn law(noise: DiscreteGaussian) -> Decay {
+    Sampler::from(noise).law().clone()
+}
+
+/// What the last measurement of N needs, in units of `2^-64`: no guarantee rests on it.
+#[allow(clippy::float_arithmetic, reason = "of published values")]
+fn reserve(accuracy: f64, variance: f64) -> u128 {
+    let rho = (2.0 + (accuracy * variance + 1.0).sqrt()) / (8.0 * variance);
+    (rho * 18_446_744_073_709_551_616.0).ceil() as u128
+}
+
+/// The sum of one over the variances of the counts, in users, with one count more.
+#[allow(clippy::float_arithmetic, reason = "of published values")]
+fn with_count(accuracy: f64, factor: i64, sigma: f64) -> f64 {
+    accuracy + (factor * factor) as f64 / (sigma * sigma)
+}
+
+/// log2 of a number from one up, in parts of 1/256, rounded to the nearest.
+fn octaves(number: u64) -> i64 {
+    let mut mantissa = u128::from(number) << number.leading_zeros();
+    let mut result = i64::from(number.ilog2());
+    for _ in 0..9 {
+        mantissa = (mantissa * mantissa) >> 63;
+        let bit = mantissa >> 64;
+        mantissa >>= bit;
+        result = 2 * result + bit as i64;
+    }
+    (result + 1) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octaves_are_those_of_logarithms() {
+        for number in [1_u64, 2, 3, 7, 100, 1023, 1024, 65_537, 999_999_999, 1 << 40] {
+            let exact = (number as f64).log2() * 256.0;
+            assert!((octaves(number) as f64 - exact).abs() <= 0.5 + 1e-6, "{number}");
+        }
+    }
+
+    #[test]
+    fn margins_are_those_of_the_test_vectors() {
+        // rho = 1, delta = 1e-6, factor 2: the page's vectors at levels 64 and 112.
+        assert_eq!(margin(2.3104_f64.sqrt(), 2.754_947_737_63e-7), Ok(7));
+        assert_eq!(margin(147.8656_f64.sqrt(), 4.304_605_838e-9), Ok(70));
+        let of = |variance: f64, delta| {
+            reach(DiscreteGaussian::new(variance.sqrt()).unwrap(), variance.sqrt(), delta)
+        };
+        assert_eq!(of(0.9216, 5.425_347_222_22e-7), Ok(5));
+        assert_eq!(of(58.9824, 8.477_107_055_03e-9), Ok(45));
+    }
+}
