@@ -1,7 +1,7 @@
 """Mechanisms by family, all of one shape: frozen parameters, a guarantee without data, a release."""
 
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.counts import ContributionBound, Plume, PrivateCountRelease, Refinement
+from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
 from discreet.mechanisms.sums import ClippedSums
 from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
 from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
@@ -10,6 +10,7 @@ from discreet.mechanisms.wrappers import KnownItems, Replacement
 
 __all__ = [
     "ClippedSums",
+    "ConfirmedCounts",
     "ContributionBound",
     "DiscoverAndPeel",
     "GaussianThreshold",

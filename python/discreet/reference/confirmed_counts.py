@@ -14,7 +14,7 @@ from discreet import _core
 from discreet.reference.gumbel import Tree
 from discreet.reference.noise import bernoulli_exp, uniform_below
 
-__all__ = ["Confirmed", "Plan", "Slots", "bound_reach", "confirm", "margin"]
+__all__ = ["Confirmed", "Plan", "Slots", "confirm"]
 
 UNIT = 2**64
 
@@ -40,6 +40,10 @@ class Plan(NamedTuple):
     """N, exactly; 0 where the query is c."""
     noisy_users: int
     """The published N; 0 where the query is c."""
+    margin: Callable[[float, float], int]
+    """`discreet.theorems.confirmed_counts.margin`, of a scale and a delta."""
+    reach: Callable[[float, float], int]
+    octaves: Callable[[int], int]
     start: int
     """Where the position starts, in 1/256 octaves."""
     highest: int
@@ -58,25 +62,6 @@ class Confirmed(NamedTuple):
     steps: int
     reason: str
     """"budget", "bound", "level", "most" or "rows": why it ended."""
-
-
-def margin(sigma: float, delta: float) -> int:
-    """The least m from zero up with P[noise >= m + 1] <= delta."""
-    return _core.Noise.discrete_gaussian(sigma).quantile(delta) - 1
-
-
-def bound_reach(sigma: float, delta: float) -> int:
-    """The least B from sigma + 1 up with P[noise >= B] + P[noise >= B + 1] <= delta."""
-    noise = _core.Noise.discrete_gaussian(sigma)
-
-    def holds(reach: int) -> bool:
-        return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
-
-    low, high = math.ceil(sigma + 1) - 1, max(noise.quantile(delta / 2), math.ceil(sigma + 1))
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
 
 
 class Slots:
@@ -108,7 +93,7 @@ class Slots:
         """A group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
         reference = self.values[0] if self.values else 0
         sizes = [len(members) for members in self.members] + [self.dummies]
-        tree = Tree([*self.values, 0], sizes, reference, gamma)
+        tree = Tree(self.values, sizes, reference, gamma)
         while True:
             group = tree.walk(rng)
             if group is None:
@@ -124,7 +109,9 @@ class Slots:
 def _passes(plan: Plan, at: int, v: int, bound: int | None) -> bool:
     """Whether the bound leaves room for an item of this level, with this choice of noise."""
     level, delta = plan.levels[at], min(plan.step_deltas[4 * at + v], 0.5)
-    return bound is not None and bound + 2 + margin(level.steps[v].sigma, delta) + plan.noisy_users <= level.ceiling
+    return (
+        bound is not None and bound + 2 + plan.margin(level.steps[v].sigma, delta) + plan.noisy_users <= level.ceiling
+    )
 
 
 def confirm(
@@ -132,7 +119,6 @@ def confirm(
     limit: int | None,
     plan: Plan,
     rng: _core.Rng,
-    octaves: Callable[[int], int],
 ) -> Confirmed:
     """Rows, noisy queries, and how the release went."""
     slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
@@ -167,7 +153,7 @@ def confirm(
             following = plan.k_bar + len(rows)
             outside = int(counts[following]) if following < len(counts) else 0
             noisy = plan.factor * outside - plan.users + int(rng.discrete_gaussian(level.bound.sigma, 1)[0])
-            reach = bound_reach(level.bound.sigma, plan.bound_deltas[at])
+            reach = plan.reach(level.bound.sigma, plan.bound_deltas[at])
             bound = noisy + reach if bound is None else min(bound, noisy + reach)
             bound_level = number
         v = next((v for v in range(4) if _passes(plan, at, v, bound)), None)
@@ -185,7 +171,7 @@ def confirm(
         if drawn is not None:
             row = slots.members[drawn[0]][drawn[1]]
             value = plan.factor * int(counts[row]) - plan.users + noise
-            confirmed = value >= bound + 2 + margin(sigma, plan.step_deltas[4 * at + v])
+            confirmed = value >= bound + 2 + plan.margin(sigma, plan.step_deltas[4 * at + v])
         if drawn is None or not confirmed:
             position -= 48 if rows else 112
             continue
@@ -196,5 +182,5 @@ def confirm(
         accuracy += plan.factor**2 / (sigma * sigma)
         seen = number * 16 - 512
         if value + plan.noisy_users > 0:
-            seen = max(seen, octaves(value + plan.noisy_users) - 256 * (plan.factor - 1))
+            seen = max(seen, plan.octaves(value + plan.noisy_users) - 256 * (plan.factor - 1))
         position = min(plan.highest, position + max(-128, min(128, seen - position + 40)) // 4)

@@ -37,6 +37,7 @@ class Histogram(Private):
     _enough: int | None
     _sensitivity: Sensitivity
     _clipped_to: int | None
+    _users: int | None
 
     def __init__(self) -> None:
         raise TypeError("use Histogram.from_table, Histogram.from_pairs or Histogram.from_counts")
@@ -118,6 +119,7 @@ class Histogram(Private):
         linf: SupportsIndex,
         complete: bool,
         limit: SupportsIndex | None = None,
+        users: SupportsIndex | None = None,
     ) -> Histogram:
         """Takes counts that were made elsewhere, on the caller's word for what one user can change.
 
@@ -126,7 +128,9 @@ class Histogram(Private):
         `complete=False` says that only the largest counts were asked for, so that the smallest one here
         is the (k_bar+1)-th; `limit` is how many were asked for, where fewer may have come back. Whether a
         table is complete must follow from the query that made it, never from how many rows came back:
-        mechanisms stop at the limit, and where they stop is published.
+        mechanisms stop at the limit, and where they stop is published. `users`: how many distinct users there are in
+        any of the counts, before the smallest were cut, exactly; `ConfirmedCounts` needs it to be twice as good. A
+        number that misses one user who is counted voids its guarantee.
 
         Raises ParameterError, without the offending value, where any of this fails.
         """
@@ -140,7 +144,11 @@ class Histogram(Private):
             raise ParameterError("items and counts must be equally long")
         if limit is not None and (complete or limit < len(array)):
             raise ParameterError("limit goes with complete=False and is at least the number of rows")
-        return cls._of(labels, array, sensitivity, None if complete else limit or len(array))
+        if users is not None:
+            users = require_whole("users", users, 0, COUNT_LIMIT)
+            if users < array.max(initial=0):
+                raise ParameterError("users is the number of users in any of the counts: at least the largest count")
+        return cls._of(labels, array, sensitivity, None if complete else limit or len(array), users=users)
 
     @classmethod
     def _of(
@@ -151,11 +159,12 @@ class Histogram(Private):
         limit: int | None,
         enough: int | None = None,
         clipped_to: int | None = None,
+        users: int | None = None,
     ) -> Histogram:
         """Sorts by count, then by label, one order for all, so that ties never depend on the input.
 
         A `limit` keeps so many rows and is remembered even where there are fewer. `clipped_to` is the most items of a
-        user that were counted, None where all were.
+        user that were counted, None where all were. `users`: how many there are, None where that is not known.
         """
         rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)
@@ -166,6 +175,7 @@ class Histogram(Private):
             "_enough": enough,
             "_sensitivity": sensitivity,
             "_clipped_to": clipped_to,
+            "_users": users,
         }
         for name, value in held.items():
             object.__setattr__(self, name, value)

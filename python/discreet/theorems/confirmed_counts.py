@@ -16,22 +16,28 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from discreet import _core
 from discreet.privacy.conversion import round_down, round_up
 from discreet.theorems.rogers2024 import UNIT
+from discreet.theorems.tails import least
 
 __all__ = [
     "FINE",
+    "FIRST_FALL",
     "FIRST_SHARE",
     "HIGHEST",
-    "LEVELS_PER_OCTAVE",
+    "LEVELS_TOP",
     "LOWEST",
     "MOST",
     "Level",
     "Measurement",
+    "affordable_sigma",
     "deltas",
     "final_price",
     "levels",
+    "margin",
     "octaves",
+    "reach",
     "spent_delta",
     "variance_price",
 ]
@@ -40,9 +46,12 @@ MOST = 2**16
 """The most items that one release names: a public number, so that a histogram may be cut."""
 LOWEST, HIGHEST = 16, 496
 """The first and the last level: of 2 users, and of 2^31."""
-LEVELS_PER_OCTAVE = 16
 FINE = 256
 """Parts of an octave in which the position between levels is kept."""
+LEVELS_TOP = 31 * FINE
+"""The position of the last level."""
+FIRST_FALL = 7
+"""How many levels a step that names nothing falls, before anything is named."""
 FIRST_SHARE = 0.01
 """The share of rho that the first measurement of the number of users takes."""
 
@@ -77,7 +86,7 @@ class Level(NamedTuple):
 
 def level_users(number: int) -> float:
     """2^(number/16): about how many users the items of a level have."""
-    return math.ldexp(2.0 ** (number % LEVELS_PER_OCTAVE / LEVELS_PER_OCTAVE), number // LEVELS_PER_OCTAVE)
+    return math.ldexp(2.0 ** (number % 16 / 16), number // 16)
 
 
 @lru_cache(maxsize=16)
@@ -136,6 +145,29 @@ def final_price(left: int, accuracy: float, variance: float) -> int:
     """
     wanted = 2 * (1 + math.sqrt(accuracy * variance)) / variance
     return min(left, math.floor(Fraction(wanted) * UNIT))
+
+
+def affordable_sigma(price: int) -> float | None:
+    """The scale of noise that costs at most so many units, None where there is none within 1e9."""
+    if price < UNIT // 10**18 + 1:
+        return None
+    sigma = round_up(math.sqrt(UNIT / (2 * price)), 8)
+    return sigma if variance_price(sigma) <= price else None
+
+
+def margin(sigma: float, delta: float) -> int:
+    """The least m from zero up with P[noise >= m + 1] <= delta, for discrete Gaussian noise."""
+    return _core.Noise.discrete_gaussian(sigma).quantile(delta) - 1
+
+
+def reach(sigma: float, delta: float) -> int:
+    """The least B from sigma + 1 up with P[noise >= B] + P[noise >= B + 1] <= delta."""
+    noise = _core.Noise.discrete_gaussian(sigma)
+
+    def holds(reach: int) -> bool:
+        return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
+
+    return least(holds, math.ceil(sigma + 1))
 
 
 def octaves(number: int) -> int:

@@ -1,8 +1,9 @@
 """Many counts at once, and what bounds or refines them."""
 
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.contribution_bound import ContributionBound
 from discreet.mechanisms.counts.plume import Plume
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.counts.refinement import Refinement
 
-__all__ = ["ContributionBound", "Plume", "PrivateCountRelease", "Refinement"]
+__all__ = ["ConfirmedCounts", "ContributionBound", "Plume", "PrivateCountRelease", "Refinement"]

@@ -1,0 +1,207 @@
+"""Confirmed counts: the contract, the price list, and its twin bit for bit."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract import MechanismContract
+from discreet import Histogram, _core
+from discreet.errors import ParameterError
+from discreet.mechanisms import ConfirmedCounts
+from discreet.reference.confirmed_counts import Plan, confirm
+from discreet.testing import seeded_rng
+from discreet.theorems import confirmed_counts as theorem
+from discreet.theorems.rogers2024 import UNIT
+
+
+class TestWithUsers(MechanismContract):
+    def mechanism(self):
+        return ConfirmedCounts(rho=0.5, delta=1e-6, k_bar=50)
+
+    def histogram(self, items, counts, **changes):
+        return super().histogram(items, counts, **{"users": 60_000, **changes})
+
+
+class TestWithoutUsers(MechanismContract):
+    def mechanism(self):
+        return ConfirmedCounts(rho=0.5, delta=1e-6, k_bar=50)
+
+
+# rho, delta, relative error, factor, replaced, level; epsilon, variance, price, m; the bound's variance, price, reach.
+VECTORS = [
+    (1, 1e-6, 0.1, 2, False, 64, 0.6875, 2.3104, 0.275494773632, 7, 0.9216, 0.542534722222, 5),
+    (1, 1e-6, 0.1, 2, False, 96, 0.171875, 36.9664, 0.017218423352, 34, 14.7456, 0.0339084201389, 22),
+    (1, 1e-6, 0.1, 2, False, 128, 0.04296875, 591.4624, 0.0010761514595, 146, 235.9296, 0.00211927625868, 93),
+    (0.1, 1e-6, 0.1, 2, False, 112, 0.0859375, 147.8656, 0.004304605838, 65, 58.9824, 0.00847710503472, 42),
+    (0.1, 1e-6, 0.1, 2, False, 144, 0.021484375, 2365.8496, 0.000269037864875, 284, 943.7184, 0.00052981906467, 180),
+    (0.5, 1e-9, 0.05, 2, False, 64, 0.6875, 0.5776, 0.924733000779, 4, 0.9216, 0.542534722222, 7),
+    (0.5, 1e-9, 0.05, 2, False, 128, 0.04296875, 147.8656, 0.00361223828429, 82, 235.9296, 0.00211927625868, 107),
+    (1, 1e-6, 0.3, 2, False, 96, 0.171875, 104.8576, 0.00846099853516, 58, 14.7456, 0.0339084201389, 22),
+    (1, 1e-6, 0.1, 1, False, 96, 0.171875, 9.2416, 0.0577958125487, 16, 3.6864, 0.135633680556, 11),
+    (1, 1e-6, 0.1, 1, True, 64, 0.6875, 0.5776, 1.10197909453, 3, 0.2304, 2.17013888889, 3),
+    (1, 1e-6, 0.1, 1, True, 128, 0.04296875, 147.8656, 0.004304605838, 70, 58.9824, 0.00847710503472, 45),
+    (0.01, 1e-10, 0.1, 2, False, 112, 0.0859375, 147.8656, 0.004304605838, 79, 58.9824, 0.00847710503472, 50),
+    (0.01, 1e-10, 0.1, 2, False, 144, 0.021484375, 2365.8496, 0.000269037864875, 335, 943.7184, 0.00052981906467, 212),
+]
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "error", "factor", "replaced", "number", *["_"] * 7)[:6], [v[:6] for v in VECTORS]
+)
+def test_scales_prices_and_margins_are_those_of_the_theorem(rho, delta, error, factor, replaced, number):
+    expected = next(v[6:] for v in VECTORS if v[:6] == (rho, delta, error, factor, replaced, number))
+    gamma, variance, price, margin, bound_variance, bound_price, reach = expected
+    level = theorem.levels(error, factor=factor, replaced=replaced)[number - theorem.LOWEST]
+    step, bound = level.steps[0], level.bound
+    assert level.gamma == pytest.approx(gamma, rel=1e-12)
+    assert (step.sigma**2, bound.sigma**2) == pytest.approx((variance, bound_variance), rel=1e-12)
+    assert (step.price / UNIT, bound.price / UNIT) == pytest.approx((price, bound_price), rel=1e-11)
+    deltas = theorem.deltas([step.price, bound.price], rho, delta)
+    assert deltas == pytest.approx([delta * price / rho, delta * bound_price / rho], rel=1e-11)
+    assert theorem.margin(step.sigma, deltas[0]) == margin
+    assert theorem.reach(bound.sigma, deltas[1]) == reach
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_every_price_is_at_least_that_of_the_scales_used(factor):
+    for level in theorem.levels(0.1, factor=factor, replaced=False):
+        for step in level.steps:
+            exact = Fraction(level.gamma) ** 2 / 8 + 1 / (2 * Fraction(step.sigma) ** 2)
+            assert exact <= Fraction(step.price, UNIT) <= exact + Fraction(1, UNIT)
+        assert Fraction(level.bound.price, UNIT) >= 1 / (2 * Fraction(level.bound.sigma) ** 2)
+
+
+def test_shares_of_delta_add_up_to_less_than_delta():
+    prices = [level.steps[0].price for level in theorem.levels(0.1, factor=2, replaced=False)]
+    for rho, delta in [(0.003, 1e-4), (1.0, 1e-6), (30.0, 1e-15)]:
+        for price, share in zip(prices, theorem.deltas(prices, rho, delta), strict=True):
+            assert Fraction(share) <= Fraction(delta) * price / (Fraction(rho) * UNIT)
+
+
+@given(st.integers(1, 2**36))
+def test_octaves_are_those_of_logarithms(number):
+    assert abs(theorem.octaves(number) - 256 * math.log2(number)) <= 0.5 + 1e-9
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 3000) | st.integers(0, 40), max_size=40),
+    slack=st.one_of(st.none(), st.integers(0, 5)),
+    more=st.one_of(st.none(), st.integers(0, 2000)),
+    k_bar=st.integers(1, 12),
+    most=st.sampled_from([3, 1000]),
+    rho=st.sampled_from([0.05, 1.0, 8.0]),
+    error=st.sampled_from([0.03, 0.1, 0.5]),
+    start=st.integers(300, 4000),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_rust_and_python_name_the_same_rows(counts, slack, more, k_bar, most, rho, error, start, seed):
+    counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
+    users = 0 if more is None else int(counts.max(initial=0)) + more
+    factor = 1 if more is None else 2
+    noisy = 0 if more is None else users + seed % 20 - 10
+    limit = None if slack is None else len(counts) + slack
+    levels = theorem.levels(error, factor=factor, replaced=False)
+    deltas = theorem.deltas([step.price for level in levels for step in level.steps], rho, 1e-6)
+    bounds = theorem.deltas([level.bound.price for level in levels], rho, 1e-6)
+    budget = int(rho * UNIT)
+    setting = (theorem.LOWEST, budget, k_bar, most, factor, users, noisy, start, start + 256)
+    plan = Plan(
+        levels, theorem.LOWEST, deltas, bounds, budget, k_bar, most, factor, users, noisy,
+        theorem.margin, theorem.reach, theorem.octaves, start, start + 256,
+    )  # fmt: skip
+    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    rust = _core.confirm(counts, limit, levels, deltas, bounds, setting, ours)
+    python = confirm(counts, limit, plan, twins)
+    assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
+    assert ours.bits64() == twins.bits64()
+
+
+def zipf(items=3000, users=60_000, seed=1):
+    return np.sort(np.random.default_rng(seed).poisson(users / np.arange(1, items + 1)))[::-1]
+
+
+def histogram(counts, users=None, complete=True):
+    return Histogram.from_counts(list(range(len(counts))), counts, l0=None, linf=1, complete=complete, users=users)
+
+
+@pytest.mark.parametrize("users", [None, 150_000])
+def test_what_was_spent_is_the_sum_over_published_scales_and_at_most_the_promise(users):
+    mechanism = ConfirmedCounts(rho=1.0, delta=1e-6)
+    release = mechanism.release(histogram(zipf(), users))
+    factor = 1 if users is None else 2
+    counts = float((1 / (2 * (factor * release.sigmas) ** 2)).sum())
+    assert counts < release.spent.rho <= 1.0
+    assert 0 < release.spent.delta <= 1e-6
+    assert release.spent.delta == pytest.approx(1e-6 * release.spent.rho, rel=1e-9)
+
+
+def test_known_users_name_more_items_to_the_same_error():
+    counts = zipf()
+    mechanism = ConfirmedCounts(rho=0.5, delta=1e-6)
+    with_users = mechanism.release(histogram(counts, 150_000), seeded_rng(1))
+    without = mechanism.release(histogram(counts), seeded_rng(1))
+    assert len(with_users) > 1.2 * len(without)
+    errors = np.array([n / counts[item] - 1 for item, n in with_users])
+    assert 0.03 < float(np.sqrt((errors**2).mean())) < 0.066
+    assert (abs(errors) > 0.1).mean() < 0.11
+
+
+def test_more_items_nearly_as_common_than_k_bar_end_the_release_and_it_says_so():
+    release = ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=10).release(histogram([900] * 40, 1000))
+    assert len(release) == 0
+    assert any("a larger k_bar" in note for note in release.notes)
+    assert release.spent.rho < 0.5
+
+
+def test_a_cut_histogram_ends_before_a_missing_count_would_be_read():
+    release = ConfirmedCounts(rho=5.0, delta=1e-6, k_bar=3).release(
+        histogram([90_000, 80_000, 70_000, 10, 9], 150_000, complete=False)
+    )
+    assert release.stopped_early
+    assert len(release) <= 2
+
+
+def test_a_number_of_users_below_a_count_is_refused():
+    for users in (8, -1, 2.5, 2**36):
+        with pytest.raises(ParameterError, match="users"):
+            histogram([9, 3], users)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rho": 0},
+        {"delta": 0},
+        {"delta": 1},
+        {"relative_error": 1},
+        {"relative_error": 0},
+        {"k_bar": 0},
+        {"rho": 1e-18},
+    ],
+)
+def test_parameters_out_of_range_are_refused(wrong):
+    with pytest.raises(ParameterError):
+        ConfirmedCounts(**{"rho": 1.0, "delta": 1e-6, **wrong})
+
+
+@pytest.mark.parametrize("rho", [0.003, 0.1, 30])
+@pytest.mark.parametrize("delta", [1e-4, 1e-15])
+@pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
+def test_no_promise_crashes(rho, delta, error):
+    mechanism = ConfirmedCounts(rho=rho, delta=delta, relative_error=error)
+    for users in (None, 150_000):
+        release = mechanism.release(histogram(zipf(), users), seeded_rng(2))
+        assert release.spent.rho <= rho
+
+
+def test_a_common_item_is_likelier_to_be_named():
+    mechanism = ConfirmedCounts(rho=0.1, delta=1e-6)
+    chances = [mechanism.release_chance(users) for users in (1, 10, 100, 1_000, 100_000)]
+    assert chances == sorted(chances)
+    assert chances[0] < 1e-3
+    assert chances[-1] > 0.99
