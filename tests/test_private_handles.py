@@ -148,7 +148,7 @@ def test_attributes_that_are_named_are_opaque(kind):
     """A stream's are not: its state is arrays, which only code that names them reads."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
     named = object.__getstate__(handle)
-    assert set(named) <= {"_exact", "_labels", "_limit", "_enough", "_sensitivity", "_lists", "_clipped_to"}
+    assert set(named) <= {"_exact", "_labels", "_limit", "_enough", "_sensitivity", "_lists", "_clipped_to", "_users"}
     assert not any(map(is_data, shown(named)))
 
 

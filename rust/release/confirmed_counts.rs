@@ -104,6 +104,7 @@ pub struct Confirmed {
 #[derive(Default)]
 struct Known {
     margins: Vec<Option<i64>>,
+    laws: Vec<Option<DiscreteGaussian>>,
 }
 
 /// Names rows of `counts` (descending) while the budget pays for a further step.
@@ -127,10 +128,9 @@ pub fn confirm<R: Rng + ?Sized>(
         return Err(Error::Parameter("a histogram has at most as many rows as its limit"));
     }
     let shown = &counts[..counts.len().min(setting.k_bar + setting.most + 1)];
-    let mut slots = Slots::new(shown, setting.k_bar, levels[0].gamma)?;
-    let mut rate = levels[0].gamma;
-    let mut known = Known { margins: vec![None; 4 * levels.len()] };
-    let mut noise: Option<(f64, DiscreteGaussian)> = None;
+    let mut slots = Slots::new(shown, setting.k_bar);
+    let scales = 4 * levels.len();
+    let mut known = Known { margins: vec![None; scales], laws: vec![None; scales] };
     let mut sale = Confirmed { rows: Vec::new(), spent: 0, steps: 0, ending: Ending::Level };
     let mut position = setting.start;
     let mut bound: Option<(i64, i64)> = None;
@@ -175,16 +175,9 @@ pub fn confirm<R: Rng + ?Sized>(
         }
         sale.spent += step.price;
         sale.steps += 1;
-        if level.gamma.to_bits() != rate.to_bits() {
-            rate = level.gamma;
-            slots.set_rate(rate)?;
-        }
-        let drawn = slots.draw(rng);
-        if noise.as_ref().is_none_or(|(sigma, _)| sigma.to_bits() != step.sigma.to_bits()) {
-            noise = Some((step.sigma, DiscreteGaussian::new(step.sigma)?));
-        }
+        let drawn = slots.draw(at, level.gamma, rng)?;
         // Drawn for dummies too, so that time does not tell them from items.
-        let error = noise.as_ref().map_or(0, |(_, law)| law.sample(rng));
+        let error = known.law(4 * at + choice, step.sigma)?.sample(rng);
         let confirmed = drawn.and_then(|drawn| {
             let row = slots.row(drawn);
             let value = setting.factor * counts[row] - setting.users + error;
@@ -224,6 +217,14 @@ fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
 }
 
 impl Known {
+    /// The noise of a scale.
+    fn law(&mut self, scale: usize, sigma: f64) -> Result<&DiscreteGaussian> {
+        Ok(match &mut self.laws[scale] {
+            Some(law) => law,
+            empty => empty.insert(DiscreteGaussian::new(sigma)?),
+        })
+    }
+
     /// The first choice of noise for which the bound leaves room, and the least value that it confirms; with
     /// `first` only the first is tried.
     fn passing(

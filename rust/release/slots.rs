@@ -1,6 +1,7 @@
 //! Slots: the k̄ largest counts that were not named yet, filled up to exactly k̄ with dummies of count zero.
 //!
-//! Items of one count are alike to a draw, so that they share a leaf of the tree.
+//! Items of one count are alike to a draw, so that they share a leaf of the tree. There is a tree for each of the last
+//! few rates. A tree that is used again first learns which groups have changed since.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -23,8 +24,20 @@ pub struct Slots {
     /// The first row that is in no slot.
     following: usize,
     dummies: u64,
+    /// The groups whose size has changed, in order.
+    changes: Vec<u32>,
+    planted: [Option<Planted>; KEPT],
+}
+
+/// How many trees are kept: more levels than a release wanders between.
+const KEPT: usize = 16;
+
+/// The tree of one rate, as it was after so many changes.
+struct Planted {
+    gamma: u64,
     scores: Scores,
     tree: Tree,
+    changes: usize,
 }
 
 /// Where a drawn item is.
@@ -36,10 +49,7 @@ pub struct Drawn {
 
 impl Slots {
     /// The slots of descending `counts`.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Parameter`] where `gamma` is out of range.
-    pub fn new(counts: &[i64], k_bar: usize, gamma: f64) -> Result<Self> {
+    pub fn new(counts: &[i64], k_bar: usize) -> Self {
         let present = &counts[..counts.partition_point(|&count| count > 0)];
         let mut values = Vec::new();
         let mut group_of = Vec::with_capacity(present.len());
@@ -55,34 +65,35 @@ impl Slots {
             members[group_of[row] as usize].push(row as u32);
         }
         let dummies = (k_bar - following) as u64;
-        let scores = Scores::new(&values, values.first().copied().unwrap_or(0), gamma, 0, 0.0)?;
-        let tree = Tree::new(std::iter::empty());
-        let mut new = Self { values, group_of, members, following, dummies, scores, tree };
-        new.plant();
-        Ok(new)
-    }
-
-    /// Draws with another rate from now on.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Parameter`] where `gamma` is out of range.
-    pub fn set_rate(&mut self, gamma: f64) -> Result<()> {
-        let reference = self.values.first().copied().unwrap_or(0);
-        self.scores = Scores::new(&self.values, reference, gamma, 0, 0.0)?;
-        self.plant();
-        Ok(())
+        let (changes, planted) = (Vec::new(), [const { None }; KEPT]);
+        Self { values, group_of, members, following, dummies, changes, planted }
     }
 
     /// One slot, with a probability proportional to `exp(gamma count)`; `None` for a dummy.
-    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<Drawn> {
+    ///
+    /// `level` is the number of `gamma` among the rates of a release; trees are kept by it.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Parameter`] where `gamma` is out of range.
+    pub fn draw<R: Rng + ?Sized>(
+        &mut self,
+        level: usize,
+        gamma: f64,
+        rng: &mut R,
+    ) -> Result<Option<Drawn>> {
+        let current = match self.planted[level % KEPT].take() {
+            Some(planted) if planted.gamma == gamma.to_bits() => self.updated(planted),
+            _ => self.plant(gamma)?,
+        };
+        let current = self.planted[level % KEPT].insert(current);
         loop {
-            let Some(group) = self.tree.walk(rng) else { continue };
-            if !accepted(&self.scores, group, rng) {
+            let Some(group) = current.tree.walk(rng) else { continue };
+            if !accepted(&current.scores, group, rng) {
                 continue;
             }
-            let members = self.members.get(group)?;
+            let Some(members) = self.members.get(group) else { return Ok(None) };
             let place = uniform_below(rng, members.len() as u64) as usize;
-            return Some(Drawn { group, place });
+            return Ok(Some(Drawn { group, place }));
         }
     }
 
@@ -94,34 +105,45 @@ impl Slots {
     /// Takes a named item out, and puts the next row or a dummy in.
     pub fn remove(&mut self, drawn: Drawn) {
         self.members[drawn.group].swap_remove(drawn.place);
-        self.tree.set(drawn.group, self.weight(drawn.group));
         let entered = match self.group_of.get(self.following) {
             Some(&group) => {
                 self.members[group as usize].push(self.following as u32);
                 self.following += 1;
-                group as usize
+                group
             }
             None => {
                 self.dummies += 1;
-                self.values.len()
+                self.values.len() as u32
             }
         };
-        self.tree.set(entered, self.weight(entered));
+        self.changes.extend([drawn.group as u32, entered]);
     }
 
-    fn plant(&mut self) {
+    fn plant(&self, gamma: f64) -> Result<Planted> {
+        let reference = self.values.first().copied().unwrap_or(0);
+        let scores = Scores::new(&self.values, reference, gamma, 0, 0.0)?;
         let weights: Vec<Weight> =
-            (0..=self.values.len()).map(|group| self.weight(group)).collect();
-        self.tree = Tree::new(weights.into_iter());
+            (0..=self.values.len()).map(|group| self.weight(&scores, group)).collect();
+        let tree = Tree::new(weights.into_iter());
+        Ok(Planted { gamma: gamma.to_bits(), scores, tree, changes: self.changes.len() })
+    }
+
+    /// The tree after all changes. Its sums depend on its leaves alone, so that it is the one that would be planted.
+    fn updated(&self, mut planted: Planted) -> Planted {
+        for &group in &self.changes[planted.changes..] {
+            planted.tree.set(group as usize, self.weight(&planted.scores, group as usize));
+        }
+        planted.changes = self.changes.len();
+        planted
     }
 
     /// The envelope of all slots of one count; the dummies' come last.
-    fn weight(&self, group: usize) -> Weight {
+    fn weight(&self, scores: &Scores, group: usize) -> Weight {
         let size = self.members.get(group).map_or(self.dummies, |members| members.len() as u64);
         if size == 0 {
             return Weight::ZERO;
         }
-        Weight::halved(size, self.scores.exponent(group).halvings())
+        Weight::halved(size, scores.exponent(group).halvings())
     }
 }
 
@@ -133,13 +155,14 @@ mod tests {
     #[test]
     fn draws_follow_the_exponential_mechanism_with_dummies() {
         // Counts 3, 2, 2 and, of the 5 slots, two dummies; epsilon = 1.
-        let slots = Slots::new(&[3, 2, 2], 5, 1.0).unwrap();
+        let mut slots = Slots::new(&[3, 2, 2], 5);
         let weights = [3_f64.exp(), 2_f64.exp(), 2_f64.exp(), 2.0];
         let total: f64 = weights.iter().sum();
         let (draws, mut seen) = (repetitions(400_000), [0_u32; 4]);
         let mut rng = SecureRng::seeded(5);
         for _ in 0..draws {
-            seen[slots.draw(&mut rng).map_or(3, |drawn| slots.row(drawn))] += 1;
+            let drawn = slots.draw(0, 1.0, &mut rng).unwrap();
+            seen[drawn.map_or(3, |drawn| slots.row(drawn))] += 1;
         }
         for (seen, weight) in seen.into_iter().zip(weights) {
             let p = weight / total;
@@ -150,12 +173,12 @@ mod tests {
 
     #[test]
     fn a_removed_row_makes_room_for_the_next_and_then_for_dummies() {
-        let mut slots = Slots::new(&[9, 8, 8, 7, 0], 3, 5.0).unwrap();
+        let mut slots = Slots::new(&[9, 8, 8, 7, 0], 3);
         let mut rng = SecureRng::seeded(6);
         let mut rows = Vec::new();
         for left in (0..4_usize).rev() {
             let drawn = loop {
-                if let Some(drawn) = slots.draw(&mut rng) {
+                if let Some(drawn) = slots.draw(0, 5.0, &mut rng).unwrap() {
                     break drawn;
                 }
             };
@@ -165,13 +188,24 @@ mod tests {
         }
         rows.sort_unstable();
         assert_eq!(rows, [0, 1, 2, 3]);
-        assert_eq!(slots.draw(&mut rng), None);
+        assert_eq!(slots.draw(0, 5.0, &mut rng).unwrap(), None);
     }
 
     #[test]
-    fn another_rate_is_that_of_fresh_slots() {
-        let mut slots = Slots::new(&[9, 8, 8, 7, 1], 4, 2.0).unwrap();
-        slots.set_rate(0.25).unwrap();
-        assert_eq!(slots.tree, Slots::new(&[9, 8, 8, 7, 1], 4, 0.25).unwrap().tree);
+    fn a_tree_that_is_used_again_is_the_one_that_would_be_planted() {
+        let counts: Vec<i64> = (0..60).rev().map(|count| count / 2).collect();
+        let mut slots = Slots::new(&counts, 40);
+        let mut rng = SecureRng::seeded(7);
+        let rate = |level: usize| 0.5 + level as f64;
+        for step in 0..200 {
+            let level = step % 3 + KEPT * (step / 7 % 2);
+            if let Some(drawn) = slots.draw(level, rate(level), &mut rng).unwrap() {
+                slots.remove(drawn);
+            }
+            let planted = slots.planted[level % KEPT].take().unwrap();
+            let updated = slots.updated(planted);
+            assert_eq!(updated.tree, slots.plant(rate(level)).unwrap().tree);
+            slots.planted[level % KEPT] = Some(updated);
+        }
     }
 }

@@ -1,22 +1,28 @@
-"""Confirmed counts, step by step (docs/confirmed-counts.md), reading the same bits as `rust/release/confirmed.rs`."""
+"""Confirmed counts, step by step (docs/confirmed-counts.md), reading the same bits as `rust/release/confirmed_counts.rs`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _core
 from discreet.reference.gumbel import Tree
-from discreet.reference.noise import bernoulli_exp, uniform_below
+from discreet.reference.noise import Bits, bernoulli_exp, uniform_below
 
 __all__ = ["Confirmed", "Plan", "Slots", "confirm"]
 
 UNIT = 2**64
+
+
+class Draws(Bits, Protocol):
+    """What a release draws: `_core.Rng`, bit for bit."""
+
+    def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
+        """Integer noise."""
 
 
 class Plan(NamedTuple):
@@ -89,7 +95,7 @@ class Slots:
         else:
             self.dummies += 1
 
-    def draw(self, rng: _core.Rng, gamma: float) -> tuple[int, int] | None:
+    def draw(self, rng: Draws, gamma: float) -> tuple[int, int] | None:
         """A group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
         reference = self.values[0] if self.values else 0
         sizes = [len(members) for members in self.members] + [self.dummies]
@@ -118,7 +124,7 @@ def confirm(
     counts: NDArray[np.int64],
     limit: int | None,
     plan: Plan,
-    rng: _core.Rng,
+    rng: Draws,
 ) -> Confirmed:
     """Rows, noisy queries, and how the release went."""
     slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
