@@ -1,4 +1,7 @@
-"""Confirmed counts, step by step (docs/confirmed-counts.md), reading the same bits as `rust/release/confirmed_counts.rs`."""
+"""Confirmed counts, step by step, reading the same bits as `rust/release/confirmed_counts.rs`.
+
+The mechanism is that of docs/confirmed-counts.md.
+"""
 
 from __future__ import annotations
 
