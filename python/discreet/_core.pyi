@@ -23,6 +23,7 @@ __all__ = [
     "compose",
     "count_distinct",
     "count_pairs",
+    "count_with_users",
     "csv_header",
     "csv_stream",
     "partition_selection",
@@ -206,6 +207,19 @@ def count_distinct(
     memory: int | None = None,
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
+def count_with_users(
+    source: Any,
+    user: str,
+    item: str,
+    *,
+    l0: int | None = None,
+    only: Labels | None = None,
+    limit: int | None = None,
+    enough: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Callable[[], None] | None = None,
+) -> tuple[Labels, NDArray[np.int64], int]: ...
 def count_pairs(
     users: Any,
     items: Any,

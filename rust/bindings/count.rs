@@ -1,4 +1,4 @@
-//! `count_distinct`, `count_pairs` and `top`: rows in, labels and counts out.
+//! `count_distinct`, `count_with_users`, `count_pairs` and `top`: rows in, labels and counts out.
 
 use std::borrow::Cow;
 
@@ -16,6 +16,7 @@ use crate::labels::top::top;
 use crate::labels::{LONGEST, LabelType, Labels};
 
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
+type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 
 /// The distinct users of each item of a source or of a list of sources: Arrow streams, objects that offer one, and
 /// tuples of two equally long sequences. Columns must be of the same kind in all of them.
@@ -35,6 +36,54 @@ fn count_sources<'py>(
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
+    let columns = (source, user, item);
+    let wanted = Wanted { l0, limit, enough, threads, memory, users: false };
+    Ok(shown(py, count(py, columns, only, wanted, progress)?))
+}
+
+/// The same, and how many distinct users have any of the counted rows.
+#[pyfunction]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
+fn count_with_users<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, PyAny>,
+    user: &str,
+    item: &str,
+    l0: Option<usize>,
+    only: Option<&PyLabels>,
+    limit: Option<usize>,
+    enough: Option<i64>,
+    threads: Option<usize>,
+    memory: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<WithUsers<'py>> {
+    let columns = (source, user, item);
+    let wanted = Wanted { l0, limit, enough, threads, memory, users: true };
+    let counted = count(py, columns, only, wanted, progress)?;
+    let users = counted.users.ok_or(Error::Input("users were not counted"))?;
+    let (labels, counts) = shown(py, counted);
+    Ok((labels, counts, users))
+}
+
+/// How a source is to be counted.
+struct Wanted {
+    l0: Option<usize>,
+    limit: Option<usize>,
+    enough: Option<i64>,
+    threads: Option<usize>,
+    memory: Option<usize>,
+    users: bool,
+}
+
+fn count<'py>(
+    py: Python<'py>,
+    (source, user, item): (&Bound<'py, PyAny>, &str, &str),
+    only: Option<&PyLabels>,
+    wanted: Wanted,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Counts> {
+    let Wanted { l0, limit, enough, threads, memory, users } = wanted;
     make_ready(memory);
     let mut sources = Sources::open(source, user, item)?;
     let types = sources.types();
@@ -46,13 +95,14 @@ fn count_sources<'py>(
         bound: bound.as_ref(),
         limit,
         enough,
+        users,
         threads: threads_or_all(threads),
         memory,
     };
     let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
         count_distinct(sources.batches(), types, &terms, tick)
     };
-    Ok(shown(py, watched(py, progress, work)?))
+    watched(py, progress, work)
 }
 
 /// The distinct users of each item of two equally long sequences.
@@ -121,6 +171,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLabels>()?;
     module.add_class::<PyCounts>()?;
     module.add_function(wrap_pyfunction!(count_sources, module)?)?;
+    module.add_function(wrap_pyfunction!(count_with_users, module)?)?;
     module.add_function(wrap_pyfunction!(count_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(largest, module)?)
 }

@@ -33,7 +33,8 @@ impl Names {
         // All names as they are, of which those without users, that nobody may see, are few.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
-        let mut named = Counts { labels: Labels::of_bytes(item_type, names.into_labels()), counts };
+        let labels = Labels::of_bytes(item_type, names.into_labels());
+        let mut named = Counts { labels, counts, users: counted.users };
         named.drop_zeros()?;
         Ok(named)
     }

@@ -20,6 +20,7 @@ mod spill;
 mod store;
 mod threads;
 mod user_keys;
+mod users;
 mod worker;
 
 use std::sync::atomic::AtomicBool;
@@ -33,6 +34,7 @@ use crate::count::dense::{AllPacked, Layout};
 use crate::count::merge::{Tally, each_partition};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
+use crate::count::users::Users;
 use crate::count::worker::{Done, MORSEL, Morsel, Worker};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
@@ -53,6 +55,8 @@ pub struct CountOptions<'a> {
     pub limit: Option<usize>,
     /// Where counts stop: those of more users are as large.
     pub enough: Option<i64>,
+    /// Whether to count the users of all counted rows too.
+    pub users: bool,
     /// How many threads there may be.
     pub threads: usize,
     /// How many bytes of memory may be held beside the batches and the counts themselves.
@@ -166,7 +170,10 @@ fn count_rows<P: Pair>(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        let worker = Worker::new(Arc::clone(keys), types, layout, (parts.threads, parts.rows));
+        // Where a bound deals pairs out by user, users are counted then.
+        let users = terms.users && terms.bound.is_none();
+        let room = (parts.threads, parts.rows);
+        let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
         move || worker.run(&receiver, &ticket, stop)
     });
     let jobs: Vec<_> = jobs.collect();
@@ -210,6 +217,22 @@ fn count_rows<P: Pair>(
 
 /// Brings the rows of all workers into one form and counts them.
 fn finish<P: Pair>(
+    mut done: Vec<Done<P>>,
+    item_type: LabelType,
+    terms: &CountOptions<'_>,
+    keys: &HashKeys,
+    parts: &Parts,
+    mut tick: impl FnMut() -> Result<()>,
+) -> Result<Counts> {
+    let users: Option<Vec<_>> = done.iter_mut().map(|done| done.users.take()).collect();
+    let room = (parts.threads, parts.merge);
+    let users = users.map(|users| Users::count(users, keys, room, &mut tick)).transpose()?;
+    let mut counts = finish_counts(done, item_type, terms, keys, parts, tick)?;
+    counts.users = counts.users.or(users);
+    Ok(counts)
+}
+
+fn finish_counts<P: Pair>(
     done: Vec<Done<P>>,
     item_type: LabelType,
     terms: &CountOptions<'_>,
@@ -224,7 +247,7 @@ fn finish<P: Pair>(
         rows.count(parts.threads, keys, &mut tick, &all)?;
         return all.into_counts();
     }
-    let unpacked = |Done { packed, mut rows }: Done<P>| {
+    let unpacked = |Done { packed, mut rows, .. }: Done<P>| {
         if let Some(packed) = packed {
             rows.rows = packed.unpack(keys);
         }

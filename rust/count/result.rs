@@ -14,12 +14,14 @@ pub struct Counts {
     pub labels: Labels,
     /// How many distinct users each has.
     pub counts: Vec<i64>,
+    /// How many distinct users have any of them, where that was asked for.
+    pub users: Option<u64>,
 }
 
 impl Counts {
     /// No counts.
     pub(crate) fn new(item_type: LabelType) -> Self {
-        Self { labels: Labels::new(item_type), counts: Vec::new() }
+        Self { labels: Labels::new(item_type), counts: Vec::new(), users: None }
     }
 
     /// Makes room for so many times what there is and a little more, where there is so much: what is not used is never
@@ -188,7 +190,7 @@ mod tests {
             for found in threads {
                 found.finish().unwrap();
             }
-            let Counts { labels: Labels::Signed(labels), counts } = all.into_counts().unwrap()
+            let Counts { labels: Labels::Signed(labels), counts, .. } = all.into_counts().unwrap()
             else {
                 panic!("labels of their own type")
             };

@@ -12,6 +12,7 @@ use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads::STOPPED;
 use crate::count::user_keys::UserKeys;
+use crate::count::users::Users;
 use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
@@ -44,6 +45,8 @@ pub(crate) struct Done<P: Pair> {
     pub packed: Option<Packed>,
     /// Its labels and all other rows.
     pub rows: ThreadRows<P>,
+    /// Its users, where they are counted.
+    pub users: Option<Users<P>>,
 }
 
 /// One thread's part of the work.
@@ -59,6 +62,8 @@ pub(crate) struct Worker<P: Pair> {
     gathered: usize,
     compact_at: usize,
     users: UserKeys,
+    /// The users of all rows, where they are counted.
+    counted: Option<Users<P>>,
     cells: Vec<u64>,
     null: Vec<bool>,
     groups: Vec<Group>,
@@ -70,6 +75,7 @@ impl<P: Pair> Worker<P> {
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
         layout: Option<Layout>,
+        counts_users: bool,
         (threads, limit): (usize, usize),
     ) -> Self {
         let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
@@ -81,6 +87,7 @@ impl<P: Pair> Worker<P> {
             gathered,
             compact_at: gathered,
             users: UserKeys::new(Arc::clone(&keys)),
+            counted: counts_users.then(Users::default),
             keys,
             cells: Vec::new(),
             null: Vec::new(),
@@ -112,7 +119,8 @@ impl<P: Pair> Worker<P> {
             self.spill(stop)?;
         }
         self.rows.labels = self.grouper.take();
-        Ok(Done { packed: self.packed.map(Packer::finish), rows: self.rows })
+        let packed = self.packed.map(Packer::finish);
+        Ok(Done { packed, rows: self.rows, users: self.counted })
     }
 
     fn len(&self) -> usize {
@@ -129,19 +137,21 @@ impl<P: Pair> Worker<P> {
     /// Spills where more memory is held than the limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
         let unpacking = self.packed.as_ref().map_or(0, Packer::held_unpacking);
-        if unpacking + self.grouper.bytes_used() > self.limit {
+        let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
+        if unpacking + others > self.limit {
             self.unpack();
         }
-        if self.rows.rows.bytes_used() + self.grouper.bytes_used() > self.limit {
+        if self.rows.rows.bytes_used() + others > self.limit {
             self.spill(stop)?;
         }
         Ok(())
     }
 
-    /// Spills labels and rows.
+    /// Spills labels, rows and users.
     fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
         self.compact_at = self.gathered;
         self.rows.spill(self.grouper.take().as_ref(), stop)?;
+        self.counted.as_mut().map_or(Ok(()), |users| users.spill(stop))?;
         // No more may be kept than this thread's part of what the merge will need.
         release_memory(self.limit / 3);
         Ok(())
@@ -180,6 +190,9 @@ impl<P: Pair> Worker<P> {
         users.keys(rows.clone(), null, integers)?;
         items.keys(rows, null, cells)?;
         drop_nulls(null, integers, cells);
+        if let Some(counted) = &mut self.counted {
+            counted.extend(integers.iter().map(|&user| user.into()), &self.keys);
+        }
         if let Some(packed) = &mut self.packed
             && packed.extend(integers, cells)
         {
@@ -203,7 +216,16 @@ impl<P: Pair> Worker<P> {
 
     /// Appends the rows that have been grouped.
     fn append(&mut self) {
-        let Self { rows, groups, users: UserKeys { hashes, integers, .. }, .. } = self;
+        let Self { rows, groups, users: UserKeys { hashes, integers, .. }, counted, .. } = self;
+        if let Some(counted) = counted {
+            let is_counted = |place: usize| groups[place].partition != Group::DROPPED;
+            let user = |place: usize| match hashes.get(place) {
+                Some(&hash) => hash,
+                None => integers[place].into(),
+            };
+            let places = (0..groups.len()).filter(|&place| is_counted(place));
+            counted.extend(places.map(user), &self.keys);
+        }
         if hashes.is_empty() {
             rows.extend(groups, integers.iter().map(|&user| user.into()));
         } else {
@@ -246,7 +268,7 @@ mod tests {
             let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
             let keys = Arc::new(HashKeys::from_os().unwrap());
             let types = (LabelType::Signed, LabelType::Text);
-            let worker = Worker::<Wide>::new(keys, types, None, (1, 0));
+            let worker = Worker::<Wide>::new(keys, types, None, false, (1, 0));
             let (sender, morsels) = channel();
             let batch = Arc::new(Batch { users, items });
             sender.send(Morsel { batch, number: 0, start: 0, end: len }).unwrap();

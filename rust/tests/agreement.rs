@@ -21,7 +21,7 @@ fn counts_by_number(
     types: (LabelType, LabelType),
     terms: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
-    let Counts { labels, counts } = count_distinct(batches, types, terms, || Ok(())).unwrap();
+    let Counts { labels, counts, .. } = count_distinct(batches, types, terms, || Ok(())).unwrap();
     let all: BTreeMap<i64, i64> =
         counts.iter().enumerate().map(|(row, &count)| (number(&labels, row), count)).collect();
     assert_eq!(all.len(), counts.len());
@@ -49,7 +49,7 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
 }
 
 fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> CountOptions<'_> {
-    CountOptions { bound, limit: None, enough: None, threads, memory }
+    CountOptions { bound, limit: None, enough: None, users: false, threads, memory }
 }
 
 #[test]
@@ -137,8 +137,14 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
             let mut rows = small.clone();
             rows.splice(place..place, few.iter().chain(few).copied());
             let mut expected = counted_one_by_one(&rows);
-            let mut terms =
-                CountOptions { bound: None, limit: None, enough: None, threads: 3, memory: None };
+            let mut terms = CountOptions {
+                bound: None,
+                limit: None,
+                enough: None,
+                users: false,
+                threads: 3,
+                memory: None,
+            };
             for (threads, size, memory) in [
                 (1, 50_000, None),
                 (3, 7000, None),
@@ -174,8 +180,14 @@ fn users_by_number_are_counted_as_those_by_key() {
         let expected = counted_one_by_one(&rows);
         for as_text in [(true, true), (true, false), (false, true)] {
             for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
-                let terms =
-                    CountOptions { bound: None, limit: None, enough: None, threads, memory };
+                let terms = CountOptions {
+                    bound: None,
+                    limit: None,
+                    enough: None,
+                    users: false,
+                    threads,
+                    memory,
+                };
                 assert_eq!(counted(&rows, as_text, 9000, &terms), expected);
             }
         }

@@ -69,8 +69,14 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         let bound = Contribution::new(l0, None, label_type).unwrap();
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
-            let terms =
-                CountOptions { bound: bound.as_ref(), limit: None, enough: None, threads, memory };
+            let terms = CountOptions {
+                bound: bound.as_ref(),
+                limit: None,
+                enough: None,
+                users: false,
+                threads,
+                memory,
+            };
             let batches = batches(rows, (as_text, as_text), size);
             let found =
                 count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();

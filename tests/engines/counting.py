@@ -6,7 +6,7 @@ from discreet import engines
 
 
 def counted(data, user="user", item="item", **options):
-    labels, counts = engines.histogram(data, user, item, **options)
+    labels, counts, _ = engines.histogram(data, user, item, **options)
     return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 

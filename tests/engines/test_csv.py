@@ -82,7 +82,7 @@ def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
     path = tmp_path / "log.csv"
     rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
     path.write_bytes(b"".join(rows))
-    labels, counts = local.histogram(path, "user", "item")
+    labels, counts, _ = local.histogram(path, "user", "item")
     found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     assert (found["a"], found["b"]) == (1000, 1000)
 

@@ -30,7 +30,7 @@ def written(path, rows):
 
 
 def counted(path, **options):
-    labels, counts = local.histogram(str(path), "user", "item", **options)
+    labels, counts, _ = local.histogram(str(path), "user", "item", **options)
     return dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
@@ -106,7 +106,7 @@ def test_a_quoted_cell_forges_no_timed_events(path):
     events = TimedEvents(str(path), event="user", item="item", time="when")
     rows_of = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
     for number in (1, 2, 3):
-        labels, counts = local.histogram(rows_of(number), "user", "item")
+        labels, counts, _ = local.histogram(rows_of(number), "user", "item")
         found = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
         theirs = found.pop("theirs", 0)
         assert theirs == (number == 1)

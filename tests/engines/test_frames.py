@@ -33,7 +33,7 @@ sources = {
     "objects": pandas.DataFrame(nullable).astype(object),
 }
 for name, source in sources.items():
-    labels, counts = engines.histogram(source, "user", "item")
+    labels, counts, _ = engines.histogram(source, "user", "item")
     print(name, sorted(zip(labels.take(np.arange(len(counts))), counts.tolist())))
 """
 
@@ -82,7 +82,7 @@ def test_a_class_of_ones_own_is_counted_by_its_arrow_stream():
     class Table(polars.DataFrame):
         """Another module's, but a polars frame all the same."""
 
-    labels, counts = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
+    labels, counts, _ = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
     assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])
 
 
@@ -106,7 +106,7 @@ ODD = [
 
 
 def counted(source):
-    labels, counts = engines.histogram(source, "user", "item")
+    labels, counts, _ = engines.histogram(source, "user", "item")
     return labels.type_name, dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
@@ -204,7 +204,7 @@ def test_a_subclass_of_a_frame_of_pandas_is_one_whatever_its_cells_are():
         for note in ([1, 2], [1, "secret"]):
             given = {"user": [1, 2], "item": cells, "note": note, "column_names": [3, 4]}
             frame = Frame({name: pandas.Series(column, dtype=object) for name, column in given.items()})
-            _, counts = engines.histogram(frame.astype({"user": "int64"}), "user", "item")
+            _, counts, _ = engines.histogram(frame.astype({"user": "int64"}), "user", "item")
             assert counts.tolist() == [1] * (cells[1] is not None)
     with pytest.raises(SchemaError, match="reset_index"):
         engines.histogram(frame.set_index("user"), "user", "item")
@@ -229,7 +229,7 @@ def test_sparse_columns_of_pandas_are_counted_and_complex_numbers_are_not():
     pandas = pytest.importorskip("pandas")
     sparse = pandas.arrays.SparseArray
     frame = pandas.DataFrame({"user": sparse([0, 0, 7]), "item": sparse([5, 0, 0])})
-    labels, counts = engines.histogram(frame, "user", "item")
+    labels, counts, _ = engines.histogram(frame, "user", "item")
     assert dict(zip(labels.take(np.arange(2)), counts.tolist(), strict=True)) == {0: 2, 5: 1}
     with pytest.raises(SchemaError, match="complex128"):
         engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")

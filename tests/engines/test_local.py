@@ -356,7 +356,7 @@ def test_parquet_columns_are_the_ones_that_are_named(tmp_path):
     nested = pyarrow.array([{"id": 1, "ID": 2}] * 3)
     good = pyarrow.table({"user": [1, 2, 3], "more": nested, "item": ["a", "a", "a"]})
     parquet.write_table(good, tmp_path / "good.parquet")
-    _, counts = engines.histogram(tmp_path / "good.parquet", "user", "item")
+    _, counts, _ = engines.histogram(tmp_path / "good.parquet", "user", "item")
     assert counts.tolist() == [3]
     clash = pyarrow.table([[1, 2, 3], [7, 7, 7], ["a"] * 3], names=["ID", "id", "item"])
     parquet.write_table(clash, tmp_path / "clash.parquet")

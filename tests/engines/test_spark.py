@@ -66,7 +66,7 @@ def test_a_name_of_two_columns_is_a_schema_error(spark):
     ],
 )
 def test_integers_text_and_bytes_are_items_and_users(spark, cell, label, kind):
-    labels, counts = engines.histogram(table(spark, item=cell), "user", "item")
+    labels, counts, _ = engines.histogram(table(spark, item=cell), "user", "item")
     assert (labels.take(np.arange(1)), counts.tolist(), labels.type_name) == ([label], [1], kind)
     empty = engines.histogram(table(spark, item=cell).filter("false"), "user", "item", l0=1)
     assert (len(empty[1]), empty[0].type_name) == (0, kind)

@@ -40,8 +40,8 @@ def _check_count() -> str:
 def _check_duckdb() -> str:
     import duckdb
 
-    _, counts = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
-    if counts.tolist() != [1]:
+    counted_rows = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
+    if counted_rows.counts.tolist() != [1]:
         raise RuntimeError("a table of one row was not counted as one")
     return f"version {duckdb.__version__} scans"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import ibis, local, spark
-from discreet.engines.engine import Counts, Engine, Items, Progress
+from discreet.engines.engine import Counted, Engine, Items, Progress
 from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
 from discreet.engines.weighing import Elsewhere, Here, Lists
@@ -60,15 +60,15 @@ def histogram(
     limit: int | None = None,
     enough: int | None = None,
     only: Items | None = None,
+    users: bool = False,
     memory: int | str | None = None,
     progress: Progress | None = None,
-) -> Counts:
+) -> Counted:
     """The distinct users of each item of `source`, by the engine that has its rows; see `Engine`."""
     count = (_elsewhere(source, user, item) or local).histogram
-    labels, counts = count(
-        source, user, item, l0=l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
-    )
-    return labels, counts if enough is None else np.minimum(counts, enough)
+    wanted: Any = {"l0": l0, "limit": limit, "enough": enough, "only": only, "users": users}
+    counted = count(source, user, item, **wanted, memory=memory, progress=progress)
+    return counted if enough is None else counted._replace(counts=np.minimum(counted.counts, enough))
 
 
 def lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from discreet.errors import SchemaError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Counts", "Engine", "Items", "Progress", "Weighting", "labels", "listed"]
+__all__ = ["Counted", "Counts", "Engine", "Items", "Progress", "Weighting", "labels", "listed"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
 Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"
@@ -46,6 +46,15 @@ class Weighting:
         return [math.isqrt(unit**2 // d) for d in range(1, self.l0 + 1)]
 
 
+class Counted(NamedTuple):
+    """What an engine counts."""
+
+    labels: _core.Labels
+    counts: NDArray[np.int64]
+    users: int | None = None
+    """How many distinct users have any of the counted rows, None where that was not asked for or cannot be had."""
+
+
 class Engine(Protocol):
     """A module that counts the tables of one kind where they are, and weighs their items."""
 
@@ -59,17 +68,19 @@ class Engine(Protocol):
         limit: int | None,
         enough: int | None,
         only: Items | None,
+        users: bool,
         memory: int | str | None,
         progress: Progress | None,
-    ) -> Counts:
+    ) -> Counted:
         """The distinct users of each item: labels, and counts as int64, in no particular order.
 
         Rows with a NULL, or with text that is not UTF-8, are left out. With `l0` only so many items of each
         user count, chosen uniformly and anew in every call; with `only` these items alone, before that
         choice. `limit`: how many of the largest will be looked at, in the order of `_core.top`; an engine may
         leave the others where they are. `enough`: what a count need not exceed; an engine may stop there.
-        `memory`: what counting may take on this machine, "2GB" or a number of bytes; of no meaning to an engine that
-        counts elsewhere.
+        `users`: whether all users of counted rows are to be counted too, in the same reading of the rows, so that none
+        is missed who is in a count. `memory`: what counting may take on this machine, "2GB" or a number of bytes; of no
+        meaning to an engine that counts elsewhere.
 
         Raises SchemaError for columns that cannot be used, InputError where the source cannot be read,
         ResourceError where its session is gone, ParameterError for what the engine cannot do.

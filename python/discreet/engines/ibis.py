@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counts, Items, Progress, Weighting, labels, listed
+from discreet.engines.engine import Counted, Counts, Items, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_key
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
@@ -33,14 +33,16 @@ def histogram(
     limit: int | None = None,
     enough: int | None = None,
     only: Items | None = None,
+    users: bool = False,
     memory: int | str | None = None,
     progress: Progress | None = None,
-) -> Counts:
+) -> Counted:
     """The distinct users of each item of an Ibis table; see `Engine`.
 
     `l0` needs a backend with SHA-256 and window functions, as DuckDB has. `progress` is not called.
     """
     import ibis
+    from ibis.expr import operations
 
     with _told():
         pairs, kind, backend = _pairs(source, user, item)
@@ -49,7 +51,14 @@ def histogram(
         pairs = pairs.distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
-        counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
+        if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
+            # One query counts both: in a second one the table might have a user more.
+            of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
+            pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
+            counts = pairs.group_by("item").agg(n=lambda rows: rows.count(), first=lambda rows: rows["first"].sum())
+            counts = counts.mutate(users=counts["first"].sum().over(ibis.window()))
+        else:
+            counts = pairs.group_by("item").agg(n=lambda rows: rows.count())
         if limit is not None:
             counts = counts.order_by(ibis.desc("n"), ibis.asc("item")).limit(limit)
         return _collected(counts, kind)
@@ -75,7 +84,8 @@ def weights(
         counted = pairs.mutate(items=pairs.count().over(ibis.window(group_by=pairs.user)))
         shares = ibis.memtable({"items": range(1, weighting.l0 + 1), "share": weighting.shares})
         sums = counted.join(shares, "items").group_by("item").agg(n=lambda rows: rows.share.sum())
-        return _collected(sums, kind)
+        items, weights, _ = _collected(sums, kind)
+        return items, weights
 
 
 def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
@@ -158,9 +168,10 @@ def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
     return pairs
 
 
-def _collected(counts: Table, kind: str) -> Counts:
+def _collected(counts: Table, kind: str) -> Counted:
     table = counts.to_pyarrow()
-    return labels(table["item"].to_pylist(), kind), np.asarray(table["n"].to_pylist(), np.int64)
+    users = max(table["users"].to_pylist(), default=0) if "users" in table.column_names else None
+    return Counted(labels(table["item"].to_pylist(), kind), np.asarray(table["n"].to_pylist(), np.int64), users)
 
 
 @contextmanager

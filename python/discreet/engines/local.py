@@ -13,7 +13,7 @@ from discreet import _core
 from discreet.engines import files
 from discreet.engines.batches import Rows, shortened
 from discreet.engines.csv_rows import CsvInput, CsvRows
-from discreet.engines.engine import Counts, Items, Progress
+from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
 from discreet.engines.frames import frame, is_read_once, library, require_labels
 from discreet.engines.memory import Memory
@@ -45,9 +45,10 @@ def histogram(
     limit: int | None = None,
     enough: int | None = None,
     only: Items | None = None,
+    users: bool = False,
     memory: int | str | None = None,
     progress: Progress | None = None,
-) -> Counts:
+) -> Counted:
     """The distinct users of each item of a table of this machine; see `Engine`.
 
     `source`: a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, whose rows are
@@ -55,10 +56,11 @@ def histogram(
     """
     listed = None if only is None else _core.Labels.from_sequence(only)
 
-    def count(sources: list[Any], room: int) -> Counts:
-        return _core.count_distinct(
-            sources, user, item, l0=l0, only=listed, limit=limit, enough=enough, memory=room, progress=progress
-        )
+    def count(sources: list[Any], room: int) -> Counted:
+        wanted: Any = {"l0": l0, "only": listed, "limit": limit, "enough": enough, "memory": room, "progress": progress}
+        if users:
+            return Counted(*_core.count_with_users(sources, user, item, **wanted))
+        return Counted(*_core.count_distinct(sources, user, item, **wanted))
 
     return read(source, user, item, memory, count)
 

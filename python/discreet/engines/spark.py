@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counts, Items, Progress, Weighting, labels, listed
+from discreet.engines.engine import Counted, Counts, Items, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_bits, fresh_key
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
@@ -41,14 +41,15 @@ def histogram(
     limit: int | None = None,
     enough: int | None = None,
     only: Items | None = None,
+    users: bool = False,
     memory: int | str | None = None,
     progress: Progress | None = None,
-) -> Counts:
+) -> Counted:
     """The distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
 
     Without a `limit` the counts of all items come to the driver.
     """
-    from pyspark.sql import functions
+    from pyspark.sql import Window, functions
 
     session = _session(source)
     with _told(session):
@@ -56,12 +57,19 @@ def histogram(
         if only is not None:
             values = listed(only, kind)
             if not values:
-                return labels([], kind), np.zeros(0, np.int64)
+                return Counted(labels([], kind), np.zeros(0, np.int64), 0 if users else None)
             pairs = pairs.join(_table_of(session, values, kind), "item", "left_semi")
         pairs = pairs.distinct()
         if l0 is not None:
             pairs = _bounded(pairs, l0)
-        counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
+        if users:
+            # One query counts both: in a second one the table might have a user more.
+            first = functions.row_number().over(Window.partitionBy("user").orderBy("item")) == 1
+            pairs = pairs.withColumn("first", first.cast("long"))
+            counts = pairs.groupBy("item").agg(functions.count("*").alias("n"), functions.sum("first").alias("first"))
+            counts = counts.withColumn("users", functions.sum("first").over(Window.partitionBy()))
+        else:
+            counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
             counts = counts.orderBy(functions.desc("n"), functions.asc("item")).limit(min(limit, _INT_LIMIT))
         return _awaited(session, lambda: _collected(counts, kind), progress)
@@ -89,7 +97,8 @@ def weights(
         shares = functions.split(functions.lit(",".join(map(str, weighting.shares))), ",").cast("array<bigint>")
         shared = pairs.select("item", functions.element_at(shares, items.cast("int")).alias("share"))
         sums = shared.groupBy("item").agg(functions.sum("share").alias("n"))
-        return _awaited(session, lambda: _collected(sums, kind), progress)
+        items, weights, _ = _awaited(session, lambda: _collected(sums, kind), progress)
+        return items, weights
 
 
 def _session(source: Any) -> SparkSession:
@@ -176,17 +185,19 @@ def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
     return pairs.withColumn("rank", rank).filter(functions.col("rank") <= min(l0, _INT_LIMIT))
 
 
-def _collected(counts: DataFrame, kind: str) -> Counts:
+def _collected(counts: DataFrame, kind: str) -> Counted:
     """The rows on the driver: as Arrow, or one by one where there is no pyarrow."""
     try:
         table = counts.toArrow()
-        items, numbers = table["item"].to_pylist(), table["n"].to_pylist()
+        columns = {name: table[name].to_pylist() for name in table.column_names}
     except ImportError:
         rows = counts.collect()
-        items, numbers = [row["item"] for row in rows], [row["n"] for row in rows]
+        columns = {name: [row[name] for row in rows] for name in counts.columns}
+    items = columns["item"]
     if kind != "int64":
         items = [bytes(cell).decode() if kind == "string" else bytes(cell) for cell in items]
-    return labels(items, kind), np.asarray(numbers, np.int64)
+    users = max(columns["users"], default=0) if "users" in columns else None
+    return Counted(labels(items, kind), np.asarray(columns["n"], np.int64), users)
 
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:

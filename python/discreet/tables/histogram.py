@@ -53,6 +53,7 @@ class Histogram(Private):
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
         enough: int | None = None,
+        count_users: bool = False,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> Histogram:
@@ -66,6 +67,7 @@ class Histogram(Private):
         keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
         `enough`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.enough`).
+        `count_users` finds how many users have any counted item too, which makes `ConfirmedCounts` twice as good.
         `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
         of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
         without a name; the histogram is the same.
@@ -76,6 +78,7 @@ class Histogram(Private):
         where the folder for temporary files is needed and full, or a Spark session is gone.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
+        require_flag("count_users", count_users)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
         if enough is not None:
@@ -83,10 +86,9 @@ class Histogram(Private):
             if k_bar is not None:
                 raise ParameterError("counts that stop at enough have no k_bar largest; leave one of the two out")
         limit = None if k_bar is None else k_bar + 1
-        labels, counts = engines.histogram(
-            data, user, item, l0=sensitivity.l0, limit=limit, enough=enough, only=only, memory=memory, progress=progress
-        )
-        return cls._of(labels, counts, sensitivity, limit, enough, clipped_to=sensitivity.l0)
+        wanted: Any = {"l0": sensitivity.l0, "limit": limit, "enough": enough, "only": only, "users": count_users}
+        labels, counts, users = engines.histogram(data, user, item, **wanted, memory=memory, progress=progress)
+        return cls._of(labels, counts, sensitivity, limit, enough, sensitivity.l0, users)
 
     @classmethod
     def from_pairs(
@@ -95,19 +97,24 @@ class Histogram(Private):
         items: ArrayLike | Sequence[Any],
         *,
         l0: int | None = None,
+        count_users: bool = False,
         memory: int | str | None = None,
     ) -> Histogram:
         """Counts the distinct users of each item in two equally long arrays of integers or text.
 
-        A pair in which either is None is dropped; `l0` counts at most so many items of each user; `memory` is
-        that of `from_table`. Raises SchemaError for other or mixed types, ParameterError for unequal lengths or an l0
-        below 1.
+        A pair in which either is None is dropped; `l0` counts at most so many items of each user; `count_users` and
+        `memory` are those of `from_table`. Raises SchemaError for other or mixed types, ParameterError for unequal
+        lengths or an l0 below 1.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
-        labels, counts = _core.count_pairs(
-            plain_column(users), plain_column(items), l0=sensitivity.l0, memory=Memory.of(memory).total
-        )
-        return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0)
+        require_flag("count_users", count_users)
+        pair, room = (plain_column(users), plain_column(items)), Memory.of(memory).total
+        found: int | None = None
+        if count_users:
+            labels, counts, found = _core.count_with_users(pair, "", "", l0=sensitivity.l0, memory=room)
+        else:
+            labels, counts = _core.count_pairs(*pair, l0=sensitivity.l0, memory=room)
+        return cls._of(labels, counts, sensitivity, None, clipped_to=sensitivity.l0, users=found)
 
     @classmethod
     def from_counts(

@@ -6,7 +6,7 @@ mod candidates;
 mod user_choices;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ahash::RandomState;
 
@@ -114,6 +114,7 @@ impl<'a> Bounded<'a> {
         let l0 = parts.first().map_or(usize::MAX, |part| part.bound.l0);
         let sizes = std::iter::repeat_n(1, Choices::PARTITIONS);
         let begin = || Chooser::new(l0);
+        let users = AtomicU64::new(0);
         threads::share_out(threads, sizes, tick, begin, |chooser, partition, _, _| {
             let read = |Self { counted, choices, .. }: &Self| {
                 choices.read(partition, counted, chooser, keys)
@@ -126,6 +127,7 @@ impl<'a> Bounded<'a> {
                 first += counted.labels.len() as u64;
             }
             chooser.choose(&offers, keys, |_, item| add(item));
+            users.fetch_add(chooser.users() as u64, Ordering::Relaxed);
             Ok(())
         })?;
         let counts: Vec<i64> =
@@ -133,7 +135,7 @@ impl<'a> Bounded<'a> {
         let mut parts = parts.into_iter().map(|part| part.counted.labels);
         let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
         parts.try_for_each(|part| labels.append(&part))?;
-        let mut counts = Counts { labels, counts };
+        let mut counts = Counts { labels, counts, users: Some(users.into_inner()) };
         counts.drop_zeros()?;
         Ok(counts)
     }
@@ -217,7 +219,8 @@ mod tests {
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
         // What nobody keeps is not there.
         let listed = Labels::Signed(vec![2, 77]);
-        let expected = Counts { labels: Labels::Signed(vec![2]), counts: vec![400] };
+        let expected =
+            Counts { labels: Labels::Signed(vec![2]), counts: vec![400], users: Some(400) };
         assert_eq!(count(1, 2, usize::MAX, Some(&listed)), expected);
     }
 }

@@ -213,6 +213,11 @@ impl Chooser {
         }
     }
 
+    /// How many users made the last choices.
+    pub fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// Numbers the users of all choices and counts what each has.
     fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
         let Self { slots, users, lens, numbers, .. } = self;

@@ -1,0 +1,119 @@
+//! The number of users of any counted row: a second count, of one item that every user has.
+//!
+//! Users that are small numbers are bits of a bitmap. Of the others, most rows are of users that were seen a moment
+//! before; a small table knows the last ones and drops these. The rest is kept by partition, chosen by the user, spilled,
+//! merged and deduplicated like all rows.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::count::dedup::Items;
+use crate::count::merge::{Tally, each_partition};
+use crate::count::pairs::Pair;
+use crate::count::rows::ThreadRows;
+use crate::error::Result;
+use crate::hash::{HashKeys, partition_of};
+use crate::labels::interner::Interner;
+
+/// How many users are remembered at a time.
+const RECENT: usize = 1 << 15;
+/// The fewest users that are searched for duplicates.
+const FEWEST: usize = 1 << 20;
+/// Smaller numbers have a bit each.
+const SMALL: u128 = 1 << 24;
+
+/// One thread's users.
+pub(crate) struct Users<P: Pair> {
+    /// One bit for each small number; empty until there is one.
+    small: Vec<u64>,
+    /// One user for each value of the lower bits of the hash, under the item 1; none under the item 0.
+    recent: Vec<P>,
+    rows: ThreadRows<P>,
+    len: usize,
+    compact_at: usize,
+}
+
+impl<P: Pair> Default for Users<P> {
+    fn default() -> Self {
+        let recent = vec![P::new(0, 0); RECENT];
+        let rows = ThreadRows::default();
+        Self { small: Vec::new(), recent, rows, len: 0, compact_at: FEWEST }
+    }
+}
+
+impl<P: Pair> Users<P> {
+    /// Adds the users of counted rows.
+    #[inline]
+    pub fn extend(&mut self, users: impl Iterator<Item = u128>, keys: &HashKeys) {
+        for user in users {
+            if user < SMALL {
+                if self.small.is_empty() {
+                    self.small.resize(SMALL as usize / 64, 0);
+                }
+                self.small[user as usize / 64] |= 1 << (user % 64);
+                continue;
+            }
+            let hash = keys.integer(user as u64 ^ (user >> 64) as u64);
+            let (recent, row) = (&mut self.recent[hash as usize % RECENT], P::new(1, user));
+            if *recent != row {
+                *recent = row;
+                self.rows.rows.push(partition_of(hash), row);
+                self.len += 1;
+            }
+        }
+        if self.len >= self.compact_at {
+            self.rows.compact(keys);
+            self.len = self.rows.rows.len();
+            self.compact_at = FEWEST.max(2 * self.len);
+        }
+    }
+
+    /// How many bytes of memory the users hold.
+    pub fn bytes_used(&self) -> usize {
+        self.rows.rows.bytes_used()
+    }
+
+    /// Spills all users in memory.
+    pub fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
+        (self.len, self.compact_at) = (0, FEWEST);
+        self.rows.spill(None, stop)
+    }
+
+    /// How many users all threads have seen.
+    pub fn count(
+        shares: Vec<Self>,
+        keys: &HashKeys,
+        room: (usize, usize),
+        tick: impl FnMut() -> Result<()>,
+    ) -> Result<u64> {
+        let mut small = vec![0; SMALL as usize / 64];
+        let mut rows = Vec::with_capacity(shares.len());
+        for share in shares {
+            small.iter_mut().zip(&share.small).for_each(|(all, own)| *all |= own);
+            rows.push(share.rows);
+        }
+        let small: u64 = small.iter().map(|bits: &u64| u64::from(bits.count_ones())).sum();
+        let others = each_partition(&rows, keys, room, tick, || Total(0))?;
+        Ok(others.into_iter().fold(small, |all, Total(users)| all + users))
+    }
+}
+
+/// The users of some partitions.
+struct Total(u64);
+
+impl<P: Pair> Tally<P> for Total {
+    fn add(
+        &mut self,
+        _: usize,
+        rows: &[P],
+        _: &mut Items,
+        _: Option<&Interner>,
+        _: &HashKeys,
+    ) -> Result<()> {
+        self.0 += rows.len() as u64;
+        Ok(())
+    }
+
+    fn close(&mut self, _: &Items, _: Option<&Interner>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+"""The number of users of any counted row: exactly those, whatever engine counts, and however little memory it has."""
+
+import numpy as np
+import pytest
+
+from discreet import Histogram, _core, engines
+
+
+def users_of(users, items, only=None):
+    rows = zip(users, items, strict=True)
+    return len({user for user, item in rows if None not in (user, item) and (only is None or item in only)})
+
+
+def table(rng, rows, names):
+    """Small and large numbers, and text, with a NULL now and then."""
+    kinds = {
+        "small": lambda n: n,
+        "large": lambda n: (n * 0x9E3779B97F4A7C15 + 2**40) % 2**63,
+        "negative": lambda n: -n - 1,
+        "text": lambda n: f"name {n}",
+    }
+    made = [kinds[kind](n) for n in range(2000) for kind in (names,)]
+    chosen = rng.integers(0, rng.integers(1, len(made)), rows).tolist()
+    return [None if rng.random() < 0.05 else made[n] for n in chosen]
+
+
+@pytest.mark.parametrize("names", ["small", "large", "negative", "text"])
+@pytest.mark.parametrize("labels", ["small", "large", "text"])
+def test_counting_misses_no_user_who_is_in_a_count(names, labels):
+    rng = np.random.default_rng(4)
+    for rows in (1, 7, 300, 20_000):
+        users, items = table(rng, rows, names), table(rng, rows, labels)
+        if not any(user is not None for user in users) or not any(item is not None for item in items):
+            continue
+        listed = sorted({item for item in items if item is not None})[:3]
+        expected = dict(
+            zip(*(part.tolist() if hasattr(part, "tolist") else part for part in plain(users, items)), strict=True)
+        )
+        for memory in (None, 0):
+            for threads in (1, 3):
+                found = _core.count_with_users((users, items), "", "", threads=threads, memory=memory)
+                assert found[2] == users_of(users, items)
+                assert dict(zip(found[0].take(np.arange(len(found[1]))), found[1].tolist(), strict=True)) == expected
+                only = _core.Labels.from_sequence(listed)
+                kept = _core.count_with_users((users, items), "", "", only=only, threads=threads, memory=memory)
+                assert kept[2] == users_of(users, items, set(listed))
+                one = _core.count_with_users((users, items), "", "", l0=1, threads=threads, memory=memory)
+                assert one[2] == int(one[1].sum()) == users_of(users, items)
+
+
+def plain(users, items):
+    labels, counts = _core.count_distinct((users, items), "", "")
+    return labels.take(np.arange(len(counts))), counts
+
+
+def test_a_cut_histogram_and_counts_that_stop_have_all_users():
+    users, items = np.arange(1000), np.arange(1000) % 10
+    for options in ({"limit": 3}, {"enough": 2}, {"limit": 0}):
+        assert _core.count_with_users((users, items), "", "", **options)[2] == 1000
+
+
+def test_users_of_many_batches_are_counted_once():
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(5)
+    for scale in (1, 2**40):
+        batches = [pa.table({"u": rng.integers(0, 500, 4000) * scale, "i": rng.integers(0, 9, 4000)}) for _ in range(5)]
+        every = np.concatenate([batch["u"].to_numpy() for batch in batches])
+        assert engines.histogram(batches, "u", "i", users=True).users == len(np.unique(every))
+        assert engines.histogram(batches, "u", "i").users is None
+
+
+def test_dictionaries_that_are_numbered_have_their_users_counted():
+    pa = pytest.importorskip("pyarrow")
+    users = pa.array([f"u{n % 97}" for n in range(10_000)]).dictionary_encode()
+    items = pa.array([None if n % 97 == 5 else f"i{n % 7}" for n in range(10_000)]).dictionary_encode()
+    assert engines.histogram(pa.table({"u": users, "i": items}), "u", "i", users=True).users == 96
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+@pytest.mark.parametrize("only", [None, ["a", "b"], []])
+def test_an_ibis_table_counts_users_in_the_same_query(limit, only):
+    ibis = pytest.importorskip("ibis")
+    pytest.importorskip("duckdb")
+    users = [1, 1, 2, 3, 4, 4, None, 5]
+    items = ["a", "b", "a", "c", "d", "d", "a", None]
+    memory = ibis.duckdb.connect()
+    data = memory.create_table("t", ibis.memtable({"u": users, "i": items}, schema={"u": "int64", "i": "string"}))
+    counted = engines.histogram(data, "u", "i", users=True, only=only, limit=limit)
+    assert counted.users == users_of(users, items, only)
+    assert engines.histogram(data, "u", "i").users is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("limit", [None, 2])
+@pytest.mark.parametrize("only", [None, ["a", "b"], []])
+def test_a_spark_frame_counts_users_in_the_same_job(spark, limit, only):
+    users = [1, 1, 2, 3, 4, 4, None, 5]
+    items = ["a", "b", "a", "c", "d", "d", "a", None]
+    data = spark.createDataFrame(list(zip(users, items, strict=True)), "u long, i string")
+    counted = engines.histogram(data, "u", "i", users=True, only=only, limit=limit)
+    assert counted.users == users_of(users, items, only)
+    assert engines.histogram(data, "u", "i").users is None
+
+
+def test_a_histogram_keeps_the_number_of_users_to_itself():
+    data = {"u": [1, 1, 2, 3], "i": ["a", "b", "a", "c"]}
+    assert Histogram.from_table(data, user="u", item="i", count_users=True)._users == 3
+    assert Histogram.from_pairs(data["u"], data["i"], count_users=True)._users == 3
+    assert Histogram.from_table(data, user="u", item="i")._users is None
+    assert "3" not in repr(Histogram.from_table(data, user="u", item="i", count_users=True))
