@@ -64,10 +64,11 @@ def histogram(
             pairs = _bounded(pairs, l0)
         if users:
             # One query counts both: in a second one the table might have a user more.
-            first = functions.row_number().over(Window.partitionBy("user").orderBy("item")) == 1
+            of_user = Window.partitionBy("user").orderBy("item").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+            first = functions.row_number().over(of_user) == 1
             pairs = pairs.withColumn("first", first.cast("long"))
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"), functions.sum("first").alias("first"))
-            counts = counts.withColumn("users", functions.sum("first").over(Window.partitionBy()))
+            counts = counts.withColumn("users", functions.sum("first").over(Window.partitionBy(functions.lit(0))))
         else:
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"))
         if limit is not None:
