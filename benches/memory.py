@@ -59,7 +59,7 @@ def core(path, memory):
     from discreet import _core
     from discreet.engines import local
 
-    labels, counts = local.histogram(path, user="u", item="i", memory=memory)
+    labels, counts, _ = local.histogram(path, user="u", item="i", memory=memory)
 
     def check():
         rows = _core.top(labels, counts, len(counts))

@@ -150,7 +150,7 @@ def test_help_says_how_commands_end_and_cuts_no_line():
     out = discreet("--help")[1]
     assert "..." not in out.partition("Commands:")[2]
     assert "3 a budget" in out
-    assert "--spend" in discreet("count", "--help")[1]
+    assert "--relative-error" in discreet("count", "--help")[1]
 
 
 def test_a_release_of_one_item_is_one_item(tmp_path):

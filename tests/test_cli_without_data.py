@@ -49,9 +49,9 @@ def test_an_audit_comes_as_json_and_with_runs():
 
 
 def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
-    code, _, err = discreet("plan", "count", "--epsilon", "1e-5", "--delta", "1e-6")
+    code, _, err = discreet("plan", "count", "--epsilon", "1e-10", "--delta", "1e-14")
     assert code == 2
-    assert "epsilon = 1e-05 and delta = 1e-06 leave rho" in err
+    assert "epsilon = 1e-10 and delta = 1e-14 leave rho" in err
 
 
 @pytest.mark.parametrize(

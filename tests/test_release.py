@@ -243,3 +243,19 @@ def test_leaving_out_counts_drops_no_other_note(notes):
     made = dataclasses.replace(made, notes=(*notes[:1], *made.notes, *notes[1:]))
     left = uncounted(made)
     assert (left.notes, left.counts, left.clipped) == (notes, None, False)
+
+
+def test_count_takes_a_mechanism_in_place_of_the_chosen_one():
+    made = discreet.count(LOG, **COLUMNS, mechanism=PrivateCountRelease(rho=1.0, delta=1e-6))
+    assert made.made_by.startswith("PrivateCountRelease")
+    assert discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6).made_by.startswith("ConfirmedCounts")
+    bounded = discreet.count(LOG, **COLUMNS, mechanism=discreet.GaussianThreshold.from_rho(rho=1.0, delta=1e-6, l0=1))
+    assert bounded.clipped
+    for wrong in (
+        {"mechanism": PrivateCountRelease(rho=1.0, delta=1e-6), "rho": 1.0},
+        {"mechanism": PrivateCountRelease(rho=1.0, delta=1e-6), "l0": 2},
+        {"mechanism": "gaussian"},
+        {"rho": 1.0},
+    ):
+        with pytest.raises(ParameterError):
+            discreet.count(LOG, **COLUMNS, **wrong)

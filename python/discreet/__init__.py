@@ -7,6 +7,7 @@ from discreet.budgets import Budget, Ledger
 from discreet.certificate import verify
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.mechanisms import (
+    ConfirmedCounts,
     GaussianThreshold,
     GaussianTopK,
     GumbelTopK,
@@ -28,6 +29,7 @@ __all__ = [
     "BinaryMechanism",
     "Budget",
     "BudgetExceeded",
+    "ConfirmedCounts",
     "DiscreetError",
     "GaussianThreshold",
     "GaussianTopK",

@@ -10,8 +10,8 @@ from discreet import _core, engines
 from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, uncounted
-from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.base import Mechanism, Opening, uncounted
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.planning.choose import choose
@@ -33,13 +33,11 @@ def count(
     item: str,
     rho: float | None = None,
     epsilon: float | None = None,
-    delta: float,
+    delta: float | None = None,
     l0: int | None = None,
     relative_error: float = 0.1,
-    k_bar: int = 10_000,
-    epsilon_star: float = 0.0005,
-    delta_star: float = 1e-11,
-    spend: bool = False,
+    k_bar: int = 2**14,
+    mechanism: Mechanism | None = None,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
@@ -48,15 +46,16 @@ def count(
 
     `data`: rows of (user, item): a path or glob of Parquet or CSV files, any frame or relation with
     `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a Spark DataFrame or
-    an Ibis table. `user` and `item` name its columns, of integers or text. Give exactly one of `rho`, the cost in
-    delta-approximate rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for each item.
+    an Ibis table. `user` and `item` name its columns, of integers or text. Give `delta` and exactly one of `rho`, the
+    cost in delta-approximate rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for
+    each item.
 
     Without `l0` a user may have any number of items, and counts are released to about `relative_error` by
-    `PrivateCountRelease`, whose parameters the others are (Rogers 2024, Algorithm 2). A larger rho then names more
-    items and does not make the same counts sharper; an error below 3/log(k_bar/delta_star), 0.087 by default, needs
-    `spend`, which buys sharper counts with fewer items. With `l0` at most so
-    many items of each user count, chosen uniformly, and all noisy counts above a threshold are released,
-    by the mechanism that `plan` finds to name the smallest items; the release says which and why.
+    `ConfirmedCounts`, which looks at the `k_bar` largest. A larger rho then names more items; a smaller
+    `relative_error` gives sharper counts of fewer items. With `l0` at most so many items of each user count, chosen
+    uniformly, and all noisy counts above a threshold are released, by the mechanism that `plan` finds to name the
+    smallest items; the release says which and why. `mechanism`: one that reads a histogram, such as
+    `PrivateCountRelease(rho=, delta=)`, in place of the chosen one; its parameters take the place of all of these.
     `budget`, a Budget or a Ledger's dataset, pays for it, once the data was read and before noise is drawn.
     `memory`: bytes, or text such as "2GB", that counting may take; half of the machine's where it is not given. Rows
     that do not fit wait in encrypted temporary files.
@@ -65,15 +64,23 @@ def count(
     Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError, InputError or
     BudgetExceeded before anything is spent.
     """
-    more = {"relative_error": relative_error, "k_bar": k_bar, "epsilon_star": epsilon_star, "delta_star": delta_star}
-    asked = _Asked("count", rho, epsilon, delta, {"l0": l0, "spend": spend, **more})
-    mechanism, reasons = asked.chosen()
-    rows = mechanism.rows_needed - 1 if isinstance(mechanism, PrivateCountRelease) else None
+    parameters = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
+    given = mechanism is not None
+    asked = _Asked("count", rho, epsilon, delta, {**parameters, "mechanism": mechanism} if given else parameters)
+    made, reasons = asked.chosen()
+    columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
 
     def read() -> Histogram:
-        return Histogram.from_table(data, user=user, item=item, l0=l0, k_bar=rows, memory=memory, progress=progress)
+        rows: int | None = getattr(made, "rows_needed", None)
+        return Histogram.from_table(
+            data,
+            **columns,
+            l0=made.protects.l0,
+            k_bar=None if rows is None else rows - 1,
+            count_users=isinstance(made, ConfirmedCounts),
+        )
 
-    return _publish(mechanism, read, budget, asked, reasons)
+    return _publish(made, read, budget, asked, reasons)
 
 
 def top_k(
@@ -197,11 +204,16 @@ class _Asked:
     verb: str
     rho: float | None
     epsilon: float | None
-    delta: float
+    delta: float | None
     parameters: dict[str, Any]
 
     def chosen(self) -> tuple[Any, tuple[str, ...]]:
         """The mechanism of these parameters, and notes on the choice."""
+        if "mechanism" in self.parameters:
+            others = dict(self.parameters)
+            return _given(others.pop("mechanism"), (self.rho, self.epsilon, self.delta), others)
+        if self.delta is None:
+            raise ParameterError("give delta, the chance that the promise may fail: far below 1 / users")
         return choose(self.verb, rho=self.rho, epsilon=self.epsilon, delta=self.delta, **self.parameters)
 
     def guarantee(self, mechanism: Any) -> Guarantee:
@@ -218,6 +230,17 @@ class _Asked:
             self.epsilon,
             self.delta,
         )
+
+
+def _given(mechanism: Any, promised: tuple[Any, ...], parameters: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """The mechanism of the caller's, where nothing contradicts it."""
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError("mechanism must be one that releases a histogram, such as PrivateCountRelease")
+    if promised != (None, None, None):
+        raise ParameterError("with mechanism leave out rho, epsilon and delta: it has its own")
+    if parameters != {"l0": None, "relative_error": 0.1, "k_bar": 2**14}:
+        raise ParameterError("with mechanism leave out l0, relative_error and k_bar: it has its own")
+    return mechanism, ()
 
 
 def _read_twice(

@@ -205,3 +205,15 @@ def test_a_common_item_is_likelier_to_be_named():
     assert chances == sorted(chances)
     assert chances[0] < 1e-3
     assert chances[-1] > 0.99
+
+
+@pytest.mark.parametrize(("rho", "users"), [(0.1, 300), (1.0, 120), (1.0, 240), (10.0, 60)])
+def test_about_as_many_items_are_named_as_a_plan_says_are_paid_for(rho, users):
+    mechanism = ConfirmedCounts(rho=rho, delta=1e-6)
+    items = mechanism.affordable(users)
+    named = len(mechanism.release(histogram([users] * 3 * items, users * items), seeded_rng(3)))
+    assert items / 1.5 <= named <= 1.5 * items
+
+
+def test_no_more_than_k_bar_items_of_one_count_are_paid_for():
+    assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).affordable(10_000) == 50

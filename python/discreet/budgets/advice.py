@@ -17,7 +17,11 @@ _LEAST = 0.03
 
 
 def require(
-    budget: PrivacyFilter, mechanism: Any, made: Callable[[float, float], Any], epsilon: float | None, delta: float
+    budget: PrivacyFilter,
+    mechanism: Any,
+    made: Callable[[float, float], Any],
+    epsilon: float | None,
+    delta: float | None,
 ) -> None:
     """Raise BudgetExceeded unless the budget pays for a mechanism, with advice in the terms that the caller gave.
 
@@ -31,7 +35,7 @@ def require(
     try:
         budget.require(mechanism)
     except BudgetExceeded as error:
-        found = None if epsilon is None else _fitting(budget, made, epsilon, delta)
+        found = None if epsilon is None or delta is None else _fitting(budget, made, epsilon, delta)
         if found is None:
             raise
         advice = "Try epsilon={:g} and delta={:g}.".format(*found)

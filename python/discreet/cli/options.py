@@ -14,7 +14,7 @@ from discreet.release import export
 __all__ = ["bounded", "counting", "in_options", "joined", "promise", "published", "selected", "table", "top", "written"]
 
 
-_WORDS = re.compile(r"\b(?:(certificate|spend)=True|(unit|method|items)=(['\"])([\w+]+)\3)")
+_WORDS = re.compile(r"\b(?:(certificate)=True|(unit|method|items)=(['\"])([\w+]+)\3)")
 _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 
 
@@ -55,14 +55,9 @@ counting = joined(
         type=float,
         default=0.1,
         show_default=True,
-        help="How close a count just large enough to be named should be, below 1; under about 0.087 it takes --spend.",
+        help="How close counts should be, as a share of them; a smaller one names fewer items.",
     ),
-    click.option("--k-bar", type=int, default=10_000, show_default=True, help="How many ranked counts a call may see."),
-    click.option(
-        "--epsilon-star", type=float, default=0.0005, show_default=True, help="The epsilon of the first call."
-    ),
-    click.option("--delta-star", type=float, default=1e-11, show_default=True, help="The share of delta of one call."),
-    click.option("--spend", is_flag=True, help="Pay for counts as close as --relative-error says; names fewer items."),
+    click.option("--k-bar", type=int, default=2**14, show_default=True, help="How many ranked counts are looked at."),
 )
 top = joined(
     click.option("-k", "--k", type=int, required=True, metavar="N", help="How many items."),

@@ -31,10 +31,10 @@ def count(**options: Any) -> None:
     FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
     empty user or item are left out. A CSV file has names in its first line, commas and UTF-8; --sql
     reads others, as below. Counts come to a relative error, with no bound on a user's items, by
-    Private Count Release (Rogers 2024); with --l0 by the threshold mechanism that names the smallest
-    items, whatever the data (see `discreet plan count`).
+    confirmed counts; with --l0 by the threshold mechanism that names the smallest items, whatever the
+    data (see `discreet plan count`).
 
-    Without --l0 a larger --rho names more items and leaves the noise of the same counts as it is: the column
+    Without --l0 a larger --rho names more items and leaves the noise of the same counts about as it is: the column
     sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
 
     \b

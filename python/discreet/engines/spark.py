@@ -64,7 +64,8 @@ def histogram(
             pairs = _bounded(pairs, l0)
         if users:
             # One query counts both: in a second one the table might have a user more.
-            of_user = Window.partitionBy("user").orderBy("item").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+            of_user = Window.partitionBy("user").orderBy("item")
+            of_user = of_user.rowsBetween(Window.unboundedPreceding, Window.currentRow)  # Sail orders no bytes by range
             first = functions.row_number().over(of_user) == 1
             pairs = pairs.withColumn("first", first.cast("long"))
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"), functions.sum("first").alias("first"))

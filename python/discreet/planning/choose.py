@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.laplace import LaplaceThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -68,26 +68,15 @@ def _for_count(
     epsilon: float | None = None,
     l0: int | None = None,
     relative_error: float = 0.1,
-    k_bar: int = 10_000,
-    epsilon_star: float = 0.0005,
-    delta_star: float = 1e-11,
-    spend: bool = False,
+    k_bar: int = 2**14,
 ) -> tuple[Mechanism, tuple[str, ...]]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
-        if (relative_error, k_bar, epsilon_star, delta_star, spend) != (0.1, 10_000, 0.0005, 1e-11, False):
-            raise ParameterError("with l0 leave out relative_error, k_bar, epsilon_star, delta_star and spend")
+        if (relative_error, k_bar) != (0.1, 2**14):
+            raise ParameterError("with l0 leave out relative_error and k_bar")
         return _lowest(_WITH_COUNTS, rho, epsilon, delta, l0)
     try:
-        mechanism = PrivateCountRelease(
-            rho=own_rho,
-            delta=own_delta,
-            relative_error=relative_error,
-            k_bar=k_bar,
-            epsilon_star=epsilon_star,
-            delta_star=delta_star,
-            spend=spend,
-        )
+        mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
         if epsilon is None:
             raise

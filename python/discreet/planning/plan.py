@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
@@ -22,6 +23,8 @@ __all__ = ["Plan", "plan", "stated"]
 
 Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
+_ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
+"""Mechanisms that pay for items one after the other."""
 _DOUBLINGS = 8
 """How often the number of users is doubled for which a plan says how many items are paid for."""
 
@@ -165,14 +168,14 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
 
 
 def _affordable(mechanism: Planned, users: int) -> tuple[tuple[int, int], ...]:
-    if not isinstance(mechanism, PrivateCountRelease):
+    if not isinstance(mechanism, _ONE_BY_ONE):
         return ()
     found = ((users << doubled, mechanism.affordable(users << doubled)) for doubled in range(_DOUBLINGS))
     return tuple((number, items) for number, items in found if items)
 
 
 def _deviations(mechanism: Planned, users: int) -> tuple[tuple[int, float], ...]:
-    if not isinstance(mechanism, PrivateCountRelease):
+    if not isinstance(mechanism, _ONE_BY_ONE):
         return ()
     found = ((users << doubled, mechanism.deviation_of(users << doubled)) for doubled in range(_DOUBLINGS))
     return tuple((number, sigma) for number, sigma in found if sigma is not None)

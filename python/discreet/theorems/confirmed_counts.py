@@ -31,6 +31,7 @@ __all__ = [
     "MOST",
     "Level",
     "Measurement",
+    "affordable",
     "affordable_sigma",
     "deltas",
     "final_price",
@@ -38,6 +39,7 @@ __all__ = [
     "margin",
     "octaves",
     "reach",
+    "scale",
     "spent_delta",
     "variance_price",
 ]
@@ -89,6 +91,28 @@ def level_users(number: int) -> float:
     return math.ldexp(2.0 ** (number % 16 / 16), number // 16)
 
 
+def scale(relative_error: float) -> float:
+    """The standard deviation of a count's noise, as a share of the count that a level looks for."""
+    return min(0.475 * relative_error, _LARGEST_SCALE)
+
+
+def affordable(rho: float, relative_error: float, users: int) -> int:
+    """About how many items of so many users each are paid for, where the number of all users is known.
+
+    A forecast, not a bound: a draw and a count for each item, about two and a half draws that name nothing, about
+    one and a half measurements of the bound, and the last measurement of the number of users.
+    """
+    share = scale(relative_error)
+    count = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
+    room = (1 - FIRST_SHARE) * rho * users**2
+
+    def paid(items: int) -> bool:
+        last = (2 + math.sqrt(items + 1)) / (8 * share**2)
+        return count * (items + 2.5) + last + 1.5 / (8 * _BOUND_SCALE**2) <= room
+
+    return least(lambda items: items > MOST or not paid(items)) - 1
+
+
 @lru_cache(maxsize=16)
 def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level, ...]:
     """All levels from `LOWEST` to `HIGHEST`.
@@ -96,21 +120,21 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
     `factor`: 2 where the query is 2 c - N, 1 where it is c. `replaced`: one user is exchanged for another, so that a
     count moves up or down: the draw then has twice the range and costs four times as much.
     """
-    scale = min(0.475 * relative_error, _LARGEST_SCALE)
+    share = scale(relative_error)
     ranges = 4 if replaced else 1
 
     def level(number: int) -> Level:
         users = level_users(number)
         gamma = _STEEPNESS / users
         draw = ranges * Fraction(gamma) ** 2 / 8
-        sigmas = [factor * scale * users / math.sqrt(2**v) for v in range(_VARIANTS)]
+        sigmas = [factor * share * users / math.sqrt(2**v) for v in range(_VARIANTS)]
         bound = factor * _BOUND_SCALE * users
         return Level(
             gamma=gamma,
             ceiling=math.floor(factor * _HEADROOM * users),
             steps=tuple(Measurement(sigma, math.ceil(UNIT * (draw + _noise_price(sigma)))) for sigma in sigmas),
             bound=Measurement(bound, variance_price(bound)),
-            variance=(scale * users) ** 2,
+            variance=(share * users) ** 2,
         )
 
     return tuple(level(number) for number in range(LOWEST, HIGHEST + 1))

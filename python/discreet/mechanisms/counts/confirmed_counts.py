@@ -64,7 +64,7 @@ class ConfirmedCounts(Mechanism):
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "delta": require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
-            "relative_error": require_number("relative_error", self.relative_error, 0.005, 1, open_low=False),
+            "relative_error": require_number("relative_error", self.relative_error, 0.005, 100, open_low=False),
             "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
         }
         for name, value in checked.items():
@@ -124,6 +124,14 @@ class ConfirmedCounts(Mechanism):
             confirmed = 0.5 * math.erfc((least - query) / (level.steps[0].sigma * math.sqrt(2)))
             missed *= 1 - drawn * confirmed
         return 1 - missed
+
+    def deviation_of(self, users: int) -> float:
+        """About the standard deviation of the count of an item of so many users."""
+        return theorem.scale(self.relative_error) * users
+
+    def affordable(self, users: int) -> int:
+        """About how many items of so many users each rho pays for, where no item has more; at most k_bar."""
+        return min(self.k_bar, theorem.affordable(self.rho, self.relative_error, users))
 
     @cached_property
     def _first(self) -> theorem.Measurement:
