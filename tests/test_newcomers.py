@@ -147,5 +147,5 @@ def test_parameters_in_errors_become_options():
 
 
 def test_one_of_a_thing_is_singular():
-    release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11))
+    release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11, delta_star=1e-11))
     assert any("pays for 1 selection of" in note for note in release.notes)

@@ -207,6 +207,14 @@ def test_a_common_item_is_likelier_to_be_named():
     assert chances[-1] > 0.99
 
 
+def test_a_release_says_how_many_users_have_any_item():
+    mechanism, counts = ConfirmedCounts(rho=1.0, delta=1e-6), zipf()
+    users, deviation = np.array([mechanism.release(histogram(counts, 70_000)).users for _ in range(40)]).T
+    assert np.all(abs(users - 70_000) < 6 * deviation + 1)
+    assert 0.5 < np.std((users - 70_000) / deviation) < 1.6
+    assert mechanism.release(histogram(counts)).users is None
+
+
 @pytest.mark.parametrize(("rho", "users"), [(0.1, 300), (1.0, 120), (1.0, 240), (10.0, 60)])
 def test_about_as_many_items_are_named_as_a_plan_says_are_paid_for(rho, users):
     mechanism = ConfirmedCounts(rho=rho, delta=1e-6)

@@ -86,7 +86,7 @@ def test_it_stops_when_nothing_more_can_be_paid():
 
 
 def test_delta_limits_the_number_of_calls():
-    mechanism = PrivateCountRelease(rho=1.0, delta=7e-11)
+    mechanism = PrivateCountRelease(rho=1.0, delta=7e-11, delta_star=1e-11)
     release = mechanism.release(histogram(zipf()))
     assert release.calls == 7
     assert release.spent.delta <= 7e-11
@@ -114,7 +114,7 @@ def test_where_it_stops_never_tells_how_many_items_there_were():
 
 
 def test_enough_rows_never_run_out():
-    mechanism = PrivateCountRelease(rho=0.001, delta=20e-11, epsilon_star=0.01, k_bar=10)
+    mechanism = PrivateCountRelease(rho=0.001, delta=20e-11, delta_star=1e-11, epsilon_star=0.01, k_bar=10)
     counts = [50_000 - n for n in range(200)]
     rows = mechanism.rows_needed
     assert rows == 10 + 1 + 20
@@ -130,7 +130,7 @@ def test_enough_rows_never_run_out():
         ("rho", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None]),
         ("delta", [0, 1, -1, math.nan, 2, True, None]),
         ("epsilon_star", [0, -1, math.nan, math.inf, 1e9, None, 5e-324, 1e-308]),
-        ("delta_star", [0, 1e-3, -1, math.nan, None]),
+        ("delta_star", [0, 1e-3, -1, math.nan]),
         ("k_bar", [0, -1, 1.5, None, True, 10**400]),
         ("relative_error", [0, -1, 1, 5, math.nan, math.inf, None]),
         ("spend", [1, None, "yes"]),
@@ -146,7 +146,7 @@ def test_a_budget_below_one_call_is_refused_with_the_remedy():
     with pytest.raises(ParameterError, match="epsilon_star"):
         PrivateCountRelease(rho=1e-9, delta=1e-6)
     with pytest.raises(ParameterError, match="delta_star"):
-        PrivateCountRelease(rho=1.0, delta=1e-12)
+        PrivateCountRelease(rho=1.0, delta=1e-12, delta_star=1e-11)
 
 
 @pytest.mark.parametrize("delta", [1e-320, 5e-324])
@@ -162,8 +162,15 @@ def test_epsilon_is_the_total_promise():
     assert PrivateCountRelease.from_rho(rho=1.0, delta=1e-6) == PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12, 3e-7])
+def test_a_small_delta_pays_for_many_calls_too(delta):
+    mechanism = PrivateCountRelease(rho=1.0, delta=delta)
+    assert rogers2024.most_calls(delta, mechanism.delta_star) >= 99_999
+    assert mechanism.release(histogram([9])).notes == ()
+
+
 def test_few_calls_are_noted():
-    few = PrivateCountRelease(rho=1.0, delta=1e-9).release(histogram([9]))
+    few = PrivateCountRelease(rho=1.0, delta=1e-9, delta_star=1e-11).release(histogram([9]))
     assert "smaller delta_star" in few.notes[0]
 
 

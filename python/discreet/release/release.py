@@ -61,6 +61,8 @@ class Release:
     """What a reader should know, from public parameters alone."""
     clipped: bool = False
     """Whether at most some number of each user's items were counted, so that counts are below the numbers of users."""
+    users: tuple[int, float] | None = None
+    """About how many users have any item, and the standard deviation of its noise, where that was measured."""
     round: int | None = None
     """The round of a stream, None for what is no stream's."""
     item_type: str = field(default="string", repr=False)

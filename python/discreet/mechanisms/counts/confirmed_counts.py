@@ -187,6 +187,7 @@ class ConfirmedCounts(Mechanism):
             spent=Guarantee(min(self.rho, units_rho(spent)), theorem.spent_delta(spent, self.rho, self.delta)),
             calls=steps,
             stopped_early=ending == "rows",
+            users=None if users is None else (round(known), math.sqrt(common)),
             notes=self._notes(ending, known if users is not None else None, math.sqrt(common)),
         )
 

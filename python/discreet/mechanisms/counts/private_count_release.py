@@ -22,6 +22,8 @@ from discreet.wording import counted
 __all__ = ["PrivateCountRelease"]
 
 _SIGMA_RANGE = (1e-3, 1e9)
+_CALLS = 100_000
+"""How many calls delta pays for at least where nobody says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,24 +35,28 @@ class PrivateCountRelease(Mechanism):
     selects nothing raise epsilon by sqrt(2). delta-approximate rho-zCDP per user, added or removed.
 
     `rho`, `delta`: the promise. `epsilon_star`: the first call's epsilon. `delta_star`: each call's share
-    of delta, so that at most floor(delta/delta_star) calls are made. `k_bar`: how many ranked counts a
-    call may see, fixed before the data is seen. `relative_error`: the noise's scale is chosen for a count
-    that is just large enough to be selected, so most others are closer; below 1. `spend`: keep that scale even
-    where the count then costs more than the call; otherwise the scale is at least 2/epsilon, and the error of an
-    item just selected no less than about 3/log(k_bar/delta_star). `rho` decides how many calls are paid for, and
-    so how many items are named, not the scale of the noise at a level.
+    of delta, so that at most floor(delta/delta_star) calls are made; where it is not given, 1e-11, and less where
+    delta would pay for fewer than 100,000. `k_bar`: how many ranked counts a call may see, fixed before the data is
+    seen. `relative_error`: the noise's scale is chosen for a count that is just large enough to be selected, so most
+    others are closer; below 1. `spend`: keep that scale even where the count then costs more than the call; otherwise
+    the scale is at least 2/epsilon, and the error of an item just selected no less than about
+    3/log(k_bar/delta_star). `rho` decides how many calls are paid for, and so how many items are named, not the scale
+    of the noise at a level.
     Raises ParameterError where a parameter is out of range.
     """
 
     rho: float
     delta: float
     epsilon_star: float = 0.0005
-    delta_star: float = 1e-11
+    delta_star: float = None  # type: ignore[assignment]  # a share of delta
     k_bar: int = 10_000
     relative_error: float = 0.1
     spend: bool = False
 
     def __post_init__(self) -> None:
+        if self.delta_star is None:
+            share = require_number("delta", self.delta, 0, 1, open_high=True) / _CALLS
+            object.__setattr__(self, "delta_star", min(1e-11, share))
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "delta": require_number("delta", self.delta, 0, 1, open_high=True),
@@ -177,14 +183,14 @@ class PrivateCountRelease(Mechanism):
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
                 f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
-                "spend=True (--spend) buys a smaller one, and names fewer items"
+                "spend=True buys a smaller one, and names fewer items"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
             paid = f"{counted(calls, 'selection')} of delta_star ({self.delta_star:g}) each"
             notes.append(
                 f"delta ({self.delta:g}) pays for {paid}, and "
-                f"{len(self.levels):,} may find nothing: a smaller delta_star (--delta-star) allows more"
+                f"{len(self.levels):,} may find nothing: a smaller delta_star allows more"
             )
         return tuple(notes)
 
