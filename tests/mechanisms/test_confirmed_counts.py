@@ -1,5 +1,6 @@
 """Confirmed counts: the contract, the price list, and its twin bit for bit."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from contract import MechanismContract
 from discreet import Histogram, _core
 from discreet.errors import ParameterError
-from discreet.mechanisms import ConfirmedCounts
+from discreet.mechanisms import ConfirmedCounts, Replacement
 from discreet.reference.confirmed_counts import Plan, confirm
 from discreet.testing import seeded_rng
 from discreet.theorems import confirmed_counts as theorem
@@ -225,3 +226,21 @@ def test_about_as_many_items_are_named_as_a_plan_says_are_paid_for(rho, users):
 
 def test_no_more_than_k_bar_items_of_one_count_are_paid_for():
     assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).affordable(10_000) == 50
+
+
+class TestReplaced(MechanismContract):
+    def mechanism(self):
+        return Replacement.from_rho(ConfirmedCounts, rho=0.5, delta=1e-6, k_bar=50)
+
+
+def test_where_users_are_replaced_a_draw_costs_four_times_as_much_and_their_number_is_not_used():
+    counts = zipf()
+    whole = ConfirmedCounts(rho=1.0, delta=1e-6)
+    replaced = Replacement(mechanism=whole)
+    assert replaced.guarantee == dataclasses.replace(whole.guarantee, neighbours="replaced")
+    release = replaced.release(histogram(counts, 70_000), seeded_rng(1))
+    assert release.items == replaced.release(histogram(counts), seeded_rng(1)).items
+    assert release.users is None
+    plain = whole.release(histogram(counts), seeded_rng(1))
+    assert 15 < len(release) < len(plain)
+    assert replaced.release_chance(10) < replaced.release_chance(100)

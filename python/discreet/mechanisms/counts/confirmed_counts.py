@@ -105,8 +105,11 @@ class ConfirmedCounts(Mechanism):
 
         Every level is tried from the top down, in the steps of a release that has named nothing, while rho pays.
         """
-        levels, left = self._levels(2), budget_units(self.rho) - self._first.price
-        missed, others, query = 1.0, math.log(self.k_bar), 2 * users
+        return self._chance(users, self._levels(2), 2)
+
+    def _chance(self, users: int, levels: tuple[theorem.Level, ...], factor: int) -> float:
+        left = budget_units(self.rho) - (self._first.price if factor == 2 else 0)
+        missed, others, query = 1.0, math.log(self.k_bar), factor * users
         for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
             at = number - theorem.LOWEST
             level = levels[at]
@@ -139,13 +142,21 @@ class ConfirmedCounts(Mechanism):
         sigma = round_up(1 / math.sqrt(2 * theorem.FIRST_SHARE * self.rho), 8)
         return theorem.Measurement(sigma, theorem.variance_price(sigma))
 
-    def _levels(self, factor: int) -> tuple[theorem.Level, ...]:
-        return theorem.levels(self.relative_error, factor=factor, replaced=False)
+    def _levels(self, factor: int, *, replaced: bool = False) -> tuple[theorem.Level, ...]:
+        return theorem.levels(self.relative_error, factor=factor, replaced=replaced)
 
-    def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        users, budget = histogram._users, budget_units(self.rho)
+    def replacing_chance(self, users: int) -> float:
+        """`release_chance` where users are replaced."""
+        return self._chance(users, self._levels(1, replaced=True), 1)
+
+    def _run(self, histogram: Histogram, rng: _core.Rng, *, replaced: bool = False) -> Release:
+        """The release; `replaced`: for neighbours in which one user is replaced by another (mode "replace").
+
+        A draw then costs four times as much. The number of users does not move, so that it is of no use.
+        """
+        users, budget = None if replaced else histogram._users, budget_units(self.rho)
         factor = 1 if users is None else 2
-        levels = self._levels(factor)
+        levels = self._levels(factor, replaced=replaced)
         highest = noisy = first = 0
         if users is None:
             start = highest = theorem.LEVELS_TOP

@@ -8,6 +8,7 @@ from typing import Any, Self
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -31,7 +32,8 @@ class Replacement(Mechanism):
     The old rows leave and the new ones come, so up to 2 l0 counts move, each by at most linf, in both directions. A
     mechanism that decides item by item is made for 2 l0. Where ranks decide the (k_bar+1)-th count may move the
     other way than a candidate, so that it is made for 2 linf as well. (Desfontaines et al. 2020 and Rogers 2023
-    state their theorems for users added or removed.)
+    state their theorems for users added or removed.) `ConfirmedCounts` has no l0 or linf to double: its draws then
+    cost four times as much, and the number of users is not used (docs/confirmed-counts.md).
 
     `Replacement.from_rho(GaussianThreshold, rho=1, delta=1e-6, l0=3)` makes and wraps the mechanism. `mechanism`:
     one made for this doubled change. Raises ParameterError for a mechanism that has no l0 or linf to double.
@@ -41,6 +43,8 @@ class Replacement(Mechanism):
 
     def __post_init__(self) -> None:
         _require_kind(type(self.mechanism))
+        if isinstance(self.mechanism, ConfirmedCounts):
+            return
         protected = self.mechanism.protects
         moves = (protected.l0 or 2, protected.linf if isinstance(self.mechanism, _RANKED) else 2)
         if any(most % 2 for most in moves):
@@ -78,21 +82,26 @@ class Replacement(Mechanism):
 
     def release_chance(self, users: int) -> float:
         """The mechanism's."""
+        if isinstance(self.mechanism, ConfirmedCounts):
+            return self.mechanism.replacing_chance(users)
         return float(self.mechanism.release_chance(users))
 
     def _require(self, histogram: Histogram) -> None:
         self.mechanism._require(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        release: Release = self.mechanism._run(histogram, rng)
+        if isinstance(self.mechanism, ConfirmedCounts):
+            release = self.mechanism._run(histogram, rng, replaced=True)
+        else:
+            release = self.mechanism._run(histogram, rng)
         return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
 
 
 def _require_kind(kind: type) -> Any:
-    if not isinstance(kind, type) or not issubclass(kind, _ITEM_BY_ITEM + _RANKED):
+    if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
         raise ParameterError(
             "users can be replaced for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
-            f"LaplaceTopK and GaussianTopK, not for {getattr(kind, '__name__', kind)}"
+            f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', kind)}"
         )
     return kind
 
@@ -100,6 +109,8 @@ def _require_kind(kind: type) -> Any:
 def _doubled(kind: type[Mechanism], parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a mechanism made for old and new rows together."""
     twice = dict(parameters)
+    if issubclass(kind, ConfirmedCounts):
+        return twice
     if parameters.get("l0") is not None:
         twice["l0"] = 2 * parameters["l0"]
     elif "l0" not in parameters and not issubclass(kind, GumbelTopK | PermuteAndFlip):
