@@ -216,16 +216,35 @@ def test_a_release_says_how_many_users_have_any_item():
     assert mechanism.release(histogram(counts)).users is None
 
 
-@pytest.mark.parametrize(("rho", "users"), [(0.1, 300), (1.0, 120), (1.0, 240), (10.0, 60)])
-def test_about_as_many_items_are_named_as_a_plan_says_are_paid_for(rho, users):
+# The largest count, the exponent of Zipf's law; items named and the smallest count at rho 0.1, 0.5 and 1.
+FORECASTS = [
+    (10**3, 1.0, [(10, 100), (20, 50), (27, 37)]),
+    (10**4, 0.8, [(125, 210), (241, 124), (318, 99)]),
+    (10**4, 1.0, [(65, 153), (116, 86), (149, 67)]),
+    (10**5, 1.0, [(332, 301), (577, 173), (730, 136)]),
+    (10**6, 1.0, [(1589, 629), (2730, 366), (3445, 290)]),
+    (10**6, 0.5, [(52_850, 4349), (65_536, 3906), (65_536, 3906)]),
+]
+
+
+@pytest.mark.parametrize(("largest", "exponent", "expected"), FORECASTS)
+def test_a_forecast_is_that_of_the_formula(largest, exponent, expected):
+    found = [theorem.forecast(rho, 0.1, largest, exponent) for rho in (0.1, 0.5, 1.0)]
+    assert np.array(found) == pytest.approx(np.array(expected), abs=1)
+
+
+@pytest.mark.parametrize(("rho", "largest"), [(0.1, 30_000), (1.0, 3_000), (1.0, 100_000), (10.0, 3_000)])
+def test_about_as_many_items_are_named_as_forecast(rho, largest):
     mechanism = ConfirmedCounts(rho=rho, delta=1e-6)
-    items = mechanism.affordable(users)
-    named = len(mechanism.release(histogram([users] * 3 * items, users * items), seeded_rng(3)))
-    assert items / 1.5 <= named <= 1.5 * items
+    counts = np.floor(largest / np.arange(1, 20_001)).astype(int)
+    items, smallest = mechanism.forecast(largest)
+    release = mechanism.release(histogram(counts, 2 * largest), seeded_rng(3))
+    assert items / 1.2 <= len(release) <= 1.2 * items
+    assert smallest / 1.5 <= np.sort(counts[release.items])[1] <= 1.5 * smallest
 
 
-def test_no_more_than_k_bar_items_of_one_count_are_paid_for():
-    assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).affordable(10_000) == 50
+def test_no_more_than_k_bar_items_are_forecast():
+    assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).forecast(10**6) == (50, 20_000)
 
 
 class TestReplaced(MechanismContract):

@@ -25,6 +25,8 @@ Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
 _ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that pay for items one after the other."""
+_LARGEST = (1_000, 10_000, 100_000, 1_000_000)
+"""The largest counts for which a plan says how many items are named."""
 _DOUBLINGS = 8
 """How often the number of users is doubled for which a plan says how many items are paid for."""
 
@@ -52,6 +54,9 @@ class Plan:
     affordable: tuple[tuple[int, int], ...] = ()
     """Where items are selected one after another: numbers of users, and about how many items of so many users each the
     promise pays for. The chances are then those of an item alone."""
+    forecast: tuple[tuple[int, int, int], ...] = ()
+    """Where items are named one after another and counts follow a law of Zipf, the i-th a share 1/i of the largest: the
+    largest count, about how many items are named, and the smallest of their counts."""
     reasons: tuple[str, ...] = ()
     """Why this mechanism, where there was a choice."""
     deviations: tuple[tuple[int, float], ...] = ()
@@ -71,7 +76,7 @@ class Plan:
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
             lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
         unit = self.guarantee.unit
-        alone = " alone" if self.affordable else ""
+        alone = " alone" if self.affordable or self.forecast else ""
         lines.append(f"an item{alone} needs {counted(self.half, unit)} for a chance of 50 %, {self.nearly:,} for 95 %")
         lines += [
             f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}" for number, chance in self.chances
@@ -85,6 +90,16 @@ class Plan:
             for number, items in self.affordable:
                 noise = f", sigma {_rounded(sigmas[number])}" if number in sigmas else ""
                 lines.append(f"{items:>12,} {_noun(items, 'item')} of {counted(number, unit)} each{noise}")
+        if self.forecast:
+            lines.append(
+                "Beside others an item needs more. Where the second item has half as many users as the first, the "
+                "third a third, and so on, about"
+            )
+            lines += [
+                f"{items:>12,} {_noun(items, 'item')} are named, down to {counted(smallest, unit)}, "
+                f"where the first has {largest:,}"
+                for largest, items, smallest in self.forecast
+            ]
         return "\n".join([*lines, *self.reasons])
 
     def _repr_html_(self) -> str:
@@ -108,6 +123,10 @@ class Plan:
                 "users_for_95_percent": self.nearly,
                 "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
                 "affordable": [{"users": users, "items": items} for users, items in self.affordable],
+                "forecast": [
+                    {"largest": largest, "items": items, "smallest": smallest}
+                    for largest, items, smallest in self.forecast
+                ],
                 "reasons": list(self.reasons),
             },
             indent=1,
@@ -163,12 +182,20 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         nearly=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
+        forecast=_forecast(mechanism),
         reasons=reasons,
     )
 
 
+def _forecast(mechanism: Planned) -> tuple[tuple[int, int, int], ...]:
+    if not isinstance(mechanism, ConfirmedCounts):
+        return ()
+    found = ((largest, *mechanism.forecast(largest)) for largest in _LARGEST)
+    return tuple(row for row in found if row[1])
+
+
 def _affordable(mechanism: Planned, users: int) -> tuple[tuple[int, int], ...]:
-    if not isinstance(mechanism, _ONE_BY_ONE):
+    if not isinstance(mechanism, PrivateCountRelease):
         return ()
     found = ((users << doubled, mechanism.affordable(users << doubled)) for doubled in range(_DOUBLINGS))
     return tuple((number, items) for number, items in found if items)

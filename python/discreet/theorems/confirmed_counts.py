@@ -31,10 +31,10 @@ __all__ = [
     "MOST",
     "Level",
     "Measurement",
-    "affordable",
     "affordable_sigma",
     "deltas",
     "final_price",
+    "forecast",
     "levels",
     "margin",
     "octaves",
@@ -96,21 +96,25 @@ def scale(relative_error: float) -> float:
     return min(0.475 * relative_error, _LARGEST_SCALE)
 
 
-def affordable(rho: float, relative_error: float, users: int) -> int:
-    """About how many items of so many users each are paid for, where the number of all users is known.
+def forecast(rho: float, relative_error: float, largest: int, exponent: float) -> tuple[int, int]:
+    """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
 
-    A forecast, not a bound: a draw and a count for each item, about two and a half draws that name nothing, about
-    one and a half measurements of the bound, and the last measurement of the number of users.
+    The i-th count is largest/i^exponent, and the number of all users is known. A forecast, not a bound: a draw and a
+    count for each item, about two and a half draws that name nothing, about one and a half measurements of the bound,
+    and the last measurement of the number of users. It supposes that the (k_bar+1)-th count is far smaller.
     """
     share = scale(relative_error)
-    count = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
-    room = (1 - FIRST_SHARE) * rho * users**2
-
-    def paid(items: int) -> bool:
-        last = (2 + math.sqrt(items + 1)) / (8 * share**2)
-        return count * (items + 2.5) + last + 1.5 / (8 * _BOUND_SCALE**2) <= room
-
-    return least(lambda items: items > MOST or not paid(items)) - 1
+    step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
+    inverse, items = 0.0, 0
+    while items < MOST:
+        count = largest / (items + 1) ** exponent
+        inverse += 1 / count**2
+        last = (2 + math.sqrt(inverse * count**2 + 1)) / (8 * share**2)
+        rest = last + 1.5 / (8 * _BOUND_SCALE**2) + 2.5 * step
+        if step * inverse + rest / count**2 > (1 - FIRST_SHARE) * rho:
+            break
+        items += 1
+    return items, math.floor(largest / max(items, 1) ** exponent)
 
 
 @lru_cache(maxsize=16)

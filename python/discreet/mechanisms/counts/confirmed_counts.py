@@ -132,9 +132,13 @@ class ConfirmedCounts(Mechanism):
         """About the standard deviation of the count of an item of so many users."""
         return theorem.scale(self.relative_error) * users
 
-    def affordable(self, users: int) -> int:
-        """About how many items of so many users each rho pays for, where no item has more; at most k_bar."""
-        return min(self.k_bar, theorem.affordable(self.rho, self.relative_error, users))
+    def forecast(self, largest: int, exponent: float = 1.0) -> tuple[int, int]:
+        """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
+
+        The i-th largest count is largest/i^exponent. Where that ends above the (k_bar+1)-th count, fewer are named.
+        """
+        items, smallest = theorem.forecast(self.rho, self.relative_error, largest, exponent)
+        return (items, smallest) if items <= self.k_bar else (self.k_bar, math.floor(largest / self.k_bar**exponent))
 
     @cached_property
     def _first(self) -> theorem.Measurement:
