@@ -96,7 +96,7 @@ class Plan:
                 "third a third, and so on, about"
             )
             lines += [
-                f"{items:>12,} {_noun(items, 'item')} are named, down to {counted(smallest, unit)}, "
+                f"{items:>12,} {_noun(items, 'item')} are named, down to about {counted(smallest, unit)}, "
                 f"where the first has {largest:,}"
                 for largest, items, smallest in self.forecast
             ]
