@@ -52,9 +52,9 @@ def discovered(path, rounds):
     unions = {name: dp.mechanisms.SetUnion.from_epsilon(method=name, **PROMISE) for name in METHODS}
     unions["dp_sips"] = dp.mechanisms.IteratedSetUnion.from_epsilon(**PROMISE)
     unions["adaptive_gaussian, together"] = dp.mechanisms.SetUnion.from_epsilon(
-        method="adaptive_gaussian", together=True, **PROMISE
+        method="adaptive_gaussian", shared_order=True, **PROMISE
     )
-    unions["dp_sips, together"] = dp.mechanisms.IteratedSetUnion.from_epsilon(together=True, **PROMISE)
+    unions["dp_sips, together"] = dp.mechanisms.IteratedSetUnion.from_epsilon(shared_order=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
     found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}
     arrays = []

@@ -78,7 +78,7 @@ class MechanismContract:
         assert isinstance(release, Release)
         assert release.guarantee == self.mechanism().guarantee
         assert type(self.mechanism()).__name__ in release.made_by
-        assert release.private
+        assert not release.seeded
 
     def test_released_items_are_items_of_the_histogram(self):
         release = self.mechanism().release(self.plain())
@@ -104,16 +104,16 @@ class MechanismContract:
         results = []
         for order in (np.arange(12), np.arange(12)[::-1], np.random.default_rng(1).permutation(12)):
             histogram = self.histogram([items[i] for i in order], counts[order])
-            results.append(self.published(self.mechanism().release(histogram, seeded_rng(8))))
+            results.append(self.published(self.mechanism().release(histogram, rng=seeded_rng(8))))
         assert results[0] == results[1] == results[2]
 
     def test_two_releases_differ_and_seeded_ones_repeat_and_say_so(self):
         if self.counted:
             first, second = (self.published(self.mechanism().release(self.plain())) for _ in range(2))
             assert first != second
-        seeded = [self.mechanism().release(self.plain(), seeded_rng(3)) for _ in range(2)]
+        seeded = [self.mechanism().release(self.plain(), rng=seeded_rng(3)) for _ in range(2)]
         assert self.published(seeded[0]) == self.published(seeded[1])
-        assert not seeded[0].private
+        assert seeded[0].seeded
         assert "no privacy" in repr(seeded[0])
         assert "no privacy" in seeded[0].promise
 
@@ -147,7 +147,7 @@ class MechanismContract:
 
     def test_numpy_generators_are_refused(self):
         with pytest.raises(ParameterError, match="seeded_rng"):
-            self.mechanism().release(self.plain(), np.random.default_rng(1))
+            self.mechanism().release(self.plain(), rng=np.random.default_rng(1))
 
     def test_every_public_member_is_documented(self):
         for name, member in inspect.getmembers(type(self.mechanism())):

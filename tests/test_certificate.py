@@ -18,7 +18,8 @@ from discreet import (
     verify,
 )
 from discreet.errors import InputError, LedgerError, ParameterError
-from discreet.mechanisms import PermuteAndFlip, Refinement, Replacement
+from discreet.mechanisms import PermuteAndFlip, Refinement, Replacement, SetUnion
+from discreet.tables import UserItems
 from discreet.testing import seeded_rng
 
 SUFFIXES = ["csv", "json", "jsonl", "parquet"]
@@ -149,6 +150,20 @@ def test_a_certificate_that_says_something_else_is_refused(tmp_path, change, mes
         verify(path)
 
 
+def test_former_names_of_parameters_are_read(tmp_path):
+    for new, old, mechanism in (
+        ("meet_relative_error", "spend", PrivateCountRelease(rho=1.0, delta=1e-6, meet_relative_error=True)),
+        ("shared_order", "together", SetUnion.from_rho(rho=1.0, delta=1e-6, l0=3, shared_order=True)),
+    ):
+        path = tmp_path / f"{old}.csv"
+        data = UserItems.from_pairs([1, 2], ["a", "b"]) if old == "together" else histogram()
+        mechanism.release(data).write(path, certificate=True)
+        content = certificate(path).read_text()
+        certificate(path).write_text(content.replace(f"{new}=True", f"{old}=True"))
+        assert f"{old}=True" in certificate(path).read_text()
+        assert verify(path).guarantee == mechanism.guarantee
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b"3", b"{}", b"\xff", b"[" * 100_000])
 def test_what_is_no_certificate_is_refused(tmp_path, content):
     path = tmp_path / "rows.csv"
@@ -165,7 +180,7 @@ def test_what_is_no_certificate_is_refused(tmp_path, content):
 
 
 def test_seeded_releases_have_no_certificate(tmp_path):
-    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram(), seeded_rng(1))
+    release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(histogram(), rng=seeded_rng(1))
     with pytest.raises(ParameterError, match="no certificate"):
         release.write(tmp_path / "rows.csv", certificate=True)
     assert list(tmp_path.iterdir()) == []

@@ -107,25 +107,25 @@ ROWS = {"u": list(range(300)) * 2, "i": [1] * 300 + [user % 7 + 2 for user in ra
 def test_counting_stops_where_a_mechanism_asks_no_more():
     selection = OptimalSelection(epsilon=1.0, delta=1e-5, l0=2)
     full = Histogram.from_table(ROWS, user="u", item="i", l0=2)
-    short = Histogram.from_table(ROWS, user="u", item="i", l0=2, enough=selection.enough)
+    short = Histogram.from_table(ROWS, user="u", item="i", l0=2, cap=selection.cap)
     assert max(full._counts()) == 300
-    assert max(short._counts()) == selection.enough < 300
-    assert selection.release_chance(selection.enough) == 1.0 > selection.release_chance(selection.enough - 1)
+    assert max(short._counts()) == selection.cap < 300
+    assert selection.release_chance(selection.cap) == 1.0 > selection.release_chance(selection.cap - 1)
     for seed in range(20):
-        ours, theirs = selection.release(short, seeded_rng(seed)), selection.release(full, seeded_rng(seed))
+        ours, theirs = selection.release(short, rng=seeded_rng(seed)), selection.release(full, rng=seeded_rng(seed))
         assert sorted(ours.items) == sorted(theirs.items)
 
 
 def test_counts_that_stop_are_refused_by_whoever_must_see_more():
-    short = Histogram.from_table(ROWS, user="u", item="i", l0=2, enough=20)
+    short = Histogram.from_table(ROWS, user="u", item="i", l0=2, cap=20)
     with pytest.raises(SensitivityError, match="stop at 20"):
         OptimalSelection(epsilon=1.0, delta=1e-5, l0=2).release(short)
     with pytest.raises(SensitivityError, match="stop at 20"):
         GaussianThreshold.from_rho(rho=1.0, delta=1e-6, l0=2).release(short)
-    with pytest.raises(ParameterError, match="enough"):
-        Histogram.from_table(ROWS, user="u", item="i", l0=2, enough=0)
+    with pytest.raises(ParameterError, match="cap"):
+        Histogram.from_table(ROWS, user="u", item="i", l0=2, cap=0)
     with pytest.raises(ParameterError, match="k_bar largest"):
-        Histogram.from_table(ROWS, user="u", item="i", enough=5, k_bar=5)
+        Histogram.from_table(ROWS, user="u", item="i", cap=5, k_bar=5)
 
 
 def test_a_histogram_shows_nothing_of_its_data():

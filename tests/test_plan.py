@@ -29,9 +29,10 @@ def test_items_are_released_as_often_as_planned(mechanism):
     planned = dp.plan(mechanism)
     protected = mechanism.protects
     rng, releases = seeded_rng(4), 3000
-    for users in {planned.half, planned.nearly, max(1, planned.half * 3 // 4)}:
+    half, nearly = planned.users_for_50_percent, planned.users_for_95_percent
+    for users in {half, nearly, max(1, half * 3 // 4)}:
         histogram = dp.Histogram.from_counts(["a"], [users], l0=protected.l0, linf=protected.linf, complete=True)
-        seen = sum(len(mechanism.release(histogram, rng)) for _ in range(releases))
+        seen = sum(len(mechanism.release(histogram, rng=rng)) for _ in range(releases))
         chance = mechanism.release_chance(users)
         assert abs(seen / releases - chance) < 5 * math.sqrt(chance * (1 - chance) / releases) + 1e-3
 
@@ -39,12 +40,12 @@ def test_items_are_released_as_often_as_planned(mechanism):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
 def test_half_and_nearly_are_the_least_numbers(mechanism):
     planned = dp.plan(mechanism)
-    for users, chance in ((planned.half, 0.5), (planned.nearly, 0.95)):
+    for users, chance in ((planned.users_for_50_percent, 0.5), (planned.users_for_95_percent, 0.95)):
         assert mechanism.release_chance(users) >= chance
         assert users == 1 or mechanism.release_chance(users - 1) < chance
     assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
-    assert json.loads(planned.to_json())["users_for_50_percent"] == planned.half
-    assert f"{planned.half:,} users for a chance of 50 %" in str(planned)
+    assert json.loads(planned.to_json())["users_for_50_percent"] == planned.users_for_50_percent
+    assert f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_small_epsilons_have_a_mechanism():
         for l0 in (1, 10):
             assert dp.LaplaceTopK.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.epsilon(1e-6) <= epsilon
     count, select = (dp.plan(verb, epsilon=1e-6, delta=1e-9, l0=1) for verb in ("count", "select"))
-    assert select.half <= count.half
+    assert select.users_for_50_percent <= count.users_for_50_percent
 
 
 def test_plans_are_drawn():
@@ -189,12 +190,12 @@ def test_streams_are_planned_at_their_widest():
     assert isinstance(shortest, dp.streams.SquareRootMechanism)
     made = dp.plan(shortest)
     assert made.deviation == shortest.deviation(1000) < 3.3
-    assert made.half == shortest.threshold(1000) + 1
+    assert made.users_for_50_percent == shortest.threshold(1000) + 1
     assert 4 * 1000 < made.memory < 4 * 1000 + 200
     mechanism = dp.streams.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)
     made = dp.plan(mechanism)
     assert made.deviation == mechanism.deviation(511)
-    assert made.half == mechanism.threshold(511) + 1
+    assert made.users_for_50_percent == mechanism.threshold(511) + 1
     # The theory's bound: twice the floor(log2 L) + 1 nodes of an event and one, in numbers of 64 bits.
     assert made.memory <= 8 * (2 * 10 + 1)
     assert dp.plan(dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)).memory <= 8 * (2 * 10 + 1)
@@ -222,13 +223,13 @@ def test_a_plan_of_counts_says_what_rho_buys():
     mechanism = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
     planned = dp.plan(mechanism)
     text = str(planned)
-    assert f"an item alone needs {planned.half} users" in text
+    assert f"an item alone needs {planned.users_for_50_percent} users" in text
     assert "rho 1 pays for about" in text
     rng = seeded_rng(7)
     for users, items in planned.affordable[:6]:
         assert f"{items:,} item{'' if items == 1 else 's'} of {users:,} users each" in text
         many = dp.Histogram.from_counts(list(range(2 * items)), [users] * 2 * items, l0=None, linf=1, complete=True)
-        named = sorted(len(mechanism.release(many, rng)) for _ in range(9))[4]
+        named = sorted(len(mechanism.release(many, rng=rng)) for _ in range(9))[4]
         assert items / 1.5 <= named <= items * 1.5
     assert json.loads(planned.to_json())["affordable"][0]["items"] == planned.affordable[0][1]
     assert "alone" not in str(dp.plan("count", rho=1.0, delta=1e-6, l0=3))

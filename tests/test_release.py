@@ -35,7 +35,7 @@ def release(items=ITEMS, item_type="string", **changes):
 
 def real_release(count=900_000):
     histogram = Histogram.from_counts(["kept", "hidden-word"], [count, 1], l0=None, linf=1, complete=True)
-    return PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram, seeded_rng(1))
+    return PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram, rng=seeded_rng(1))
 
 
 def test_rows_iterate_as_pairs():
@@ -85,7 +85,7 @@ def test_json_tells_the_guarantee(tmp_path):
     release().write(tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert [row["item"] for row in content["rows"]] == ITEMS
-    assert (content["rho"], content["delta"], content["unit"], content["private"]) == (1.0, 1e-6, "user", True)
+    assert (content["rho"], content["delta"], content["unit"], content["seeded"]) == (1.0, 1e-6, "user", False)
 
 
 def test_json_lines_are_rows(tmp_path):

@@ -73,7 +73,9 @@ class Lists:
     def from_pairs(
         users: Any, items: Any, *, l0: int | None = None, memory: int | None = None
     ) -> tuple[Labels, Lists]: ...
-    def bounded(self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, together: bool = False) -> Lists: ...
+    def bounded(
+        self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, shared_order: bool = False
+    ) -> Lists: ...
     def weights(self, weighting: str, bits: int, *, target: int = 1, few: int = 1) -> NDArray[np.int64]: ...
 
 @final
@@ -202,7 +204,7 @@ def count_distinct(
     l0: int | None = None,
     only: Labels | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
     progress: Callable[[], None] | None = None,
@@ -215,7 +217,7 @@ def count_with_users(
     l0: int | None = None,
     only: Labels | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
     progress: Callable[[], None] | None = None,
@@ -227,7 +229,7 @@ def count_pairs(
     l0: int | None = None,
     only: Labels | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...

@@ -156,7 +156,7 @@ def select(
         if isinstance(mechanism, UnionMechanism):
             kept = mechanism.l0 if isinstance(mechanism, SetUnion) else None
             return UserItems.from_table(data, **columns, l0=kept)
-        return Histogram.from_table(data, **columns, l0=l0, enough=mechanism.enough)
+        return Histogram.from_table(data, **columns, l0=l0, cap=mechanism.cap)
 
     return _publish(mechanism, read, budget, asked, reasons, without_counts=True)
 
@@ -187,7 +187,7 @@ def answer_queries(
     whole = require_values(values)
     mechanism, notes = choose_answers(len(whole), rho, epsilon, delta, method)
     if budget is None:
-        return replace(mechanism.release(whole, rng), notes=notes)
+        return replace(mechanism.release(whole, rng=rng), notes=notes)
     _require_budget(budget)
     require(budget, mechanism, lambda e, d: choose_answers(len(whole), None, e, d, method)[0], epsilon, delta)
     if rng is not None:
@@ -273,7 +273,7 @@ def _publish(
     histogram, guarantee = read(), asked.guarantee(mechanism)
 
     def draw(rng: Opening | None = None) -> Release:
-        release: Release = mechanism.release(histogram, rng)
+        release: Release = mechanism.release(histogram, rng=rng)
         if without_counts:
             release = replace(uncounted(release), items=sorted(release.items))
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))

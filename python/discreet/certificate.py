@@ -17,6 +17,9 @@ from discreet.release import export
 
 __all__ = ["Verified", "verify"]
 
+_FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
+"""Parameters whose names have changed: certificates of earlier releases have the former ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
@@ -95,7 +98,8 @@ def _made(call: ast.Call) -> Any:
     name = ast.unparse(call.func)
     for room in (mechanisms, streams):
         if name in room.__all__:
-            return getattr(room, name)(**{str(keyword.arg): _value(keyword.value) for keyword in call.keywords})
+            given = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
+            return getattr(room, name)(**{_FORMER.get(name, name): value for name, value in given.items()})
     raise ValueError("a mechanism is a public class of the package")
 
 

@@ -21,7 +21,7 @@ type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 /// The distinct users of each item of a source or of a list of sources: Arrow streams, objects that offer one, and
 /// tuples of two equally long sequences. Columns must be of the same kind in all of them.
 #[pyfunction(name = "count_distinct")]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
@@ -31,19 +31,19 @@ fn count_sources<'py>(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
-    enough: Option<i64>,
+    cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
     let columns = (source, user, item);
-    let wanted = Wanted { l0, limit, enough, threads, memory, users: false };
+    let wanted = Wanted { l0, limit, cap, threads, memory, users: false };
     Ok(shown(py, count(py, columns, only, wanted, progress)?))
 }
 
 /// The same, and how many distinct users have any of the counted rows.
 #[pyfunction]
-#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None, progress=None))]
+#[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_with_users<'py>(
     py: Python<'py>,
@@ -53,13 +53,13 @@ fn count_with_users<'py>(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
-    enough: Option<i64>,
+    cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<WithUsers<'py>> {
     let columns = (source, user, item);
-    let wanted = Wanted { l0, limit, enough, threads, memory, users: true };
+    let wanted = Wanted { l0, limit, cap, threads, memory, users: true };
     let counted = count(py, columns, only, wanted, progress)?;
     let users = counted.users.ok_or(Error::Input("users were not counted"))?;
     let (labels, counts) = shown(py, counted);
@@ -70,7 +70,7 @@ fn count_with_users<'py>(
 struct Wanted {
     l0: Option<usize>,
     limit: Option<usize>,
-    enough: Option<i64>,
+    cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
     users: bool,
@@ -83,18 +83,18 @@ fn count<'py>(
     wanted: Wanted,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counts> {
-    let Wanted { l0, limit, enough, threads, memory, users } = wanted;
+    let Wanted { l0, limit, cap, threads, memory, users } = wanted;
     make_ready(memory);
     let mut sources = Sources::open(source, user, item)?;
     let types = sources.types();
-    if l0 == Some(0) || enough.is_some_and(|enough| enough < 1) {
-        return Err(Error::Parameter("l0 and enough must be at least 1").into());
+    if l0 == Some(0) || cap.is_some_and(|cap| cap < 1) {
+        return Err(Error::Parameter("l0 and cap must be at least 1").into());
     }
     let bound = bound(l0, only, types.1)?;
     let terms = CountOptions {
         bound: bound.as_ref(),
         limit,
-        enough,
+        cap,
         users,
         threads: threads_or_all(threads),
         memory,
@@ -107,7 +107,7 @@ fn count<'py>(
 
 /// The distinct users of each item of two equally long sequences.
 #[pyfunction]
-#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, enough=None, threads=None, memory=None))]
+#[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None))]
 #[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
 fn count_pairs<'py>(
     py: Python<'py>,
@@ -116,12 +116,12 @@ fn count_pairs<'py>(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     limit: Option<usize>,
-    enough: Option<i64>,
+    cap: Option<i64>,
     threads: Option<usize>,
     memory: Option<usize>,
 ) -> PyResult<Counted<'py>> {
     let pair = PyTuple::new(py, [users, items])?;
-    count_sources(py, &pair, "", "", l0, only, limit, enough, threads, memory, None)
+    count_sources(py, &pair, "", "", l0, only, limit, cap, threads, memory, None)
 }
 
 /// What bounds a user's contribution, where the listed items are of the column's kind.

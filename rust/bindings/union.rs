@@ -59,15 +59,15 @@ impl PyLists {
     }
 
     /// At most `l0` of each user's items that are not among the rows `found`, chosen uniformly by a key of four words, by
-    /// all users alike where they choose `together`.
-    #[pyo3(signature = (l0, found, key, *, together=false))]
+    /// all users alike where they choose `shared_order`.
+    #[pyo3(signature = (l0, found, key, *, shared_order=false))]
     fn bounded(
         &self,
         py: Python<'_>,
         l0: usize,
         found: PyReadonlyArray1<'_, i64>,
         key: [u64; 4],
-        together: bool,
+        shared_order: bool,
     ) -> PyResult<Self> {
         if l0 == 0 {
             return Err(NO_ITEM.into());
@@ -77,7 +77,7 @@ impl PyLists {
             let mark = usize::try_from(row).ok().and_then(|row| marks.get_mut(row));
             *mark.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, together)))))
+        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, shared_order)))))
     }
 
     /// The weights of all items, in units of `2^-bits`.

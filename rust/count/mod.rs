@@ -54,7 +54,7 @@ pub struct CountOptions<'a> {
     /// How many of the largest counts are wanted: all where there is none.
     pub limit: Option<usize>,
     /// Where counts stop: those of more users are as large.
-    pub enough: Option<i64>,
+    pub cap: Option<i64>,
     /// Whether to count the users of all counted rows too.
     pub users: bool,
     /// How many threads there may be.
@@ -243,7 +243,7 @@ fn finish_counts<P: Pair>(
     let packed: Option<Vec<_>> = done.iter().map(|done| done.packed.as_ref()).collect();
     let packed = packed.and_then(AllPacked::of);
     if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= parts.merge) {
-        let all = SharedCounts::new(item_type, terms.limit, terms.enough);
+        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
         rows.count(parts.threads, keys, &mut tick, &all)?;
         return all.into_counts();
     }
@@ -260,11 +260,11 @@ fn finish_counts<P: Pair>(
         let tallies = each_partition(&rows, keys, (parts.threads, half), &mut tick, new)?;
         drop(rows);
         let crew = (parts.threads, keys);
-        let mut total = Bounded::count(tallies, item_type, terms.enough, crew, tick)?;
+        let mut total = Bounded::count(tallies, item_type, terms.cap, crew, tick)?;
         terms.limit.map_or(Ok(()), |limit| total.keep(limit))?;
         total
     } else {
-        let all = SharedCounts::new(item_type, terms.limit, terms.enough);
+        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
         let new = || Unbounded { found: all.begin(), here: Vec::new() };
         let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
         for tally in tallies {

@@ -59,7 +59,7 @@ pub(crate) struct SharedCounts {
     item_type: LabelType,
     /// How many of the largest are wanted, and where counts stop.
     limit: Option<usize>,
-    enough: Option<i64>,
+    cap: Option<i64>,
     together: Mutex<Together>,
 }
 
@@ -73,9 +73,9 @@ impl SharedCounts {
     /// After so many partitions it is foreseen how many items there are.
     const SEEN: usize = 8;
 
-    pub fn new(item_type: LabelType, limit: Option<usize>, enough: Option<i64>) -> Self {
+    pub fn new(item_type: LabelType, limit: Option<usize>, cap: Option<i64>) -> Self {
         let together = Together { counts: Counts::new(item_type), partitions: 0 };
-        Self { item_type, limit, enough, together: Mutex::new(together) }
+        Self { item_type, limit, cap, together: Mutex::new(together) }
     }
 
     /// What one thread begins with.
@@ -114,7 +114,7 @@ impl CountsBuilder<'_> {
         counts: impl Iterator<Item = i64>,
         labels: impl FnOnce(&mut Labels) -> Result<()>,
     ) -> Result<()> {
-        let most = self.all.enough.unwrap_or(i64::MAX);
+        let most = self.all.cap.unwrap_or(i64::MAX);
         let counts = counts.map(|count| count.min(most));
         let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
         if let Some(mut together) = free {

@@ -49,7 +49,7 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
 }
 
 fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> CountOptions<'_> {
-    CountOptions { bound, limit: None, enough: None, users: false, threads, memory }
+    CountOptions { bound, limit: None, cap: None, users: false, threads, memory }
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
             let mut terms = CountOptions {
                 bound: None,
                 limit: None,
-                enough: None,
+                cap: None,
                 users: false,
                 threads: 3,
                 memory: None,
@@ -154,12 +154,12 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
                 terms = CountOptions { threads, memory, ..terms };
                 assert_eq!(counted(&rows, (false, false), size, &terms), expected);
             }
-            terms.enough = Some(30);
+            terms.cap = Some(30);
             for count in expected.values_mut() {
                 *count = 30.min(*count);
             }
             assert_eq!(counted(&rows, (false, false), 9000, &terms), expected);
-            terms = CountOptions { enough: None, limit: Some(10), memory: None, ..terms };
+            terms = CountOptions { cap: None, limit: Some(10), memory: None, ..terms };
             let largest = counted(&rows, (false, false), 9000, &terms);
             let unpacked = CountOptions { memory: Some(0), ..terms };
             assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
@@ -183,7 +183,7 @@ fn users_by_number_are_counted_as_those_by_key() {
                 let terms = CountOptions {
                     bound: None,
                     limit: None,
-                    enough: None,
+                    cap: None,
                     users: false,
                     threads,
                     memory,
@@ -265,7 +265,7 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
         assert_eq!(counted(size, &terms), expected);
         let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
         let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
-        assert_eq!(counted(size, &CountOptions { enough: Some(30), ..terms }), enough);
+        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..terms }), enough);
         let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
         order.sort_unstable();
         let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();

@@ -72,7 +72,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
             let terms = CountOptions {
                 bound: bound.as_ref(),
                 limit: None,
-                enough: None,
+                cap: None,
                 users: false,
                 threads,
                 memory,

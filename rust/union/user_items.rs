@@ -47,12 +47,13 @@ impl Lists {
     }
 
     /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order: by every user anew, or
-    /// `together`, by one random order of all items.
+    /// `shared_order`, by one random order of all items.
     #[must_use]
-    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], together: bool) -> Self {
+    pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], shared_order: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
         let users: Vec<u32> = (0..self.users() as u32).collect();
-        let parts = in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, together));
+        let parts =
+            in_parts(&users, |users| self.bounded_part(users, l0, found, &keyed, shared_order));
         let mut starts = Vec::with_capacity(self.starts.len());
         let mut end = 0;
         starts.push(end);
@@ -71,7 +72,7 @@ impl Lists {
         l0: usize,
         found: &[bool],
         keyed: &RandomState,
-        together: bool,
+        shared_order: bool,
     ) -> (Vec<usize>, Vec<u32>) {
         let (mut sizes, mut items) = (Vec::with_capacity(users.len()), Vec::new());
         let (mut left, mut kept) = (Vec::new(), Places::default());
@@ -88,7 +89,7 @@ impl Lists {
             if of_user.len() <= l0 {
                 items.extend_from_slice(of_user);
             } else {
-                if together {
+                if shared_order {
                     kept.first(of_user, l0, |item| keyed.hash_one(self.own.items[item as usize]));
                 } else {
                     let own = self.own.users[user as usize];

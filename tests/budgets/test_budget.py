@@ -67,7 +67,7 @@ def test_neighbours_must_be_alike():
     with pytest.raises(ParameterError, match="replaced"):
         Budget(rho=1.0, delta=1e-6).release(replaced, histogram())
     budget = Budget(rho=1.0, delta=1e-6, neighbours="replaced")
-    assert budget.release(replaced, histogram()).private
+    assert not budget.release(replaced, histogram()).seeded
     assert budget.guarantee.neighbours == budget.remaining.neighbours == "replaced"
     with pytest.raises(ParameterError, match="added"):
         budget.charge(top())
@@ -115,9 +115,9 @@ def test_seeded_randomness_is_refused():
         budget.release(top(), histogram(), rng=seeded_rng(1))
     assert budget.spent == Guarantee(0, 0)
     with pytest.raises(ParameterError, match="seeded"):
-        budget._publish(top(), lambda open_rng: top().release(histogram(), seeded_rng(1)))
+        budget._publish(top(), lambda open_rng: top().release(histogram(), rng=seeded_rng(1)))
     with pytest.raises(ParameterError, match="seeded"):
-        budget._publish(top(), lambda open_rng: (open_rng(), top().release(histogram(), seeded_rng(1)))[1])
+        budget._publish(top(), lambda open_rng: (open_rng(), top().release(histogram(), rng=seeded_rng(1)))[1])
     assert budget.spent == top().guarantee or budget.spent.rho == pytest.approx(top().guarantee.rho)
 
 
@@ -159,7 +159,7 @@ def test_the_verbs_pay_their_guarantee_once():
         discreet.select(log, user="user", item="item", l0=1, rho=0.1, delta=1e-6, budget=budget),
         budget.release(Plume(rho=0.1, delta=1e-6, m=1, m_prime=1), log, user="user", item="item"),
     ):
-        assert release.private
+        assert not release.seeded
         assert release.items == ["x"]
     rows = budget.history
     assert [row.status for row in rows] == ["released"] * 5
@@ -406,7 +406,7 @@ def test_a_release_that_says_it_spent_more_than_was_promised_gives_nothing_back(
         guarantee = Guarantee(0.1, 1e-6)
 
         def release(self, data, rng):
-            return dataclasses.replace(top().release(data, rng), spent=Guarantee(0.05, 1e-5))
+            return dataclasses.replace(top().release(data, rng=rng), spent=Guarantee(0.05, 1e-5))
 
     budget = Budget(rho=1.0, delta=1e-4)
     budget.release(Wrong(), histogram(), charge="spent")

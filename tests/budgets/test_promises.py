@@ -85,7 +85,7 @@ def test_a_verb_spends_a_budget_of_its_own_promise(verb, more, tmp_path):
     promise = {"epsilon": 1.0, "delta": 1e-6}
     ledger = Ledger.open(tmp_path / "ledger")
     for payer in (Budget(**promise), ledger.dataset("views", **promise)):
-        assert verb(LOG, **COLUMNS, **promise, **more, budget=payer).private
+        assert not verb(LOG, **COLUMNS, **promise, **more, budget=payer).seeded
         with pytest.raises(BudgetExceeded):
             verb(LOG, **COLUMNS, **promise, **more, budget=payer)
     # Another reader of the file finds the same promise and the same rest.

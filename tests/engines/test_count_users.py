@@ -55,7 +55,7 @@ def plain(users, items):
 
 def test_a_cut_histogram_and_counts_that_stop_have_all_users():
     users, items = np.arange(1000), np.arange(1000) % 10
-    for options in ({"limit": 3}, {"enough": 2}, {"limit": 0}):
+    for options in ({"limit": 3}, {"cap": 2}, {"limit": 0}):
         assert _core.count_with_users((users, items), "", "", **options)[2] == 1000
 
 

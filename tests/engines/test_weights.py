@@ -135,7 +135,7 @@ def test_what_everyone_has_is_named(engine, log, method):
     _, opened = engine
     release = dp.select(opened(log), user="user", item="item", epsilon=2.0, delta=1e-6, l0=6, method=method)
     assert release.items == [f"i{n}" for n in range(5)]
-    assert release.private
+    assert not release.seeded
     assert release.guarantee.epsilon(1e-6) <= 2.0
 
 
@@ -165,13 +165,13 @@ def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_pa
     assert budget.remaining == before
 
 
-@pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "together"])
+@pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "shared_order"])
 def test_such_methods_are_refused_in_later_rounds_too(engine, log, later):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
-    method, together = ("weighted_gaussian", True) if later == "together" else (later, False)
+    method, shared = ("weighted_gaussian", True) if later == "shared_order" else (later, False)
     first = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=0.5, delta=1e-6, l0=6)
-    second = dp.mechanisms.SetUnion.from_rho(method=method, rho=0.5, delta=1e-6, l0=6, together=together)
+    second = dp.mechanisms.SetUnion.from_rho(method=method, rho=0.5, delta=1e-6, l0=6, shared_order=shared)
     with pytest.raises(ParameterError):
         dp.mechanisms.IteratedSetUnion(rounds=(first, second)).release(items)
 

@@ -24,9 +24,9 @@ def test_counts_stop_at_enough(l0):
     items = np.concatenate([(0, 1 + user % 2, 3 + user % 400) for user in range(1000)])
     full = as_dict(_core.count_pairs(users, items, l0=l0))
     assert max(full.values()) == 1000
-    for enough in (1, 2, 3, 700):
-        counted = as_dict(_core.count_pairs(users, items, l0=l0, enough=enough, threads=3))
-        assert counted == {item: min(count, enough) for item, count in full.items()}
+    for cap in (1, 2, 3, 700):
+        counted = as_dict(_core.count_pairs(users, items, l0=l0, cap=cap, threads=3))
+        assert counted == {item: min(count, cap) for item, count in full.items()}
 
 
 @pytest.fixture(scope="module", params=[(1, False), (1, True), (6, False), (6, True)], ids=str)
@@ -170,7 +170,7 @@ def test_a_limit_beyond_all_counts_is_none(limit):
     assert as_dict(_core.count_pairs([1, 2, 1], ["a", "a", "b"], limit=limit)) == {"a": 2, "b": 1}
 
 
-@pytest.mark.parametrize("bounds", [{"l0": 0}, {"enough": 0}, {"enough": -3}])
+@pytest.mark.parametrize("bounds", [{"l0": 0}, {"cap": 0}, {"cap": -3}])
 def test_bounds_that_leave_nothing_are_refused(bounds):
     with pytest.raises(ParameterError, match="at least 1"):
         _core.count_pairs([1, 2], [3, 4], **bounds)

@@ -140,7 +140,7 @@ SETS = {
             "epsilon_star": epsilon_star,
             "delta_star": delta_star,
             "k_bar": k_bar,
-            "spend": spend,
+            "meet_relative_error": spend,
         }
         for rho, calls, epsilon_star, delta_star, k_bar, spend in [
             (0.3, 1, 1.0, 0.1, 1, False),

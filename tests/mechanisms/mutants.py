@@ -235,7 +235,8 @@ MUTANTS = {
     "a call that selects nothing costs no delta": lambda: claiming(PRICED, delta=0.05),
     "a count's noise is a quarter of what is paid": lambda: with_levels(sigma=lambda level: level.sigma / 4),
     "counts are not paid for": lambda: claiming(
-        PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, spend=True), rho=1.5**2 / 4
+        PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, meet_relative_error=True),
+        rho=1.5**2 / 4,
     ),
     "permute-and-flip covers one item of k_bar": lambda: with_property(
         FLIP, offset=rogers2023.permute_and_flip_offset(1.0, 0.1, 1)

@@ -119,7 +119,7 @@ def test_noise_has_the_scale_that_is_published():
     assert np.std([run["a"] for run in runs]) == pytest.approx(mechanism.sigma, rel=0.35)
     assert abs(np.mean([run["b"] for run in runs]) + 10) < mechanism.sigma
     release = mechanism.release(ROWS, user="user", item="item", value="value")
-    assert (release.guarantee.rho, release.guarantee.delta, release.private) == (0.5, 0.0, True)
+    assert (release.guarantee.rho, release.guarantee.delta, release.seeded) == (0.5, 0.0, False)
     assert "sums" in release.notes[0]
     assert release.counts.tolist() == sorted(release.counts, reverse=True)
 

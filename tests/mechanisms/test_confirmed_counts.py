@@ -144,8 +144,8 @@ def test_what_was_spent_is_the_sum_over_published_scales_and_at_most_the_promise
 def test_known_users_name_more_items_to_the_same_error():
     counts = zipf()
     mechanism = ConfirmedCounts(rho=0.5, delta=1e-6)
-    with_users = mechanism.release(histogram(counts, 150_000), seeded_rng(1))
-    without = mechanism.release(histogram(counts), seeded_rng(1))
+    with_users = mechanism.release(histogram(counts, 150_000), rng=seeded_rng(1))
+    without = mechanism.release(histogram(counts), rng=seeded_rng(1))
     assert len(with_users) > 1.2 * len(without)
     errors = np.array([n / counts[item] - 1 for item, n in with_users])
     assert 0.03 < float(np.sqrt((errors**2).mean())) < 0.066
@@ -196,7 +196,7 @@ def test_parameters_out_of_range_are_refused(wrong):
 def test_no_promise_crashes(rho, delta, error):
     mechanism = ConfirmedCounts(rho=rho, delta=delta, relative_error=error)
     for users in (None, 150_000):
-        release = mechanism.release(histogram(zipf(), users), seeded_rng(2))
+        release = mechanism.release(histogram(zipf(), users), rng=seeded_rng(2))
         assert release.spent.rho <= rho
 
 
@@ -238,7 +238,7 @@ def test_about_as_many_items_are_named_as_forecast(rho, largest):
     mechanism = ConfirmedCounts(rho=rho, delta=1e-6)
     counts = np.floor(largest / np.arange(1, 20_001)).astype(int)
     items, smallest = mechanism.forecast(largest)
-    release = mechanism.release(histogram(counts, 2 * largest), seeded_rng(3))
+    release = mechanism.release(histogram(counts, 2 * largest), rng=seeded_rng(3))
     assert items / 1.2 <= len(release) <= 1.2 * items
     assert smallest / 1.3 <= np.quantile(counts[release.items], 0.05) <= 1.3 * smallest
 
@@ -257,9 +257,9 @@ def test_where_users_are_replaced_a_draw_costs_four_times_as_much_and_their_numb
     whole = ConfirmedCounts(rho=1.0, delta=1e-6)
     replaced = Replacement(mechanism=whole)
     assert replaced.guarantee == dataclasses.replace(whole.guarantee, neighbours="replaced")
-    release = replaced.release(histogram(counts, 70_000), seeded_rng(1))
-    assert release.items == replaced.release(histogram(counts), seeded_rng(1)).items
+    release = replaced.release(histogram(counts, 70_000), rng=seeded_rng(1))
+    assert release.items == replaced.release(histogram(counts), rng=seeded_rng(1)).items
     assert release.users is None
-    plain = whole.release(histogram(counts), seeded_rng(1))
+    plain = whole.release(histogram(counts), rng=seeded_rng(1))
     assert 15 < len(release) < len(plain)
     assert replaced.release_chance(10) < replaced.release_chance(100)

@@ -45,7 +45,7 @@ def test_the_bound_is_near_the_percentile():
         mechanism = ContributionBound.from_rho(rho=0.5, percentile=percentile, most=200)
         release = mechanism.release(data, user="user", item="item")
         assert abs(release.items[0] - expected) <= 1
-        assert release.private
+        assert not release.seeded
         assert release.guarantee.rho <= 0.5
         assert release.guarantee.delta == 0
 

@@ -30,7 +30,7 @@ def test_common_items_are_ranked_and_nobodys_own_are_named():
     assert release.ranked
     assert set(release.items) <= set(np.argsort(-counts)[:7].tolist())
     assert release.guarantee == dp.Guarantee(3.0, 1e-6)
-    assert release.private
+    assert not release.seeded
 
 
 def test_it_is_a_method_of_top_k_and_paid_for():
@@ -40,7 +40,7 @@ def test_it_is_a_method_of_top_k_and_paid_for():
     assert budget.remaining.rho == pytest.approx(0.5)
     with pytest.raises(dp.BudgetExceeded):
         dp.top_k(data, budget=budget, **given)
-    assert dp.plan("top_k", k=3, rho=1.5, delta=1e-6, method="discover+peel", l0=11).half > 1
+    assert dp.plan("top_k", k=3, rho=1.5, delta=1e-6, method="discover+peel", l0=11).users_for_50_percent > 1
 
 
 @pytest.mark.parametrize("runs", [150, pytest.param(4000, marks=pytest.mark.statistical)])
@@ -56,7 +56,7 @@ def test_ranks_follow_the_exponential_mechanism(runs):
         seen[release.items[0]] += 1
     chances = weights / weights.sum()
     assert np.all(np.abs(seen / runs - chances) < 5 * np.sqrt(chances * (1 - chances) / runs))
-    assert not release.private
+    assert release.seeded
 
 
 def test_both_steps_cost_what_is_promised():

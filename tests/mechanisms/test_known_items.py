@@ -105,7 +105,7 @@ def test_items_of_another_type_than_the_known_ones_stay_out_without_an_error():
 def test_known_counts_have_the_noise_that_is_stated():
     mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=2), items=["a", "nobody's"])
     rng, table = seeded_rng(5), histogram({"a": 300})
-    runs = [dict(mechanism.release(table, rng)) for _ in range(2000)]
+    runs = [dict(mechanism.release(table, rng=rng)) for _ in range(2000)]
     for name, count in (("a", 300), ("nobody's", 0)):
         values = np.array([run[name] for run in runs])
         assert np.std(values) == pytest.approx(5.0, rel=0.08)
@@ -138,5 +138,5 @@ def test_a_wrapped_mutant_is_caught_by_its_novel_items():
 
 def test_a_noisy_count_of_just_the_least_is_published():
     mechanism = KnownItems(mechanism=SHARP, items=["a"], least=10)
-    releases = [mechanism.release(histogram({"a": 10}), seeded_rng(seed)) for seed in range(50)]
+    releases = [mechanism.release(histogram({"a": 10}), rng=seeded_rng(seed)) for seed in range(50)]
     assert min(count for release in releases for _, count in release) == 10

@@ -77,7 +77,7 @@ def test_selections_follow_their_laws(mechanism, counts):
     _, histogram = ranked(counts)
     draws, seen, rng = 60_000, dict.fromkeys(law, 0), seeded_rng(5)
     for _ in range(draws):
-        items = tuple(mechanism.release(histogram, rng).items)
+        items = tuple(mechanism.release(histogram, rng=rng).items)
         seen[items if len(items) == mechanism.k else (*items, None)] += 1
     for outcome, chance in law.items():
         assert abs(seen[outcome] / draws - chance) < 5 * math.sqrt(chance * (1 - chance) / draws) + 1e-9, outcome

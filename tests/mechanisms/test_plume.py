@@ -30,7 +30,7 @@ def test_common_items_are_found_and_counted():
     assert np.all(np.abs(release.counts - true) < 7 * mechanism.sigma)
     assert release.counts.tolist() == sorted(release.counts, reverse=True)
     assert release.guarantee.rho == 2.0
-    assert release.private
+    assert not release.seeded
 
 
 def test_the_second_choice_is_among_those_found():
@@ -47,7 +47,7 @@ def test_items_that_were_found_are_counted_even_where_nobody_keeps_them():
     data = log()
     release = Plume(rho=2.0, delta=1e-6, m=10, m_prime=1).release(data, user="user", item="item", rng=seeded_rng(1))
     assert set(release.items) == set(range(20))
-    assert not release.private
+    assert release.seeded
     assert np.sum(release.counts) < 3000 + 20 * 7 * 2
 
 

@@ -35,13 +35,13 @@ def histogram(counts, complete=True):
     epsilon_star=st.floats(0.005, 1.0),
     k_bar=st.integers(1, 12),
     delta_star=st.sampled_from([1e-3, 1e-8]),
-    spend=st.booleans(),
+    meet=st.booleans(),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_rust_and_python_release_the_same_rows(counts, slack, epsilon_star, k_bar, delta_star, spend, seed):
+def test_rust_and_python_release_the_same_rows(counts, slack, epsilon_star, k_bar, delta_star, meet, seed):
     counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
     levels = rogers2024.price_list(
-        2.0, epsilon_star=epsilon_star, delta_star=delta_star, k_bar=k_bar, relative_error=0.1, spend=spend
+        2.0, epsilon_star=epsilon_star, delta_star=delta_star, k_bar=k_bar, relative_error=0.1, meet_relative_error=meet
     )
     limit = None if slack is None else len(counts) + slack
     arguments = (counts, limit, levels, 2 * UNIT, 40, k_bar)
@@ -118,8 +118,8 @@ def test_enough_rows_never_run_out():
     counts = [50_000 - n for n in range(200)]
     rows = mechanism.rows_needed
     assert rows == 10 + 1 + 20
-    truncated = mechanism.release(histogram(counts[:rows], complete=False), seeded_rng(1))
-    whole = mechanism.release(histogram(counts), seeded_rng(1))
+    truncated = mechanism.release(histogram(counts[:rows], complete=False), rng=seeded_rng(1))
+    whole = mechanism.release(histogram(counts), rng=seeded_rng(1))
     assert not truncated.stopped_early
     assert truncated.items == whole.items
 
@@ -133,7 +133,7 @@ def test_enough_rows_never_run_out():
         ("delta_star", [0, 1e-3, -1, math.nan]),
         ("k_bar", [0, -1, 1.5, None, True, 10**400]),
         ("relative_error", [0, -1, 1, 5, math.nan, math.inf, None]),
-        ("spend", [1, None, "yes"]),
+        ("meet_relative_error", [1, None, "yes"]),
     ],
 )
 def test_parameters_out_of_range_are_refused(name, values):
@@ -184,12 +184,12 @@ def test_spend_keeps_an_error_that_the_noise_would_otherwise_not_reach():
     log = {"user": list(range(3000)), "item": ["a"] * 3000}
     tight = {"rho": 1.0, "delta": 1e-6, "relative_error": 0.02}
     plain, spent = (
-        dp.count(log, user="user", item="item", mechanism=PrivateCountRelease(**tight, spend=spend))
-        for spend in (False, True)
+        dp.count(log, user="user", item="item", mechanism=PrivateCountRelease(**tight, meet_relative_error=meet))
+        for meet in (False, True)
     )
-    assert "spend=True" in plain.notes[0]
+    assert "meet_relative_error=True" in plain.notes[0]
     assert spent.notes == ()
-    assert "spend=True" in spent.made_by
+    assert "meet_relative_error=True" in spent.made_by
     assert spent.sigmas[0] < plain.sigmas[0] / 2
 
 

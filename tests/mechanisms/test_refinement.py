@@ -35,7 +35,7 @@ def test_counts_come_to_the_relative_error():
     assert np.all(1.5 * refined.sigmas <= np.maximum(0.0101 * refined.counts, 0.46))
     truth = np.array(COUNTS)[refined.items]
     assert np.all(np.abs(refined.counts - truth) <= 6 * refined.sigmas + 0.5)
-    assert refined.private
+    assert not refined.seeded
     assert "refines" in refined.notes[0]
 
 
@@ -64,15 +64,15 @@ def test_noise_has_the_scale_that_is_published():
     for _ in range(400):
         # The first count is exact here, so that only what is drawn later errs.
         start = dataclasses.replace(before, items=[0], counts=np.array([4000]), sigmas=np.array([1e9]))
-        after = Refinement(of=start, rho=1.0, relative_error=0.01).release(histogram([4000]), rng)
+        after = Refinement(of=start, rho=1.0, relative_error=0.01).release(histogram([4000]), rng=rng)
         errors.append((after.counts[0] - 4000) / after.sigmas[0])
     assert np.std(errors) == pytest.approx(1, abs=0.15)
     assert abs(np.mean(errors)) < 0.25
 
 
 def test_a_seeded_release_protects_nobody_however_it_is_refined():
-    seeded = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=20).release(histogram(), seeded_rng(1))
-    assert not Refinement(of=seeded, rho=0.1).release(histogram()).private
+    seeded = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=20).release(histogram(), rng=seeded_rng(1))
+    assert Refinement(of=seeded, rho=0.1).release(histogram()).seeded
 
 
 def test_truncated_histograms_and_releases_without_counts_are_refused():

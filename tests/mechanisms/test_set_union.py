@@ -39,9 +39,9 @@ def test_items_are_named_in_order_with_the_promise(mechanism, items):
     assert set(release.items) <= set(LOG["item"].tolist())
     assert release.items == sorted(release.items)
     assert release.counts is None
-    assert release.private
+    assert not release.seeded
     assert release.guarantee.epsilon(1e-6) <= 2.0
-    first, second = (mechanism.release(items, seeded_rng(3)).items for _ in range(2))
+    first, second = (mechanism.release(items, rng=seeded_rng(3)).items for _ in range(2))
     assert first == second
 
 
@@ -258,14 +258,14 @@ def test_users_who_choose_together_name_more_where_all_have_many():
         partial(SetUnion.from_epsilon, method="weighted_gaussian"),
         IteratedSetUnion.from_epsilon,
     ):
-        apart, together = (make(**promise, together=together) for together in (False, True))
+        apart, together = (make(**promise, shared_order=together) for together in (False, True))
         assert apart.guarantee == together.guarantee
         assert len(apart.release(alike)) == 0
         assert 8 <= len(together.release(alike)) <= 30
         names = {tuple(together.release(alike).items) for _ in range(4)}
         assert len(names) == 4
-    with pytest.raises(dp.errors.ParameterError, match="together"):
-        SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, together=1)
+    with pytest.raises(dp.errors.ParameterError, match="shared_order"):
+        SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, shared_order=1)
 
 
 def test_user_items_show_nothing():
@@ -286,7 +286,7 @@ def test_texts_and_dictionaries_are_read_alike():
     coded = pa.table({"user": LOG["user"], "item": pa.array(words).dictionary_encode()})
     mechanism = SetUnion.from_rho(method="weighted_gaussian", rho=50, delta=1e-6, l0=20)
     named = [
-        set(mechanism.release(dp.tables.UserItems.from_table(table, user="user", item="item"), seeded_rng(1)).items)
+        set(mechanism.release(dp.tables.UserItems.from_table(table, user="user", item="item"), rng=seeded_rng(1)).items)
         for table in (plain, coded, {"user": LOG["user"], "item": words})
     ]
     assert len(named[0]) > 100
@@ -301,7 +301,7 @@ def test_select_takes_every_method(method, promise):
     assert len({1, 2, 3, 4, 5} & set(release.items)) >= 3
     assert release.counts is None
     planned = dp.plan("select", **promise, delta=1e-6, l0=8, method=method)
-    assert 1 < planned.half <= planned.nearly
+    assert 1 < planned.users_for_50_percent <= planned.users_for_95_percent
     if "epsilon" in promise:
         assert "(2, 1e-06)-DP" in release.promise
 

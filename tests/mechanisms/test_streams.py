@@ -153,7 +153,7 @@ def test_threads_do_not_share_a_round():
 def test_skipping_very_many_rounds_takes_no_time():
     stream = HybridMechanism.from_rho(rho=1.0, delta=1e-6, l0=1).start()
     stream.step(events(10))
-    assert stream.step([], round=2**39).private
+    assert not stream.step([], round=2**39).seeded
     assert stream.round == 2**39
 
 
@@ -161,7 +161,7 @@ def test_a_stream_without_end_has_noise_and_thresholds_up_to_its_last_round():
     for rho, delta, l0 in [(1e-16, 1e-20, 1), (1e4, 0.5, 1), (1e-7, 1e-270, 2**30)]:
         mechanism = HybridMechanism.from_rho(rho=rho, delta=delta, l0=l0)
         stream = mechanism.start()
-        assert [stream.step(events(10), round=number).private for number in (1, 2**40 - 1, 2**40)] == [True] * 3
+        assert [stream.step(events(10), round=number).seeded for number in (1, 2**40 - 1, 2**40)] == [False] * 3
         assert mechanism.threshold(2**40) > mechanism.threshold(1)
     for rho, delta, l0 in [(1e-18, 1e-20, 1), (1e-6, 1e-300, 2**30)]:
         with pytest.raises(ParameterError, match="too small"):

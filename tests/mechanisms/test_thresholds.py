@@ -50,7 +50,7 @@ def table(mechanism, counts, **changes):
 @given(counts=st.lists(st.integers(0, 40), max_size=60), seed=st.integers(0, 2**64 - 1))
 def test_releases_are_those_of_the_twin(mechanism, counts, seed):
     counts = sorted(counts, reverse=True)
-    release = mechanism.release(table(mechanism, counts), seeded_rng(seed))
+    release = mechanism.release(table(mechanism, counts), rng=seeded_rng(seed))
     rows, noisy = threshold_release(
         np.array(counts, np.int64),
         mechanism.threshold.value,
@@ -85,7 +85,7 @@ def test_ranks_need_one_count_more_than_k_bar(mechanism):
 def test_items_beyond_k_bar_are_never_released(mechanism):
     equal = table(mechanism, [1000] * 10)
     for seed in range(20):
-        assert set(mechanism.release(equal, seeded_rng(seed)).items) <= {"i000", "i001", "i002"}
+        assert set(mechanism.release(equal, rng=seeded_rng(seed)).items) <= {"i000", "i001", "i002"}
 
 
 BAD = [
@@ -147,7 +147,7 @@ def test_a_tiny_rho_is_refused_at_once(make, more):
     ids=kind,
 )
 def test_the_widest_noise_and_the_smallest_delta_make_a_release(mechanism):
-    assert len(mechanism.release(table(mechanism, [2**35]), seeded_rng(1))) == 0
+    assert len(mechanism.release(table(mechanism, [2**35]), rng=seeded_rng(1))) == 0
 
 
 @pytest.mark.parametrize("make", [LaplaceThreshold, GaussianThreshold, LaplaceTopK, GaussianTopK])
@@ -168,7 +168,7 @@ def test_ranked_counts_exceed_the_noisy_next_one_by_more_than_the_margin(kind):
     for seed in range(300):
         noise = seeded_rng(seed).sample(mechanism.noise, 4)
         above = counts[:3] + noise[1:] - (counts[3] + noise[0]) - mechanism.margin
-        release = mechanism.release(table(mechanism, counts.tolist()), seeded_rng(seed))
+        release = mechanism.release(table(mechanism, counts.tolist()), rng=seeded_rng(seed))
         assert sorted(release.items) == [f"i{row:03d}" for row in range(3) if above[row] > 0 and counts[row] > 0]
         ties += 0 in above[:2]
         empty += above[2] > 0

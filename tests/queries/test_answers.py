@@ -25,7 +25,7 @@ def test_answers_keep_their_promise_and_their_bound(method, promise):
     assert len(answers) == len(answers.values) == K
     assert np.abs(answers.values - values).max() <= answers.error_bound
     assert 0 < answers.expected_error < answers.error_bound
-    assert answers.private
+    assert not answers.seeded
     if "rho" in promise:
         assert answers.guarantee.rho <= 0.1
         assert answers.guarantee.delta <= 1e-6
@@ -37,7 +37,7 @@ def test_answers_keep_their_promise_and_their_bound(method, promise):
 def test_expected_errors_are_those_of_many_releases(method):
     mechanism = METHODS[method].from_epsilon(k=K, epsilon=1.0, delta=1e-6)
     values, rng = np.zeros(K, np.int64), seeded_rng(4)
-    errors = [np.abs(mechanism.release(values, rng).values).max() for _ in range(300)]
+    errors = [np.abs(mechanism.release(values, rng=rng).values).max() for _ in range(300)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.06)
     assert max(errors) <= mechanism.error_bound
     assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
@@ -154,13 +154,13 @@ def test_as_many_values_as_queries():
     with pytest.raises(TypeError):
         mechanism.release([1, 2, 3], seed=1)
     with pytest.raises(dp.errors.ParameterError, match="seeded_rng"):
-        mechanism.release([1, 2, 3], np.random.default_rng(1))
+        mechanism.release([1, 2, 3], rng=np.random.default_rng(1))
 
 
 def test_seeded_answers_repeat_and_say_so():
     first, second = (dp.answer_queries([5] * 40, rho=1, delta=1e-6, rng=seeded_rng(2)) for _ in range(2))
     assert first.values.tolist() == second.values.tolist()
-    assert not first.private
+    assert first.seeded
     assert "no privacy" in repr(first)
 
 
@@ -192,5 +192,5 @@ def test_bounded_noise_gains_what_it_should_over_a_thousand_runs(k, gain):
     means = []
     for kind in (GaussianAnswers, BoundedAnswers):
         mechanism = kind.from_epsilon(k=k, epsilon=1.0, delta=1e-6)
-        means.append(np.mean([np.abs(mechanism.release(values, rng).values).max() for _ in range(1000)]))
+        means.append(np.mean([np.abs(mechanism.release(values, rng=rng).values).max() for _ in range(1000)]))
     assert 1 - means[1] / means[0] == pytest.approx(gain, abs=0.02)

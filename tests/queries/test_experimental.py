@@ -154,7 +154,7 @@ def test_draws_follow_the_exact_law(m, tau):
     values, rng, n = (0, 2), seeded_rng(5), 10_000
     seen = np.zeros((2 * REACH + 1, 2 * REACH + 1))
     for _ in range(n):
-        one, two = mechanism.release(list(values), rng).values
+        one, two = mechanism.release(list(values), rng=rng).values
         seen[one + REACH, two + REACH] += 1
     expected = n * law(correction, values, tau)
     assert (np.abs(seen - expected) < 6 * np.sqrt(expected) + 6).all()
@@ -188,7 +188,7 @@ def test_what_is_far_off_is_corrected():
     k = 100_000
     mechanism = SparseVectorCorrection.from_rho(k=k, rho=0.1)
     rng = seeded_rng(3)
-    errors = [np.abs(mechanism.release(np.zeros(k, np.int64), rng).values).max() for _ in range(12)]
+    errors = [np.abs(mechanism.release(np.zeros(k, np.int64), rng=rng).values).max() for _ in range(12)]
     assert np.mean(errors) == pytest.approx(mechanism.expected_error, rel=0.05)
     assert mechanism.expected_error < 0.97 * dp.queries.GaussianAnswers.from_rho(k=k, rho=0.1).expected_error
 
@@ -220,7 +220,7 @@ def test_the_bound_holds_whatever_the_correction_does():
         mechanism = GuardedCorrection(correction=broken, tau=tau)
         for seed in range(200):
             first = values + seeded_rng(seed).sample(broken.noise, k)
-            answers = mechanism.release(values, seeded_rng(seed)).values
+            answers = mechanism.release(values, rng=seeded_rng(seed)).values
             assert np.abs(answers - values).max() <= tau + np.abs(first - values).max()
             fallen += (answers == first).all()
     assert 200 < fallen < 400
@@ -231,8 +231,8 @@ def test_right_corrections_are_hardly_ever_given_up():
     mechanism = GuardedCorrection.from_rho(k=k, rho=0.1)
     values, same = np.zeros(k, np.int64), 0
     for seed in range(200):
-        plain = mechanism.correction.release(values, seeded_rng(seed)).values
-        same += (mechanism.release(values, seeded_rng(seed)).values == plain).all()
+        plain = mechanism.correction.release(values, rng=seeded_rng(seed)).values
+        same += (mechanism.release(values, rng=seeded_rng(seed)).values == plain).all()
     assert same >= 198
 
 

@@ -123,7 +123,7 @@ def test_draws_follow_the_enumerated_law(kind):
     mechanism, values, rng, n = kind(epsilon=EPSILON, threshold=1), [0, 5, 2], seeded_rng(8), 20_000
     seen = {}
     for _ in range(n):
-        index = mechanism.release(values, rng).index
+        index = mechanism.release(values, rng=rng).index
         seen[index] = seen.get(index, 0) + 1
     if kind is dp.queries.PermutedAboveThreshold:
         expected = of_permuted(values)
@@ -154,7 +154,7 @@ def test_every_run_is_paid_for():
 def test_stages_correct_what_is_far_off():
     mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
     values = np.zeros(100_000, np.int64)
-    answers = mechanism.release(values, seeded_rng(1))
+    answers = mechanism.release(values, rng=seeded_rng(1))
     assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
 
 
@@ -164,9 +164,9 @@ def test_a_crossing_is_paid_for_and_says_whether_it_protects():
     for values in ([1, 2, 30_000], [-90_000]):
         found = budget.release(mechanism, values)
         assert found.index == (2 if len(values) == 3 else None)
-        assert found.private
+        assert not found.seeded
     assert budget.spent.rho == pytest.approx(2 * mechanism.guarantee.rho)
-    assert not mechanism.release([1], seeded_rng(1)).private
+    assert mechanism.release([1], rng=seeded_rng(1)).seeded
 
 
 @pytest.mark.parametrize("bad", [{"runs": -20}, {"runs": 0.5}, {"epsilon": -2}, {"epsilon": 0}, {"threshold": 0.5}])

@@ -40,7 +40,7 @@ def share_far_off(release, truth):
 
 def test_words_of_a_chat_are_released_as_by_numpy():
     histogram, truth = words("ubuntu_irc_words")
-    releases = [MECHANISM.release(histogram, seeded_rng(seed)) for seed in range(60)]
+    releases = [MECHANISM.release(histogram, rng=seeded_rng(seed)) for seed in range(60)]
     ours = np.array([len(release) for release in releases])
     numpys = np.array([numpy_releases(truth, seed) for seed in range(30)])
     assert abs(ours.mean() - 650) < 10

@@ -39,7 +39,7 @@ def runs(mechanism, histogram, truth, count):
     """Items named, items within 10 %, the root of the mean squared relative error, and the share beyond 10 %."""
     found = []
     for seed in range(count):
-        release = mechanism.release(histogram, seeded_rng(seed))
+        release = mechanism.release(histogram, rng=seeded_rng(seed))
         errors = release.counts / np.array([truth[item] for item in release.items]) - 1
         good = int((abs(errors) <= 0.1).sum())
         found.append((len(release), good, float(np.mean(errors**2)), len(release) - good))
@@ -92,7 +92,7 @@ def test_no_parameters_are_worse_than_private_count_release(rho, error, delta):
     parameters = {"rho": rho, "delta": delta, "relative_error": error}
     ours = runs(dp.ConfirmedCounts(**parameters), histogram, truth, 2)
     try:
-        others = runs(dp.PrivateCountRelease(**parameters, spend=True), histogram, truth, 2)
+        others = runs(dp.PrivateCountRelease(**parameters, meet_relative_error=True), histogram, truth, 2)
     except dp.errors.ParameterError:
         return
     assert ours[1] >= 0.9 * others[1] - 2

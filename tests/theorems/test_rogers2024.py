@@ -48,7 +48,7 @@ def test_sigma_is_at_least_two_over_epsilon_unless_spending_is_chosen():
     tight = {"k_bar": 100, "delta_star": 1e-8, "relative_error": 0.05, "epsilon_star": 0.01}
     assert prices(1.0, **tight)[0].sigma == 200
     assert prices(1.0, **tight)[0].call_price == pytest.approx(1.25e-5 * UNIT)
-    spend = prices(1.0, **tight, spend=True)[0]
+    spend = prices(1.0, **tight, meet_relative_error=True)[0]
     assert spend.sigma == pytest.approx(76.7861697665, rel=1e-11)
     assert spend.count_price > spend.call_price
     assert spend.dearest == spend.call_price + spend.count_price

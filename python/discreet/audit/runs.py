@@ -81,4 +81,4 @@ def histogram_of(mechanism: Mechanism, counts: Mapping[str, int]) -> Histogram:
 def released(mechanism: Mechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng) -> list[tuple[Row, ...]]:
     """Return the rows of so many releases of a table."""
     histogram = histogram_of(mechanism, counts)
-    return [rows_of(mechanism.release(histogram, rng)) for _ in range(runs)]
+    return [rows_of(mechanism.release(histogram, rng=rng)) for _ in range(runs)]

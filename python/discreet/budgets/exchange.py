@@ -127,7 +127,7 @@ class Exchange(Single):
                 drawn = True
                 return rng
 
-            return mechanism.release(histogram, noted)
+            return mechanism.release(histogram, rng=noted)
 
         self._take(mechanism.k)
         try:

@@ -103,7 +103,7 @@ class PrivacyFilter(Uncopied, ABC):
             return rng
 
         release = draw(open_rng)
-        if not release.private or not reserved:
+        if release.seeded or not reserved:
             raise ParameterError("a budget pays for private releases alone, and this one was seeded")
         given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
         self._settle(reserved[0], given_back, release)

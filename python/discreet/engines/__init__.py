@@ -58,7 +58,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
     memory: int | str | None = None,
@@ -66,9 +66,9 @@ def histogram(
 ) -> Counted:
     """The distinct users of each item of `source`, by the engine that has its rows; see `Engine`."""
     count = (_elsewhere(source, user, item) or local).histogram
-    wanted: Any = {"l0": l0, "limit": limit, "enough": enough, "only": only, "users": users}
+    wanted: Any = {"l0": l0, "limit": limit, "cap": cap, "only": only, "users": users}
     counted = count(source, user, item, **wanted, memory=memory, progress=progress)
-    return counted if enough is None else counted._replace(counts=np.minimum(counted.counts, enough))
+    return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 
 def lists(

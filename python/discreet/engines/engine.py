@@ -30,7 +30,7 @@ class Weighting:
     bits: int
     l0: int
     target: int = 1
-    together: bool = False
+    shared_order: bool = False
 
     @property
     def is_even(self) -> bool:
@@ -66,7 +66,7 @@ class Engine(Protocol):
         *,
         l0: int | None,
         limit: int | None,
-        enough: int | None,
+        cap: int | None,
         only: Items | None,
         users: bool,
         memory: int | str | None,
@@ -77,7 +77,7 @@ class Engine(Protocol):
         Rows with a NULL, or with text that is not UTF-8, are left out. With `l0` only so many items of each
         user count, chosen uniformly and anew in every call; with `only` these items alone, before that
         choice. `limit`: how many of the largest will be looked at, in the order of `_core.top`; an engine may
-        leave the others where they are. `enough`: what a count need not exceed; an engine may stop there.
+        leave the others where they are. `cap`: what a count need not exceed; an engine may stop there.
         `users`: whether all users of counted rows are to be counted too, in the same reading of the rows, so that none
         is missed who is in a count. `memory`: what counting may take on this machine, "2GB" or a number of bytes; of no
         meaning to an engine that counts elsewhere.

@@ -31,7 +31,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
     memory: int | str | None = None,

@@ -43,7 +43,7 @@ def histogram(
     *,
     l0: int | None = None,
     limit: int | None = None,
-    enough: int | None = None,
+    cap: int | None = None,
     only: Items | None = None,
     users: bool = False,
     memory: int | str | None = None,
@@ -57,7 +57,7 @@ def histogram(
     listed = None if only is None else _core.Labels.from_sequence(only)
 
     def count(sources: list[Any], room: int) -> Counted:
-        wanted: Any = {"l0": l0, "only": listed, "limit": limit, "enough": enough, "memory": room, "progress": progress}
+        wanted: Any = {"l0": l0, "only": listed, "limit": limit, "cap": cap, "memory": room, "progress": progress}
         if users:
             return Counted(*_core.count_with_users(sources, user, item, **wanted))
         return Counted(*_core.count_distinct(sources, user, item, **wanted))

@@ -75,7 +75,7 @@ class _HereWeighing(Private):
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
         key = rng.words(8).view(np.uint64).tolist()
-        bounded = self._lists.bounded(weighting.l0, self._named, key, together=weighting.together)
+        bounded = self._lists.bounded(weighting.l0, self._named, key, shared_order=weighting.shared_order)
         return bounded.weights(weighting.method, weighting.bits, target=weighting.target, few=weighting.l0)
 
     def name(self, rows: NDArray[np.int64]) -> None:
@@ -99,8 +99,8 @@ class Elsewhere(Private):
                 "with this method what a user gives depends on the others, which needs the rows on this machine; a "
                 'cluster or a warehouse can weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
             )
-        if any(weighting.together for weighting in (first, *others)):
-            raise ParameterError("users of a cluster or a warehouse choose for themselves; leave together out")
+        if any(weighting.shared_order for weighting in (first, *others)):
+            raise ParameterError("users of a cluster or a warehouse choose for themselves; leave shared_order out")
         return _ElsewhereWeighing(self, first)
 
     def weigh(self, weighting: Weighting, named: Sequence[Any]) -> Counts:

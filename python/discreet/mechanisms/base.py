@@ -64,7 +64,7 @@ class Mechanism(Value, ABC):
         """
 
     @property
-    def enough(self) -> int | None:
+    def cap(self) -> int | None:
         """The count beyond which all counts are alike to this mechanism, None where there is none."""
         return None
 
@@ -79,7 +79,7 @@ class Mechanism(Value, ABC):
         """The release of these rows; see `published`."""
         return published(self, histogram._labels, rows, rng, **more)
 
-    def release(self, histogram: Histogram, rng: _core.Rng | Opening | None = None) -> Release:
+    def release(self, histogram: Histogram, *, rng: _core.Rng | Opening | None = None) -> Release:
         """Publishes what the mechanism finds in `histogram`.
 
         `rng` is for tests (`discreet.testing.seeded_rng`); without it every release draws from a fresh
@@ -92,10 +92,10 @@ class Mechanism(Value, ABC):
             )
         if not histogram.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(histogram.sensitivity, self.protects))
-        if histogram._enough is not None and (self.enough is None or self.enough > histogram._enough):
+        if histogram._cap is not None and (self.cap is None or self.cap > histogram._cap):
             raise SensitivityError(
-                f"the counts of this histogram stop at {histogram._enough}, and this mechanism must see larger ones: "
-                "make it without enough, or with the mechanism's own"
+                f"the counts of this histogram stop at {histogram._cap}, and this mechanism must see larger ones: "
+                "make it without cap, or with the mechanism's own"
             )
         self._require(histogram)
         return clipped(self._run(histogram, opened(rng)), histogram._clipped_to)
@@ -136,7 +136,7 @@ def published(
         ranked=ranked,
         guarantee=mechanism.guarantee,
         made_by=repr(mechanism),
-        private=not rng.is_seeded,
+        seeded=rng.is_seeded,
         **fields,
     )
 

@@ -44,10 +44,10 @@ class Plan:
     """What it promises."""
     deviation: float | None
     """The standard deviation of a count's noise, None where it publishes no counts or has several."""
-    half: int
+    users_for_50_percent: int
     """The least number of users, or of events where those are protected, that an item needs for a chance of 50 %
     to be released."""
-    nearly: int
+    users_for_95_percent: int
     """The same for 95 %."""
     chances: tuple[tuple[int, float], ...]
     """Numbers of users, and the chance that an item of so many is released."""
@@ -77,7 +77,8 @@ class Plan:
             lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
         unit = self.guarantee.unit
         alone = " alone" if self.affordable or self.forecast else ""
-        lines.append(f"an item{alone} needs {counted(self.half, unit)} for a chance of 50 %, {self.nearly:,} for 95 %")
+        half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
+        lines.append(f"an item{alone} needs {half} for a chance of 50 %, {nearly} for 95 %")
         lines += [
             f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}" for number, chance in self.chances
         ]
@@ -119,8 +120,8 @@ class Plan:
                 "deviation": self.deviation,
                 "deviations": [{"users": users, "deviation": sigma} for users, sigma in self.deviations],
                 "bytes_per_item": self.memory,
-                "users_for_50_percent": self.half,
-                "users_for_95_percent": self.nearly,
+                "users_for_50_percent": self.users_for_50_percent,
+                "users_for_95_percent": self.users_for_95_percent,
                 "chances": [{"users": users, "chance": chance} for users, chance in self.chances],
                 "affordable": [{"users": users, "items": items} for users, items in self.affordable],
                 "forecast": [
@@ -178,8 +179,8 @@ def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...])
         deviation=_deviation(mechanism),
         deviations=_deviations(mechanism, nearly),
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
-        half=half,
-        nearly=nearly,
+        users_for_50_percent=half,
+        users_for_95_percent=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
         forecast=_forecast(mechanism),

@@ -41,8 +41,8 @@ class Answers:
     """What was promised before any value was seen."""
     made_by: str
     """The mechanism and its parameters."""
-    private: bool = True
-    """False where the randomness was seeded, so that the answers protect nobody."""
+    seeded: bool = False
+    """True where the randomness was seeded, so that the answers protect nobody."""
     notes: tuple[str, ...] = ()
     """What a reader should know, from public parameters alone."""
 
@@ -55,7 +55,7 @@ class Answers:
         return len(self.values)
 
     def __repr__(self) -> str:
-        promise = self.guarantee.promise if self.private else "no privacy: seeded"
+        promise = self.guarantee.promise if not self.seeded else "no privacy: seeded"
         chance = "with certainty" if self.bound_chance == 0 else f"but for a chance of {self.bound_chance:g}"
         lines = [
             f"{len(self)} answers by {self.made_by}",
@@ -97,7 +97,7 @@ class Answering(Value, ABC):
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         """The noisy values."""
 
-    def release(self, values: Any, rng: _core.Rng | Opening | None = None) -> Answers:
+    def release(self, values: Any, *, rng: _core.Rng | Opening | None = None) -> Answers:
         """Answers `k` queries: a list or an array of whole numbers. Values beyond 2^40 count as 2^40.
 
         `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError where there are not k
@@ -117,7 +117,7 @@ class Answering(Value, ABC):
             bound_chance=self.bound_chance,
             guarantee=self.guarantee,
             made_by=repr(self),
-            private=not stream.is_seeded,
+            seeded=stream.is_seeded,
         )
 
 

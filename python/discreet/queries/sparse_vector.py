@@ -46,8 +46,8 @@ class Crossing:
     """What was promised before any data was seen."""
     made_by: str
     """The mechanism and its parameters."""
-    private: bool = True
-    """False where the randomness was seeded, so that the answer protects nobody."""
+    seeded: bool = False
+    """True where the randomness was seeded, so that the answer protects nobody."""
 
     @property
     def spent(self) -> Guarantee:
@@ -92,7 +92,7 @@ class AboveThreshold(Value):
         first, second = self.scales
         return _core.Noise.discrete_laplace(first), _core.Noise.discrete_laplace(second)
 
-    def release(self, values: Any, rng: _core.Rng | Opening | None = None) -> Crossing:
+    def release(self, values: Any, *, rng: _core.Rng | Opening | None = None) -> Crossing:
         """The first of these whole numbers that reaches the threshold, noise on both; its place is `index`.
 
         `rng` is for tests. Raises ParameterError where `values` are not whole numbers.
@@ -103,7 +103,7 @@ class AboveThreshold(Value):
             index=self._first(whole, stream, self._order(len(whole), stream)),
             guarantee=self.guarantee,
             made_by=repr(self),
-            private=not stream.is_seeded,
+            seeded=stream.is_seeded,
         )
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:

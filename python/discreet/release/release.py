@@ -55,8 +55,8 @@ class Release:
     """The mechanism and its parameters."""
     stopped_early: bool = False
     """Whether a truncated histogram ran out of rows before the budget did."""
-    private: bool = True
-    """False where the randomness was seeded, so that the rows protect nobody."""
+    seeded: bool = False
+    """True where the randomness was seeded, so that the rows protect nobody."""
     notes: tuple[str, ...] = ()
     """What a reader should know, from public parameters alone."""
     clipped: bool = False
@@ -90,7 +90,7 @@ class Release:
     @property
     def promise(self) -> str:
         """The guarantee in one line."""
-        if not self.private:
+        if self.seeded:
             return "no privacy: the randomness was seeded"
         return self.guarantee.promise
 
@@ -173,7 +173,7 @@ class Release:
     @property
     def certificate(self) -> dict[str, Any]:
         """What a certificate of this release says; ParameterError where it cannot have one."""
-        if not self.private:
+        if self.seeded:
             raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
         export.call(self.made_by)
         columns = [name for name, _, _ in self.columns]
@@ -195,7 +195,7 @@ class Release:
             "unit": self.guarantee.unit,
             "neighbours": self.guarantee.neighbours,
             **dict(zip(("epsilon", "total_delta"), self.guarantee.dp or (), strict=False)),
-            "private": self.private,
+            "seeded": self.seeded,
             "clipped": self.clipped,
             **({} if self.round is None else {"round": self.round}),
         }

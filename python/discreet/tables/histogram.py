@@ -34,7 +34,7 @@ class Histogram(Private):
     _labels: _core.Labels
     _exact: _core.Counts
     _limit: int | None
-    _enough: int | None
+    _cap: int | None
     _sensitivity: Sensitivity
     _clipped_to: int | None
     _users: int | None
@@ -52,7 +52,7 @@ class Histogram(Private):
         l0: int | None = None,
         k_bar: int | None = None,
         only: Sequence[str | int | bytes] | ArrayLike | None = None,
-        enough: int | None = None,
+        cap: int | None = None,
         count_users: bool = False,
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
@@ -66,7 +66,7 @@ class Histogram(Private):
         most so many distinct items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar`
         keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
         `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
-        `enough`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.enough`).
+        `cap`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.cap`).
         `count_users` finds how many users have any counted item too, which makes `ConfirmedCounts` twice as good.
         `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
         of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
@@ -74,21 +74,21 @@ class Histogram(Private):
         `progress` is called now and then, without a number: how many rows there are is not public.
 
         Raises SchemaError for a column that is missing or of another type, InputError for data that
-        cannot be read, ParameterError for an l0, k_bar or enough below 1 or a memory below 256 MiB, ResourceError
+        cannot be read, ParameterError for an l0, k_bar or cap below 1 or a memory below 256 MiB, ResourceError
         where the folder for temporary files is needed and full, or a Spark session is gone.
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
         if k_bar is not None:
             k_bar = require_whole("k_bar", k_bar, 1)
-        if enough is not None:
-            enough = require_whole("enough", enough, 1, COUNT_LIMIT)
+        if cap is not None:
+            cap = require_whole("cap", cap, 1, COUNT_LIMIT)
             if k_bar is not None:
-                raise ParameterError("counts that stop at enough have no k_bar largest; leave one of the two out")
+                raise ParameterError("counts that stop at cap have no k_bar largest; leave one of the two out")
         limit = None if k_bar is None else k_bar + 1
-        wanted: Any = {"l0": sensitivity.l0, "limit": limit, "enough": enough, "only": only, "users": count_users}
+        wanted: Any = {"l0": sensitivity.l0, "limit": limit, "cap": cap, "only": only, "users": count_users}
         labels, counts, users = engines.histogram(data, user, item, **wanted, memory=memory, progress=progress)
-        return cls._of(labels, counts, sensitivity, limit, enough, sensitivity.l0, users)
+        return cls._of(labels, counts, sensitivity, limit, cap, sensitivity.l0, users)
 
     @classmethod
     def from_pairs(
@@ -164,7 +164,7 @@ class Histogram(Private):
         counts: NDArray[np.int64],
         sensitivity: Sensitivity,
         limit: int | None,
-        enough: int | None = None,
+        cap: int | None = None,
         clipped_to: int | None = None,
         users: int | None = None,
     ) -> Histogram:
@@ -179,7 +179,7 @@ class Histogram(Private):
             "_labels": labels.select(rows),
             "_exact": _core.Counts(counts[rows]),
             "_limit": limit,
-            "_enough": enough,
+            "_cap": cap,
             "_sensitivity": sensitivity,
             "_clipped_to": clipped_to,
             "_users": users,

@@ -60,12 +60,18 @@ def level_epsilon(epsilon_star: float, level: int) -> float:
 
 
 def price_list(
-    rho: float, *, epsilon_star: float, delta_star: float, k_bar: int, relative_error: float, spend: bool = False
+    rho: float,
+    *,
+    epsilon_star: float,
+    delta_star: float,
+    k_bar: int,
+    relative_error: float,
+    meet_relative_error: bool = False,
 ) -> list[Level]:
     """Every level that can be afforded under Theorem 6 of Rogers (2024), cheapest first.
 
     sigma = (r/1.5)(1 + log(k_bar/delta*)/epsilon) for a relative error r, and never below 2/epsilon, so
-    that a count never costs more than the call that selected it. With `spend` sigma keeps the first form
+    that a count never costs more than the call that selected it. With `meet_relative_error` sigma keeps the first form
     and the guard counts the dearer of the two instead.
     """
     budget = budget_units(rho)
@@ -74,7 +80,7 @@ def price_list(
         epsilon = level_epsilon(epsilon_star, len(levels))
         tail = math.log(k_bar) - math.log(delta_star)
         sigma = relative_error / 1.5 * (1 + tail / epsilon)
-        if not spend:
+        if not meet_relative_error:
             sigma = max(sigma, 2 / epsilon)
         level = Level(
             gamma=epsilon,

@@ -89,12 +89,12 @@ impl<'a> Bounded<'a> {
         Self { bound, counted, choices, numbers: Vec::new() }
     }
 
-    /// How many users keep each item, up to `enough`, where each keeps the first few of theirs, of the items that any
+    /// How many users keep each item, up to `cap`, where each keeps the first few of theirs, of the items that any
     /// user keeps.
     pub fn count(
         parts: Vec<Self>,
         item_type: LabelType,
-        enough: Option<i64>,
+        cap: Option<i64>,
         (threads, keys): (usize, &HashKeys),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<Counts> {
@@ -103,11 +103,11 @@ impl<'a> Bounded<'a> {
             return Err(TOO_MANY);
         }
         let counts: Vec<AtomicI64> = (0..items).map(|_| AtomicI64::new(0)).collect();
-        let enough = enough.unwrap_or(i64::MAX);
+        let cap = cap.unwrap_or(i64::MAX);
         let add = |item: u64| {
             let count = &counts[item as usize];
             // Threads need not take turns at a count that is large enough.
-            if count.load(Ordering::Relaxed) < enough {
+            if count.load(Ordering::Relaxed) < cap {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         };
@@ -131,7 +131,7 @@ impl<'a> Bounded<'a> {
             Ok(())
         })?;
         let counts: Vec<i64> =
-            counts.into_iter().map(|count| count.into_inner().min(enough)).collect();
+            counts.into_iter().map(|count| count.into_inner().min(cap)).collect();
         let mut parts = parts.into_iter().map(|part| part.counted.labels);
         let mut labels = parts.next().unwrap_or_else(|| Labels::new(item_type));
         parts.try_for_each(|part| labels.append(&part))?;

@@ -64,15 +64,51 @@ class Plume:
         require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float, **parameters: Any) -> Self:
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        m: int,
+        m_prime: int,
+        share: float = 0.5,
+        relative_error: float | None = None,
+        literal: bool = False,
+    ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
-        return cls(rho=rho, delta=delta, **parameters)
+        return cls(
+            rho=rho,
+            delta=delta,
+            m=m,
+            m_prime=m_prime,
+            share=share,
+            relative_error=relative_error,
+            literal=literal,
+        )
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: Any) -> Self:
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        m: int,
+        m_prime: int,
+        share: float = 0.5,
+        relative_error: float | None = None,
+        literal: bool = False,
+    ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own, **parameters)
+        return cls(
+            rho=rho,
+            delta=own,
+            m=m,
+            m_prime=m_prime,
+            share=share,
+            relative_error=relative_error,
+            literal=literal,
+        )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -101,7 +137,7 @@ class Plume:
         engines.require_rows_again(data)
         histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
         rng = opened(rng)
-        found = self.selection.release(histogram, rng)
+        found = self.selection.release(histogram, rng=rng)
         again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise

@@ -38,8 +38,8 @@ class PrivateCountRelease(Mechanism):
     of delta, so that at most floor(delta/delta_star) calls are made; where it is not given, 1e-11, and less where
     delta would pay for fewer than 100,000. `k_bar`: how many ranked counts a call may see, fixed before the data is
     seen. `relative_error`: the noise's scale is chosen for a count that is just large enough to be selected, so most
-    others are closer; below 1. `spend`: keep that scale even where the count then costs more than the call; otherwise
-    the scale is at least 2/epsilon, and the error of an item just selected no less than about
+    others are closer; below 1. `meet_relative_error`: keep that scale even where the count then costs more than the
+    call; otherwise the scale is at least 2/epsilon, and the error of an item just selected no less than about
     3/log(k_bar/delta_star). `rho` decides how many calls are paid for, and so how many items are named, not the scale
     of the noise at a level.
     Raises ParameterError where a parameter is out of range.
@@ -51,7 +51,7 @@ class PrivateCountRelease(Mechanism):
     delta_star: float = None  # type: ignore[assignment]  # a share of delta
     k_bar: int = 10_000
     relative_error: float = 0.1
-    spend: bool = False
+    meet_relative_error: bool = False
 
     def __post_init__(self) -> None:
         if self.delta_star is None:
@@ -74,7 +74,7 @@ class PrivateCountRelease(Mechanism):
                 f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the share of one call; "
                 "raise delta or lower delta_star"
             )
-        require_flag("spend", self.spend)
+        require_flag("meet_relative_error", self.meet_relative_error)
         if not self.levels:
             raise ParameterError(
                 f"rho ({self.rho:g}) does not pay for one call at epsilon_star ({self.epsilon_star:g}); "
@@ -87,15 +87,51 @@ class PrivateCountRelease(Mechanism):
             )
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float, **parameters: float) -> Self:
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        epsilon_star: float = 0.0005,
+        delta_star: float | None = None,
+        k_bar: int = 10_000,
+        relative_error: float = 0.1,
+        meet_relative_error: bool = False,
+    ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
-        return cls(rho=rho, delta=delta, **parameters)  # type: ignore[arg-type]
+        return cls(
+            rho=rho,
+            delta=delta,
+            epsilon_star=epsilon_star,
+            delta_star=delta_star,  # type: ignore[arg-type]
+            k_bar=k_bar,
+            relative_error=relative_error,
+            meet_relative_error=meet_relative_error,
+        )
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, **parameters: float) -> Self:
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        epsilon_star: float = 0.0005,
+        delta_star: float | None = None,
+        k_bar: int = 10_000,
+        relative_error: float = 0.1,
+        meet_relative_error: bool = False,
+    ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
         rho, own_delta = resolve_rho(None, epsilon, delta)
-        return cls(rho=rho, delta=own_delta, **parameters)  # type: ignore[arg-type]
+        return cls.from_rho(
+            rho=rho,
+            delta=own_delta,
+            epsilon_star=epsilon_star,
+            delta_star=delta_star,
+            k_bar=k_bar,
+            relative_error=relative_error,
+            meet_relative_error=meet_relative_error,
+        )
 
     @property
     def protects(self) -> Sensitivity:
@@ -116,7 +152,7 @@ class PrivateCountRelease(Mechanism):
             delta_star=self.delta_star,
             k_bar=self.k_bar,
             relative_error=self.relative_error,
-            spend=self.spend,
+            meet_relative_error=self.meet_relative_error,
         )
 
     @property
@@ -183,7 +219,7 @@ class PrivateCountRelease(Mechanism):
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
                 f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
-                "spend=True buys a smaller one, and names fewer items"
+                "meet_relative_error=True buys a smaller one, and names fewer items"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):

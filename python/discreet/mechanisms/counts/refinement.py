@@ -96,7 +96,7 @@ class Refinement(Mechanism):
             guarantee=self.of.guarantee + self.guarantee,
             spent=replace(self.guarantee, rho=min(self.rho, rogers2024.units_rho(spent))),
             made_by=f"{self!r} of {self.of.made_by}",
-            private=self.of.private and not rng.is_seeded,
+            seeded=self.of.seeded or rng.is_seeded,
             notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),
             item_type=self.of.item_type,
             clipped=self.of.clipped,

@@ -69,7 +69,7 @@ class OptimalSelection(EpsilonPerItem, Mechanism):
         return desfontaines2020.crossovers(*self.each)
 
     @property
-    def enough(self) -> int:
+    def cap(self) -> int:
         """The least number of users with which an item is released with certainty: counting may stop there."""
         return len(self.chances)
 

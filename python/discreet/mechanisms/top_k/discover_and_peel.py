@@ -105,7 +105,7 @@ class DiscoverAndPeel:
         engines.require_rows_again(data)
         items = UserItems.from_table(data, user=user, item=item, l0=self.l0, memory=memory, progress=progress)
         stream = opened(rng)
-        found = self.discovery.release(items, stream)
+        found = self.discovery.release(items, rng=stream)
         again = (
             Histogram.from_table(data, user=user, item=item, only=found.items, memory=memory, progress=progress)
             if found.items

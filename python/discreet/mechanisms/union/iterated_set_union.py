@@ -51,21 +51,23 @@ class IteratedSetUnion(UnionMechanism):
                 raise ParameterError("an epsilon of all rounds needs Gaussian noise in each")
 
     @classmethod
-    def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3, together: bool = False) -> Self:
+    def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3, shared_order: bool = False) -> Self:
         """The rounds that together promise delta-approximate rho-zCDP, each with three times as much as the last
         one."""
         rho, delta = round_down(require_rho(rho), 64), round_down(require_delta(delta), 64)
         shares = gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))
-        made = partial(SetUnion.from_rho, method="weighted_gaussian", l0=l0, together=together)
+        made = partial(SetUnion.from_rho, method="weighted_gaussian", l0=l0, shared_order=shared_order)
         return cls(rounds=tuple(made(rho=share * rho, delta=share * delta) for share in shares))
 
     @classmethod
-    def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3, together: bool = False) -> Self:
+    def from_epsilon(
+        cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3, shared_order: bool = False
+    ) -> Self:
         """The rounds whose total promise is (epsilon, delta)-DP, with the lowest last threshold among a few shares of
         delta."""
         rho, own = resolve_rho(None, epsilon, delta)
         if epsilon > EXACT_EPSILON:
-            return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds, together=together)
+            return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds, shared_order=shared_order)
         l0 = require_l0(l0)
         scales = [1 / math.sqrt(s) for s in gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))]
         made = []
@@ -75,7 +77,7 @@ class IteratedSetUnion(UnionMechanism):
                 lambda scale: [moved("weighted_gaussian", scale * more, l0) for more in scales], epsilon, rest
             )
             rho = round_down(1 / scale**2 / 2, 64)
-            found = cls.from_rho(rho=rho, delta=own, l0=l0, rounds=rounds, together=together)
+            found = cls.from_rho(rho=rho, delta=own, l0=l0, rounds=rounds, shared_order=shared_order)
             made.append(replace(found, epsilon=epsilon))
         return min(made, key=lambda found: found.rounds[-1].threshold.value / (1 << found.rounds[-1].bits))
 

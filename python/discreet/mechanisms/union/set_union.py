@@ -71,7 +71,7 @@ class UnionMechanism(Value, ABC):
     def _rounds(self) -> tuple[SetUnion, ...]:
         """The set unions that are made of it, one after the other."""
 
-    def release(self, items: UserItems, rng: _core.Rng | Opening | None = None) -> Release:
+    def release(self, items: UserItems, *, rng: _core.Rng | Opening | None = None) -> Release:
         """Names what can be named.
 
         `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError for anything but UserItems, and for
@@ -101,8 +101,8 @@ class SetUnion(UnionMechanism):
     (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022), and
     every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
     "adaptive_gaussian": what lies above the threshold flows back to those who gave it. Where `alpha` is not given it
-    is 5 for "policy_gaussian" and else 3. `together`: users with more than l0 items choose them by one random order of
-    all items, each user uniformly still, instead of by an order of their own. Weights are whole numbers in units of
+    is 5 for "policy_gaussian" and else 3. `shared_order`: users with more than l0 items choose them by one random order
+    of all items, each user uniformly still, instead of by an order of their own. Weights are whole numbers in units of
     2^-bits, and so is the noise; an item without weight is not in the domain.
 
     `scale`: of the noise, over the most that a user changes. `delta`: what the threshold uses. `epsilon`: where the
@@ -117,7 +117,7 @@ class SetUnion(UnionMechanism):
     l0: int
     alpha: float | None = None
     epsilon: float | None = None
-    together: bool = False
+    shared_order: bool = False
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -130,7 +130,7 @@ class SetUnion(UnionMechanism):
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        require_flag("together", self.together)
+        require_flag("shared_order", self.shared_order)
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
             if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
@@ -152,10 +152,13 @@ class SetUnion(UnionMechanism):
         delta: float,
         l0: int,
         alpha: float | None = None,
-        together: bool = False,
+        shared_order: bool = False,
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
-        rho, made = require_rho(rho), partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, together=together)
+        rho, made = (
+            require_rho(rho),
+            partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, shared_order=shared_order),
+        )
         if is_gaussian(method):
             return made(scale=round_up(1 / math.sqrt(2 * rho), 16))
         epsilon = max(math.sqrt(2 * rho), rho)
@@ -174,18 +177,18 @@ class SetUnion(UnionMechanism):
         delta: float,
         l0: int,
         alpha: float | None = None,
-        together: bool = False,
+        shared_order: bool = False,
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold among a few shares of
         delta."""
         resolve_rho(None, epsilon, delta)
-        made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, together=together)
+        made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
             return made(scale=round_up(1 / epsilon, 8), delta=delta)
         if epsilon > EXACT_EPSILON:
             rho, own = resolve_rho(None, epsilon, delta)
             rho = min(rho, 5000.0)
-            return cls.from_rho(method=method, rho=rho, delta=own, l0=l0, alpha=alpha, together=together)
+            return cls.from_rho(method=method, rho=rho, delta=own, l0=l0, alpha=alpha, shared_order=shared_order)
         l0, found = require_l0(l0), []
         for share in SHARES:
             own, rest = split(delta, share)
@@ -243,7 +246,7 @@ class SetUnion(UnionMechanism):
     def weighting(self) -> Weighting:
         """How users weigh their items."""
         return Weighting(
-            method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target, together=self.together
+            method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target, shared_order=self.shared_order
         )
 
     @property
