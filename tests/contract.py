@@ -10,30 +10,52 @@ import pytest
 
 from discreet import Guarantee, Histogram, Release
 from discreet.errors import ParameterError, SensitivityError
+from discreet.mechanisms import Mechanism, Replacement
+from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng
 
 
-class MechanismContract:
-    """Subclasses give `mechanism()`, a small mechanism that releases something of `plain()`."""
-
-    counted = True
-    """Whether it publishes counts."""
+class Contract:
+    """What all mechanisms share. Subclasses give `mechanism()` and `plain()`, data that it releases something of."""
 
     def mechanism(self):
         raise AssertionError("a test class names its mechanism")
 
     def plain(self):
-        items = [f"item-{n:02d}" for n in range(12)]
-        counts = [40_000 - 3_000 * n for n in range(12)]
-        return self.histogram(items, counts)
+        raise AssertionError("a test class has data")
 
-    def histogram(self, items, counts, **changes):
-        protected = self.mechanism().protects
-        given = {"l0": protected.l0, "linf": protected.linf, "complete": True, **changes}
-        return Histogram.from_counts(items, counts, **given)
+    def first(self, released):
+        """The first release, where there are several."""
+        return released[0] if isinstance(released, list) else released
 
-    def published(self, release):
-        return (release.items, None if release.counts is None else release.counts.tolist())
+    def size(self, released):
+        return len(self.first(released))
+
+    def test_it_is_a_mechanism_that_says_what_it_reads_and_protects(self):
+        assert isinstance(self.mechanism(), Mechanism)
+        assert isinstance(self.mechanism().reads, type)
+        assert isinstance(self.plain(), self.mechanism().reads)
+        assert isinstance(self.mechanism().protects, Sensitivity)
+
+    def test_release_takes_data_and_a_stream_by_keyword(self):
+        first, *others = inspect.signature(type(self.mechanism()).release).parameters.values()
+        assert first.name == "self"
+        assert (others[0].name, others[0].kind) == ("data", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        assert "rng" in [other.name for other in others]
+        assert {other.kind for other in others[1:]} == {inspect.Parameter.KEYWORD_ONLY}
+
+    def test_signatures_name_all_parameters(self):
+        for maker in ("from_rho", "from_epsilon"):
+            if isinstance(self.mechanism(), Replacement) or not hasattr(self.mechanism(), maker):
+                continue
+            for parameter in inspect.signature(getattr(type(self.mechanism()), maker)).parameters.values():
+                assert parameter.kind == inspect.Parameter.KEYWORD_ONLY, (maker, parameter)
+
+    def test_a_release_carries_its_promise_and_its_maker(self):
+        release = self.first(self.mechanism().release(self.plain()))
+        assert release.guarantee == self.mechanism().guarantee
+        assert type(self.mechanism()).__name__ in release.made_by
+        assert not release.seeded
 
     def test_the_guarantee_needs_no_data(self):
         assert isinstance(self.mechanism().guarantee, Guarantee)
@@ -65,13 +87,44 @@ class MechanismContract:
         assert self.mechanism() == self.mechanism()
         assert hash(self.mechanism()) == hash(self.mechanism())
 
-    def test_a_mechanism_that_was_used_is_copied_and_pickled_as_its_parameters(self):
+    def test_numpy_generators_are_refused(self):
+        with pytest.raises(ParameterError, match="seeded_rng"):
+            self.mechanism().release(self.plain(), rng=np.random.default_rng(1))
+
+    def test_every_public_member_is_documented(self):
+        for name, member in inspect.getmembers(type(self.mechanism())):
+            if name.startswith("_") or inspect.isclass(member):
+                continue
+            if callable(member) or isinstance(member, property):
+                assert inspect.getdoc(member), name
+
+    def test_a_copy_of_what_was_used_is_what_it_was(self):
         used = self.mechanism()
         used.release(self.plain())
         for twin in (copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
             assert twin == used
             assert twin.guarantee == used.guarantee
-            assert len(twin.release(self.plain())) > 0
+            assert self.size(twin.release(self.plain())) > 0
+
+
+class MechanismContract(Contract):
+    """Subclasses give `mechanism()`, a small mechanism that releases something of `plain()`."""
+
+    counted = True
+    """Whether it publishes counts."""
+
+    def plain(self):
+        items = [f"item-{n:02d}" for n in range(12)]
+        counts = [40_000 - 3_000 * n for n in range(12)]
+        return self.histogram(items, counts)
+
+    def histogram(self, items, counts, **changes):
+        protected = self.mechanism().protects
+        given = {"l0": protected.l0, "linf": protected.linf, "complete": True, **changes}
+        return Histogram.from_counts(items, counts, **given)
+
+    def published(self, release):
+        return (release.items, None if release.counts is None else release.counts.tolist())
 
     def test_a_release_carries_the_guarantee_and_its_maker(self):
         release = self.mechanism().release(self.plain())
@@ -144,12 +197,3 @@ class MechanismContract:
     def test_anything_but_a_histogram_is_refused(self, other):
         with pytest.raises(ParameterError, match="Histogram"):
             self.mechanism().release(other)
-
-    def test_numpy_generators_are_refused(self):
-        with pytest.raises(ParameterError, match="seeded_rng"):
-            self.mechanism().release(self.plain(), rng=np.random.default_rng(1))
-
-    def test_every_public_member_is_documented(self):
-        for name, member in inspect.getmembers(type(self.mechanism())):
-            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
-                assert inspect.getdoc(member), name

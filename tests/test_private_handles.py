@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from discreet import BinaryMechanism, Histogram, _core
-from discreet.tables import UserItems
+from discreet.tables import Table, UserItems
 
 COUNT = 31337
 SECRETS = ("secret-label", str(COUNT), f"{COUNT:,}", hex(COUNT))
@@ -33,6 +33,7 @@ def handles():
     histogram, items = Histogram.from_pairs(*pairs), UserItems.from_pairs(*pairs)
     yield from (histogram, items, labels, lists, table, noise, _core.Counts(np.array([COUNT])))
     yield from (histogram._exact, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
+    yield Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
     yield _core.Rng()
     stream = streamed()
     yield from (stream, stream._running)
@@ -148,7 +149,7 @@ def test_attributes_that_are_named_are_opaque(kind):
     """A stream's are not: its state is arrays, which only code that names them reads."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
     named = object.__getstate__(handle)
-    assert set(named) <= {"_exact", "_labels", "_limit", "_enough", "_sensitivity", "_lists", "_clipped_to", "_users"}
+    assert set(named) <= {"_exact", "_labels", "_limit", "_cap", "_sensitivity", "_lists", "_clipped_to", "_users"}
     assert not any(map(is_data, shown(named)))
 
 

@@ -12,7 +12,7 @@ import pytest
 import discreet
 from discreet import Guarantee, Histogram, PrivateCountRelease, Release
 from discreet.errors import InputError, ParameterError
-from discreet.mechanisms.base import clipped, uncounted
+from discreet.mechanisms.published import clipped, uncounted
 from discreet.testing import seeded_rng
 
 ITEMS = ["apple", "=cmd()", "+1", "-2", "@x", "\tt", "a,b", 'q"q', "new\nline", "<b>", "é\u202e", "1"]

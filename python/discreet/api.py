@@ -10,8 +10,10 @@ from discreet import _core, engines
 from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, Opening, uncounted
+from discreet.mechanisms.base import Opening
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.published import uncounted
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
 from discreet.planning.choose import choose
@@ -37,7 +39,7 @@ def count(
     l0: int | None = None,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
-    mechanism: Mechanism | None = None,
+    mechanism: HistogramMechanism | None = None,
     budget: PrivacyFilter | None = None,
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
@@ -232,9 +234,11 @@ class _Asked:
         )
 
 
-def _given(mechanism: Any, promised: tuple[Any, ...], parameters: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+def _given(
+    mechanism: object, promised: tuple[object, ...], parameters: dict[str, object]
+) -> tuple[object, tuple[str, ...]]:
     """The mechanism of the caller's, where nothing contradicts it."""
-    if not isinstance(mechanism, Mechanism):
+    if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError("mechanism must be one that releases a histogram, such as PrivateCountRelease")
     if promised != (None, None, None):
         raise ParameterError("with mechanism leave out rho, epsilon and delta: it has its own")

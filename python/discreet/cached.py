@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,14 +17,14 @@ else:
         parameters, so that computing one twice does no harm.
         """
 
-        def __init__(self, compute: Callable[[Any], Any]) -> None:
+        def __init__(self, compute: Callable[[object], object]) -> None:
             self.compute = compute
             self.__doc__ = compute.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
             self.name = name
 
-        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        def __get__(self, instance: object, owner: type | None = None) -> object:
             if instance is None:
                 return self
             values = vars(instance)

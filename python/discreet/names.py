@@ -3,7 +3,6 @@
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
 
 __all__ = ["MODULES", "MOVED", "__dir__", "__getattr__"]
 
@@ -42,7 +41,7 @@ def __dir__() -> list[str]:
     return sorted([*sys.modules["discreet"].__all__, *MODULES])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Return a public module, or by a name of version 0.1 what has moved, with a DeprecationWarning."""
     if name in MODULES:
         return import_module(f"discreet.{name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 __all__ = ["Private"]
 
@@ -15,7 +15,7 @@ class Private:
     """
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
         raise AttributeError(f"a {type(self).__name__} is sensitive and does not show its attributes")
 
     def __sizeof__(self) -> int:

@@ -87,7 +87,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError("no term could be named; raise epsilon or delta, or learn from more users")
         return self._vectorizer().set_params(vocabulary=self.vocabulary_).transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> object:
         """The terms, in the order of the columns."""
         import numpy as np
 

@@ -12,7 +12,7 @@ from discreet.audit import audit, examine
 from discreet.audit.findings import hockey_stick
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy import Sensitivity
 
 
@@ -79,7 +79,7 @@ def test_a_mutant_is_caught(name, pairs):
 
 
 def test_what_has_no_closed_form_is_refused():
-    class NewMechanism(Mechanism):
+    class NewMechanism(HistogramMechanism):
         protects = Sensitivity(l0=1, linf=1)
         guarantee = Guarantee(1.0, 1e-3)
 

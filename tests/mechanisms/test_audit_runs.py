@@ -14,7 +14,7 @@ from discreet.audit import audit, runs, trial
 from discreet.audit.neighbours import neighbours
 from discreet.cli import main, without_data
 from discreet.laws.published import views
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy import Sensitivity
 from discreet.testing import seeded_rng
 
@@ -52,7 +52,7 @@ def test_a_trial_compares_its_runs_with_the_law(lie):
     assert not honest.failed
 
 
-class Unknown(Mechanism):
+class Unknown(HistogramMechanism):
     """A mechanism whose exact law nobody wrote down."""
 
     protects = Sensitivity(l0=1, linf=1)

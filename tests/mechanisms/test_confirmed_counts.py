@@ -19,7 +19,7 @@ from discreet.theorems import confirmed_counts as theorem
 from discreet.theorems.rogers2024 import UNIT
 
 
-class TestWithUsers(MechanismContract):
+class TestConfirmedCounts(MechanismContract):
     def mechanism(self):
         return ConfirmedCounts(rho=0.5, delta=1e-6, k_bar=50)
 
@@ -27,7 +27,7 @@ class TestWithUsers(MechanismContract):
         return super().histogram(items, counts, **{"users": 60_000, **changes})
 
 
-class TestWithoutUsers(MechanismContract):
+class TestConfirmedCountsWithoutUsers(MechanismContract):
     def mechanism(self):
         return ConfirmedCounts(rho=0.5, delta=1e-6, k_bar=50)
 
@@ -247,7 +247,7 @@ def test_no_more_than_k_bar_items_are_forecast():
     assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).forecast(10**6) == (50, 20_000)
 
 
-class TestReplaced(MechanismContract):
+class TestConfirmedCountsReplaced(MechanismContract):
     def mechanism(self):
         return Replacement.from_rho(ConfirmedCounts, rho=0.5, delta=1e-6, k_bar=50)
 

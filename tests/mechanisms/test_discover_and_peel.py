@@ -95,10 +95,12 @@ def test_methods_and_their_parameters_go_together():
 
 
 def test_what_was_found_is_ranked_even_where_nobody_has_it_any_more(monkeypatch):
-    found = dp.mechanisms.SetUnion.release
-    monkeypatch.setattr(
-        dp.mechanisms.SetUnion, "release", lambda *given: dataclasses.replace(found(*given), items=["a", "b", "gone"])
-    )
+    find = dp.mechanisms.SetUnion.release
+
+    def found(*given, **more):
+        return dataclasses.replace(find(*given, **more), items=["a", "b", "gone"])
+
+    monkeypatch.setattr(dp.mechanisms.SetUnion, "release", found)
     data = {"user": list(range(200)) * 2, "item": ["a"] * 200 + ["b"] * 200}
     release = DiscoverAndPeel(k=3, rho=50.0, delta=1e-6, l0=2).release(data, user="user", item="item")
     assert sorted(release.items) == ["a", "b", "gone"]

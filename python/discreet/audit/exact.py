@@ -12,7 +12,7 @@ from discreet.audit.neighbours import neighbours, ranks, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -27,7 +27,7 @@ _RUN_PAIRS = 3
 
 
 def audit(
-    mechanism: Mechanism,
+    mechanism: HistogramMechanism,
     *,
     pairs: int = 1000,
     seed: int = 0,
@@ -50,7 +50,7 @@ def audit(
     runs = require_whole("runs", runs, 0, 10**7)
     if 0 < runs < 100:
         raise ParameterError("runs must be 0, or at least 100: fewer show too little")
-    if not isinstance(mechanism, Mechanism):
+    if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError(
             f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited. Known are "
             "those of count with l0, of top_k with method='gumbel' and of select with method='threshold'"
@@ -92,13 +92,13 @@ def audit(
     )
 
 
-def examine(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
+def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
     """The largest share of a promise that one pair uses, over both directions, several epsilons and orders."""
     return max(_findings(mechanism, first, second, mechanism.guarantee), key=lambda finding: finding.ratio)
 
 
 def _findings(
-    mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
+    mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
 ) -> list[Finding]:
     """One finding for each promise, that of `guarantee` first, and each order of the Renyi divergence that violates
     rho."""
@@ -121,7 +121,7 @@ def _findings(
     return findings
 
 
-def _without_delta(mechanism: Mechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
+def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
     """Whether rho must hold by itself: both histograms have the same items, and all of them are seen.
 
     A mechanism that starts from an (epsilon, delta) for each item spends delta on known items too.
@@ -131,7 +131,7 @@ def _without_delta(mechanism: Mechanism, first: Mapping[str, int], second: Mappi
     return not ranks(mechanism) or len(first) <= unwrapped(mechanism).k_bar  # type: ignore[attr-defined]
 
 
-def all_novel(mechanism: Mechanism, guarantee: Guarantee) -> Finding | None:
+def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:
     """The worst pair of a mechanism that decides item by item: a user alone, with l0 items that nobody else has.
 
     Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most the delta of the guarantee.

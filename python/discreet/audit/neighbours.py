@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.wrappers.known_items import KnownItems
 from discreet.mechanisms.wrappers.replacement import Replacement
 from discreet.theorems.tails import least
@@ -16,7 +16,7 @@ __all__ = ["centre", "neighbours", "ranks", "unwrapped"]
 _FAR = 2**36
 
 
-def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
+def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
     """So many pairs around the mechanism's thresholds; the user is in the second, and where users are replaced
     another one in the first.
 
@@ -47,25 +47,25 @@ def neighbours(mechanism: Mechanism, pairs: int, seed: int) -> Iterator[tuple[di
         yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
 
 
-def unwrapped(mechanism: Mechanism) -> Mechanism:
+def unwrapped(mechanism: HistogramMechanism) -> HistogramMechanism:
     """The mechanism whose noise a wrapper publishes."""
     while isinstance(mechanism, KnownItems | Replacement):
         mechanism = mechanism.mechanism
     return mechanism
 
 
-def ranks(mechanism: Mechanism) -> bool:
+def ranks(mechanism: HistogramMechanism) -> bool:
     """Whether unchanged items matter, as they do where ranks decide."""
     return hasattr(unwrapped(mechanism), "k_bar")
 
 
-def _interesting(mechanism: Mechanism) -> list[int]:
+def _interesting(mechanism: HistogramMechanism) -> list[int]:
     """Counts at which something happens: small ones, and some around that of an even chance."""
     middle = centre(mechanism)
     near = (int(middle * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
     return sorted({*range(1, 13), middle + 1, *(max(1, count) for count in near)})
 
 
-def centre(mechanism: Mechanism) -> int:
+def centre(mechanism: HistogramMechanism) -> int:
     """Return the least count with an even chance of a release."""
     return least(lambda users: users >= _FAR or mechanism.release_chance(users) >= 0.5)

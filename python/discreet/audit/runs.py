@@ -10,13 +10,15 @@ from discreet import _core
 from discreet.audit.findings import LEVEL, Misfit
 from discreet.audit.neighbours import centre, unwrapped
 from discreet.laws.published import Row, View, rows_of, views
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.tables.histogram import Histogram
 
 __all__ = ["compared", "histogram_of", "released", "tables"]
 
 
-def tables(mechanism: Mechanism, pairs: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]) -> list[dict[str, int]]:
+def tables(
+    mechanism: HistogramMechanism, pairs: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]
+) -> list[dict[str, int]]:
     """Return the tables to run on: both sides of the pairs, and one whose items have an even chance of release."""
     middle = max(1, centre(mechanism))
     labels = [f"{i}" for i in range(min(mechanism.protects.l0 or 3, 3))]
@@ -31,7 +33,7 @@ def tables(mechanism: Mechanism, pairs: Iterable[tuple[Mapping[str, int], Mappin
 
 
 def compared(
-    mechanism: Mechanism, found: Sequence[tuple[Mapping[str, int], Sequence[tuple[Row, ...]]]]
+    mechanism: HistogramMechanism, found: Sequence[tuple[Mapping[str, int], Sequence[tuple[Row, ...]]]]
 ) -> list[Misfit]:
     """Return the misfits between the rows of runs on some tables and the exact laws of these tables.
 
@@ -70,7 +72,7 @@ def _divergence(share: float, chance: float) -> float:
     return total
 
 
-def histogram_of(mechanism: Mechanism, counts: Mapping[str, int]) -> Histogram:
+def histogram_of(mechanism: HistogramMechanism, counts: Mapping[str, int]) -> Histogram:
     """Return the histogram of a table, with the sensitivity that the mechanism protects."""
     protected = mechanism.protects
     return Histogram.from_counts(
@@ -78,7 +80,9 @@ def histogram_of(mechanism: Mechanism, counts: Mapping[str, int]) -> Histogram:
     )
 
 
-def released(mechanism: Mechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng) -> list[tuple[Row, ...]]:
+def released(
+    mechanism: HistogramMechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng
+) -> list[tuple[Row, ...]]:
     """Return the rows of so many releases of a table."""
     histogram = histogram_of(mechanism, counts)
     return [rows_of(mechanism.release(histogram, rng=rng)) for _ in range(runs)]

@@ -14,7 +14,7 @@ from discreet.audit.findings import Finding, Misfit, promises, runs_text
 from discreet.audit.runs import compared, released
 from discreet.errors import ParameterError
 from discreet.laws.published import Row
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.validation import require_number, require_whole
 
 __all__ = ["Trial", "trial"]
@@ -45,7 +45,7 @@ class Trial(Finding):
 
 
 def trial(
-    mechanism: Mechanism,
+    mechanism: HistogramMechanism,
     first: Mapping[str, int],
     second: Mapping[str, int],
     *,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import BudgetExceeded, ParameterError, shortened
@@ -18,8 +17,8 @@ _LEAST = 0.03
 
 def require(
     budget: PrivacyFilter,
-    mechanism: Any,
-    made: Callable[[float, float], Any],
+    mechanism: object,
+    made: Callable[[float, float], object],
     epsilon: float | None,
     delta: float | None,
 ) -> None:
@@ -43,7 +42,7 @@ def require(
 
 
 def _fitting(
-    budget: PrivacyFilter, made: Callable[[float, float], Any], epsilon: float, delta: float
+    budget: PrivacyFilter, made: Callable[[float, float], object], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
     """An epsilon and delta, of three digits, that fit into what is left; None if none was found."""
     left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
@@ -59,7 +58,7 @@ def _fitting(
 
 
 def _largest(
-    budget: PrivacyFilter, made: Callable[[float, float], Any], most: float, delta: float
+    budget: PrivacyFilter, made: Callable[[float, float], object], most: float, delta: float
 ) -> tuple[float, float] | None:
     """The largest epsilon up to `most`, of three digits, that fits with this delta, found by bisection."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from discreet.budgets import latest, ledger_file, ledger_format
 from discreet.budgets.book import Book
@@ -80,7 +79,7 @@ class Chain:
 
     def events(self) -> list[tuple[int, Event]]:
         """Verify the whole file; return every event with its number."""
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         with ledger_file.opened(self.path, self._timeout) as file:
             self._verified(file, whole=True, kept=rows)
         return ledger_format.events_of(rows, self.path)
@@ -91,7 +90,7 @@ class Chain:
             self._verified(file, whole=True)
 
     def _verified(
-        self, file: LedgerFile, *, whole: bool = False, kept: list[dict[str, Any]] | None = None
+        self, file: LedgerFile, *, whole: bool = False, kept: list[dict[str, object]] | None = None
     ) -> tuple[Head, Book]:
         """Return the head and the book of the file, and remember the book; verify old events again if `whole`."""
         head = ledger_format.head_of(file.read(0, HEAD_SIZE), self.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
@@ -31,11 +31,11 @@ class Payer(Protocol):
     def _account(self) -> Account:
         """The account as it is now."""
 
-    def _guaranteed(self, cost: Any) -> Guarantee:
+    def _guaranteed(self, cost: object) -> Guarantee:
         """The guarantee to charge."""
 
     def _publish(
-        self, mechanism: Any, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
+        self, mechanism: object, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
     ) -> Release:
         """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
 

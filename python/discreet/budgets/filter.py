@@ -73,6 +73,8 @@ class PrivacyFilter(Uncopied, ABC):
         Raises BudgetExceeded where the guarantee does not fit into what is left, ParameterError where it
         protects another unit, and the errors of the mechanism; none of them costs anything.
         """
+        if hasattr(mechanism, "start"):
+            raise ParameterError("charge() pays for a stream, once for all its rounds; then start it")
         if not hasattr(mechanism, "release"):
             raise ParameterError(
                 "release takes a mechanism and then the data; charge() pays for what is not a mechanism"

@@ -138,7 +138,7 @@ def head_of(content: bytes, path: object) -> Head:
     return Head(first, newest, _LINE * (1 + ends.index(min(ends))), None in marks)
 
 
-def extended(head: Head, book: Book, content: bytes, path: object, kept: list[dict[str, Any]] | None = None) -> Book:
+def extended(head: Head, book: Book, content: bytes, path: object, kept: list[dict[str, object]] | None = None) -> Book:
     """Return `book` with the events in `content`, the file's bytes from `book.end` on; LedgerError if one is invalid.
 
     `kept`: a list that gets the rows of these events.
@@ -231,7 +231,7 @@ def _seal(before: str, payload: bytes) -> bytes:
     return hashlib.sha256(before.encode() + payload).hexdigest().encode()
 
 
-def _add(book: Book, lines: list[bytes], kept: list[dict[str, Any]] | None) -> None:
+def _add(book: Book, lines: list[bytes], kept: list[dict[str, object]] | None) -> None:
     """Add the events of some lines to a book; one of several errors if they do not continue it."""
     seal, sha256 = book.hash.encode(), hashlib.sha256
     for line in lines:
@@ -248,9 +248,9 @@ def _add(book: Book, lines: list[bytes], kept: list[dict[str, Any]] | None) -> N
         kept.extend(rows)
 
 
-def _row(number: int, event: Event) -> dict[str, Any]:
+def _row(number: int, event: Event) -> dict[str, object]:
     """Return what an event's line says: the fields that are not empty."""
-    row: dict[str, Any] = {"number": number, "time": event.time, "kind": event.kind, "dataset": event.dataset}
+    row: dict[str, object] = {"number": number, "time": event.time, "kind": event.kind, "dataset": event.dataset}
     row |= {"of": event.of} if event.of is not None else {}
     row |= {"rho": event.charge.rho, "delta": event.charge.delta} if event.charge != NOTHING else {}
     row |= {"mechanism": event.mechanism, "parameters": event.parameters}

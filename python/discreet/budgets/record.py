@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from discreet import _core
 from discreet.budgets.charge import NOTHING, Charge
@@ -35,7 +35,7 @@ class Event:
     time: str = dataclasses.field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: Any) -> Event:
+def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: object) -> Event:
     """The event of a charge for a mechanism, or for what has the name `maker`."""
     if isinstance(maker, str):
         return Event(kind=kind, charge=charge, mechanism=maker)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -25,10 +24,10 @@ def in_options(text: str) -> str:
     return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
 
 
-def joined(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Several options as one decorator, in the order in which help shows them."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., object]) -> Callable[..., object]:
         for option in reversed(options):
             function = option(function)
         return function

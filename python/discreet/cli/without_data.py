@@ -52,7 +52,7 @@ _examined = joined(
 )
 
 
-def _plan(verb: str, as_json: bool, parameters: dict[str, Any]) -> None:
+def _plan(verb: str, as_json: bool, parameters: dict[str, object]) -> None:
     made = discreet.plan(verb, **parameters)
     click.echo(made.to_json() if as_json else made)
 

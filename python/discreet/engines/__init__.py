@@ -23,7 +23,7 @@ _ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
 """By the library that a table comes from; all others are tables of this machine."""
 
 
-def _elsewhere(source: Any, user: str, item: str) -> Engine | None:
+def _elsewhere(source: object, user: str, item: str) -> Engine | None:
     """The engine that has the rows of `source`, where they are not on this machine."""
     for name, value in (("user", user), ("item", item)):
         if not isinstance(value, str):
@@ -33,17 +33,17 @@ def _elsewhere(source: Any, user: str, item: str) -> Engine | None:
     return _engine_of(source)
 
 
-def _engine_of(source: Any) -> Engine | None:
+def _engine_of(source: object) -> Engine | None:
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     return next((_ENGINES[name] for name in _ENGINES if name in libraries), None)
 
 
-def rows_here(source: Any) -> bool:
+def rows_here(source: object) -> bool:
     """Whether the rows of `source` are, or can be, on this machine: no other engine has them."""
     return _engine_of(source) is None
 
 
-def require_rows_again(source: Any) -> None:
+def require_rows_again(source: object) -> None:
     """Raises ParameterError for a table that gives its rows once: what comes of it is read twice."""
     if is_read_once(source):
         raise ParameterError(
@@ -72,7 +72,7 @@ def histogram(
 
 
 def lists(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,

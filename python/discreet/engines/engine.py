@@ -88,12 +88,12 @@ class Engine(Protocol):
 
     def weights(
         self,
-        source: Any,
+        source: object,
         user: str,
         item: str,
         *,
         weighting: Weighting,
-        without: Sequence[Any],
+        without: Sequence[object],
         progress: Progress | None,
     ) -> Counts:
         """The weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.

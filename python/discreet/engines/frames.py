@@ -22,7 +22,7 @@ _FRAMES = frozenset({"DataFrame", "LazyFrame"})
 """What pandas and polars call tables; all else of theirs is a column, or not yet made."""
 
 
-def is_read_once(data: Any) -> bool:
+def is_read_once(data: object) -> bool:
     """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
     if isinstance(data, dict):
         return any(map(is_read_once, data.values()))
@@ -51,7 +51,7 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     return _of_pandas(data[columns], columns[:2]) if kind == "pandas" else data
 
 
-def _validated(data: Any, columns: list[str]) -> Any:
+def _validated(data: object, columns: list[str]) -> object:
     """These columns of what pyarrow has, as far as it has columns."""
     if hasattr(data, "scanner"):
         data = data.scanner(columns=columns).to_reader()
@@ -89,7 +89,7 @@ def frame(data: Any, user: str, item: str) -> Any:
     raise _no_table(data)
 
 
-def _no_table(data: Any) -> ParameterError:
+def _no_table(data: object) -> ParameterError:
     text = (
         "data must be a path, a frame or relation with __arrow_c_stream__, a dict of arrays, or a list of these, "
         f"not {type(data).__name__}"
@@ -153,7 +153,7 @@ def library(value: object) -> str:
     return next((root for root in roots if root in _LIBRARIES), roots[0])
 
 
-def names(data: Any) -> list[str] | None:
+def names(data: object) -> list[str] | None:
     """The column names of a frame, where it tells them."""
     # In pandas a column may be had by its name, and in pyarrow the columns are not their names.
     told = None if library(data) == "pandas" else getattr(data, "column_names", None)

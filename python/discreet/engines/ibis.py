@@ -65,12 +65,12 @@ def histogram(
 
 
 def weights(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
     weighting: Weighting,
-    without: Sequence[Any],
+    without: Sequence[object],
     progress: Progress | None,
 ) -> Counts:
     """The weight of each item of an Ibis table; see `Engine`. It needs what `l0` needs."""
@@ -123,7 +123,7 @@ def _byte_length(cell: Any, backend: Any) -> Any:
     return _builtin(name, str(cell.type()).removeprefix("!"), "int64")(cell)
 
 
-def _lengths(cells: Any) -> Any:
+def _lengths(cells: object) -> object:
     """The number of bytes of each cell, as polars asks for it by way of Arrow."""
     from pyarrow import compute
 

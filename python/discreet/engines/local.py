@@ -66,7 +66,7 @@ def histogram(
 
 
 def read(
-    source: Any, user: str, item: str, memory: int | str | None, work: Callable[[list[Any], int], _Result]
+    source: object, user: str, item: str, memory: int | str | None, work: Callable[[list[object], int], _Result]
 ) -> _Result:
     """What `work` makes of the tables of `source`, as `_core` takes them, in so many bytes of memory."""
     room = Memory.of(memory)
@@ -79,7 +79,7 @@ def read(
     def attempt(careful: bool) -> _Result:
         with interruptible():
             found = scan(paths, [user, item], room, careful=careful) if paths else None
-            scanned: list[Any] = [found if isinstance(found, CsvRows) else Rows(found)] if paths else []
+            scanned: list[object] = [found if isinstance(found, CsvRows) else Rows(found)] if paths else []
             opened = [
                 table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
                 for table in frames
@@ -211,6 +211,6 @@ def _rows(
     )
 
 
-def _named(table: Any) -> str:
+def _named(table: object) -> str:
     """A table in an error's text."""
     return table.shown if isinstance(table, CsvInput) else f"the {library(table)} table"

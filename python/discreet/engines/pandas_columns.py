@@ -27,7 +27,7 @@ def text_cells(cells: Iterable[Any]) -> list[str | None]:
     return [_text(cell) for cell in cells]
 
 
-def _text(cell: Any) -> str | None:
+def _text(cell: object) -> str | None:
     if isinstance(cell, str):
         return _utf8(str.__str__(cell))
     if isinstance(cell, bool | np.bool_):
@@ -59,7 +59,7 @@ def _decoded(cell: bytes) -> str | None:
         return None
 
 
-def _is_untyped(dtype: Any) -> bool:
+def _is_untyped(dtype: object) -> bool:
     """Whether a type of pandas leaves it to each cell what it is, or to pandas what stands for it."""
     dtype = getattr(dtype, "subtype", dtype)
     categories = getattr(dtype, "categories", None)
@@ -68,14 +68,14 @@ def _is_untyped(dtype: Any) -> bool:
     return dtype == np.dtype(object) or type(dtype).__name__ in ("StringDtype", "PeriodDtype")
 
 
-def _dense(column: pandas.Series[Any]) -> pandas.Series[Any]:
+def _dense(column: pandas.Series[object]) -> pandas.Series[object]:
     """Return the column, written out where it is sparse."""
     if type(column.dtype).__name__ == "SparseDtype":
         return column.astype(column.dtype.subtype)
     return column
 
 
-def _require_no_floats(column: pandas.Series[Any]) -> None:
+def _require_no_floats(column: pandas.Series[object]) -> None:
     """Raise SchemaError for floats: pandas makes them of integers of which one is missing."""
     if getattr(column.dtype, "kind", "") in ("f", "c"):
         raise SchemaError(

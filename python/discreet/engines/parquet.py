@@ -25,7 +25,7 @@ def write(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
         raise OSError from None
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[dict[str, object]]:
     """Return the rows of a Parquet file in their order; InputError where it cannot be read."""
     import duckdb
 

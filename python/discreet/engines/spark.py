@@ -78,12 +78,12 @@ def histogram(
 
 
 def weights(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
     weighting: Weighting,
-    without: Sequence[Any],
+    without: Sequence[object],
     progress: Progress | None,
 ) -> Counts:
     """The weight of each item of a DataFrame; see `Engine`. All items that have one come to the driver."""
@@ -103,7 +103,7 @@ def weights(
         return items, weights
 
 
-def _session(source: Any) -> SparkSession:
+def _session(source: object) -> SparkSession:
     """The session of what must be a DataFrame."""
     from pyspark.sql import DataFrame, functions
 

@@ -72,7 +72,7 @@ _WITHOUT_SIDE_EFFECTS = """
 class Columns:
     """Columns as an object that DuckDB can scan."""
 
-    def __init__(self, columns: list[tuple[str, Any, str]]) -> None:
+    def __init__(self, columns: list[tuple[str, object, str]]) -> None:
         self._columns = columns
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

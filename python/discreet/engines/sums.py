@@ -24,10 +24,10 @@ _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "
 
 
 def clipped_sums(
-    data: Any,
+    data: object,
     *,
     columns: tuple[str, str, str],
-    items: list[Any],
+    items: list[object],
     bounds: tuple[int, int],
     resolution: float,
 ) -> list[int]:
@@ -101,7 +101,7 @@ def _wanted(items: list[Any], kind: str) -> Columns:
     return Columns([("place", np.arange(len(items)), "int64"), ("label", labels, kind)])
 
 
-def _rows(data: Any, columns: list[str], careful: bool) -> Any:
+def _rows(data: object, columns: list[str], careful: bool) -> object:
     """The columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
         return scan([data], columns, careful=careful)
@@ -136,7 +136,7 @@ def _typed(given: list[Any], names: list[str]) -> Columns:
     return Columns([*columns, (names[2], values, "float64")])
 
 
-def _is_label(cell: Any) -> bool:
+def _is_label(cell: object) -> bool:
     """Whether a cell is there, and is no text that no UTF-8 can hold."""
     if not isinstance(cell, str) or cell.isascii():
         return cell is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -54,11 +54,18 @@ class Here(Private):
 
     @classmethod
     def read(
-        cls, source: Any, user: str, item: str, *, l0: int | None, memory: int | str | None, progress: Progress | None
+        cls,
+        source: object,
+        user: str,
+        item: str,
+        *,
+        l0: int | None,
+        memory: int | str | None,
+        progress: Progress | None,
     ) -> Here:
         """Reads tables of this machine, as `local.histogram` does, and keeps at most `l0` items of each user."""
 
-        def gather(sources: list[Any], room: int) -> tuple[_core.Labels, _core.Lists]:
+        def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
             return _core.Lists.read(sources, user, item, l0=l0, memory=drawn(room), progress=progress)
 
         return cls(*local.read(source, user, item, memory, gather))
@@ -89,7 +96,7 @@ class _HereWeighing(Private):
 class Elsewhere(Private):
     """Lists that stay in a table of a cluster or a warehouse, which weighs their items anew for every release."""
 
-    def __init__(self, engine: Engine, source: Any, user: str, item: str, progress: Progress | None) -> None:
+    def __init__(self, engine: Engine, source: object, user: str, item: str, progress: Progress | None) -> None:
         self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
@@ -103,7 +110,7 @@ class Elsewhere(Private):
             raise ParameterError("users of a cluster or a warehouse choose for themselves; leave shared_order out")
         return _ElsewhereWeighing(self, first)
 
-    def weigh(self, weighting: Weighting, named: Sequence[Any]) -> Counts:
+    def weigh(self, weighting: Weighting, named: Sequence[object]) -> Counts:
         """The weights of all items but those that were named."""
         return self._engine.weights(
             self._source, *self._columns, weighting=weighting, without=named, progress=self._progress
@@ -115,7 +122,7 @@ class _ElsewhereWeighing(Private):
         self._lists = lists
         self._first: Weighting | None = first
         self._labels, self._weights = lists.weigh(first, [])
-        self._named: list[Any] = []
+        self._named: list[object] = []
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
         if weighting != self._first:

@@ -9,8 +9,8 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.laws import ranked
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, Pair, product
-from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK
@@ -23,7 +23,7 @@ __all__ = ["joint_law"]
 
 
 @singledispatch
-def joint_law(mechanism: Mechanism, first: Counts, second: Counts) -> Pair:
+def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> Pair:
     """The chances of every outcome under two histograms, in one order: two arrays of equal length.
 
     Items that have the same count in both and decide alone are left out. Raises ParameterError for a

@@ -22,8 +22,8 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.laws.outcomes import Chances, Counts, NoiseLaw, require_few
 from discreet.laws.ranked import flips, plackett_luce, ranked, selections
-from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
 from discreet.mechanisms.top_k.base import NoisyTopK, largest
@@ -61,7 +61,7 @@ def rows_of(release: Release) -> Rows:
 
 
 @singledispatch
-def views(mechanism: Mechanism, counts: Counts) -> list[View]:
+def views(mechanism: HistogramMechanism, counts: Counts) -> list[View]:
     """Return the views of a release of `counts`.
 
     Raises ParameterError if the law of the mechanism is not known, or has too many outcomes.

@@ -2,6 +2,8 @@
 
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
+from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.mechanisms.sums import ClippedSums
 from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
 from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
@@ -16,6 +18,7 @@ __all__ = [
     "GaussianThreshold",
     "GaussianTopK",
     "GumbelTopK",
+    "HistogramMechanism",
     "IteratedSetUnion",
     "KnownItems",
     "LaplaceThreshold",
@@ -28,6 +31,7 @@ __all__ = [
     "Refinement",
     "Replacement",
     "SetUnion",
+    "TableMechanism",
     "TruncatedGeometric",
     "UnionMechanism",
 ]

@@ -8,7 +8,7 @@ from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
@@ -21,7 +21,7 @@ def laplace_deviation(scale: float) -> float:
     return 1 / (math.sqrt(2) * math.sinh(min(1 / (2 * scale), 700.0)))
 
 
-class NoisyCounts(Mechanism):
+class NoisyCounts(HistogramMechanism):
     """What mechanisms with integer `noise` on bounded counts share."""
 
     __slots__ = ()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.laplace import LaplaceThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -69,7 +69,7 @@ def _for_count(
     l0: int | None = None,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
-) -> tuple[Mechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism, tuple[str, ...]]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
@@ -94,7 +94,7 @@ def _for_top_k(
     k_bar: int = 1_000,
     method: str = "gumbel",
     l0: int | None = None,
-) -> tuple[Any, tuple[str, ...]]:
+) -> tuple[object, tuple[str, ...]]:
     resolve_rho(rho, epsilon, delta)
     if method == "discover+peel":
         if l0 is None:
@@ -119,7 +119,7 @@ def _for_select(
     epsilon: float | None = None,
     method: str = "auto",
     rows_here: bool = True,
-) -> tuple[Mechanism | UnionMechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism | UnionMechanism, tuple[str, ...]]:
     """By a threshold for one item of a user, greedily for few, by rounds of set union for more; or as was asked for.
 
     The greedy method needs the rows on this machine.
@@ -145,7 +145,7 @@ def _for_select(
 
 
 def _sharing(
-    made: Callable[..., UnionMechanism], threshold: Mechanism, rows_here: bool
+    made: Callable[..., UnionMechanism], threshold: HistogramMechanism, rows_here: bool
 ) -> tuple[UnionMechanism, tuple[str, ...]] | None:
     """The set union that is worth what it loses where users share nothing, None where none is."""
     needed = users_for(threshold.release_chance, 0.5)
@@ -169,7 +169,7 @@ def _sharing(
 
 def _lowest(
     kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
-) -> tuple[Mechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism, tuple[str, ...]]:
     """Of the mechanisms that keep the promise the one that names an item of the fewest users half of the time."""
     resolve_rho(rho, epsilon, delta)
     half, refused = {}, None

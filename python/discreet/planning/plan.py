@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
 from discreet.planning.choose import VERBS, choose, users_for
@@ -21,7 +21,7 @@ from discreet.wording import counted
 
 __all__ = ["Plan", "plan", "stated"]
 
-Planned = Mechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
+Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """What can be planned by the number of users that an item needs."""
 _ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that pay for items one after the other."""

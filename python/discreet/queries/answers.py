@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, Value, opened
-from discreet.privacy.guarantee import Guarantee
+from discreet.mechanisms.base import Mechanism, Opening, Released, opened
+from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BOUND_CHANCE", "Answering", "Answers", "require_queries", "require_values"]
+__all__ = ["BOUND_CHANCE", "Answering", "Answers", "QueryMechanism", "require_queries", "require_values"]
 
 BOUND_CHANCE = 1e-6
 """The chance that the largest error is beyond its bound, where the bound is not certain."""
@@ -65,18 +66,26 @@ class Answers:
         return "\n".join([*lines, *self.notes])
 
 
-class Answering(Value, ABC):
-    """A frozen value: how k whole-number queries, each of which one user moves by at most one, are answered.
+class QueryMechanism(Mechanism[object, Released]):
+    """A mechanism that takes the values of whole-number queries, each of which one user moves by at most one.
 
-    All answers of one user may move at once, up or down.
+    All values may move at once, up or down.
     """
 
-    k: int
+    __slots__ = ()
+
+    reads = Sequence
 
     @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What every release promises."""
+    def protects(self) -> Sensitivity:
+        """Any number of queries, each moved by one."""
+        return Sensitivity(l0=None, linf=1)
+
+
+class Answering(QueryMechanism[Answers]):
+    """A frozen value: how k queries are answered."""
+
+    k: int
 
     @property
     @abstractmethod
@@ -97,13 +106,13 @@ class Answering(Value, ABC):
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         """The noisy values."""
 
-    def release(self, values: Any, *, rng: _core.Rng | Opening | None = None) -> Answers:
+    def release(self, data: object, *, rng: _core.Rng | Opening | None = None) -> Answers:
         """Answers `k` queries: a list or an array of whole numbers. Values beyond 2^40 count as 2^40.
 
         `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError where there are not k
         whole numbers, EntropyError where the system gives no randomness.
         """
-        whole = require_values(values)
+        whole = require_values(data)
         if len(whole) != self.k:
             raise ParameterError(
                 f"this mechanism answers {self.k} queries at a time; make one for as many as there are"
@@ -126,7 +135,7 @@ def require_queries(k: object) -> int:
     return require_whole("k", k, 1, _QUERY_LIMIT)
 
 
-def require_values(values: Any) -> NDArray[np.int64]:
+def require_values(values: object) -> NDArray[np.int64]:
     """One dimension of whole numbers, cut at 2^40; ParameterError, with a constant text, for other types."""
     error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
@@ -30,7 +30,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     @classmethod
     @abstractmethod
-    def _best(cls, k: int, rho: float) -> dict[str, Any]:
+    def _best(cls, k: int, rho: float) -> dict[str, object]:
         """The parameters of the smallest expected error found that are rho-zCDP."""
 
     @property
@@ -68,7 +68,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
         beyond = least(lambda t: 2 * sum(n * law.tail(t) for n, law in laws) <= BOUND_CHANCE, int(self.sigma) + 1)
         return float(beyond - 1)
 
-    def _set(self, **checked: Any) -> None:
+    def _set(self, **checked: object) -> None:
         """Sets parameters that were checked, and refuses a `dp` that they do not imply."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)

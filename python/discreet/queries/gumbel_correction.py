@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class GumbelCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, Any]:
+    def _best(cls, k: int, rho: float) -> dict[str, object]:
         m, first, second = _best_shares(k)
         return {"m": m, **_scales(k, rho, m, first, second)}
 

@@ -11,17 +11,17 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
 from discreet.cached import cached_property
-from discreet.mechanisms.base import Opening, Value, opened
+from discreet.mechanisms.base import Opening, opened
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
-from discreet.queries.answers import require_queries, require_values
+from discreet.queries.answers import QueryMechanism, require_queries, require_values
 from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, laplace_survival
 
@@ -61,7 +61,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AboveThreshold(Value):
+class AboveThreshold(QueryMechanism[Crossing]):
     """The first query whose noisy value reaches a noisy threshold, or None.
 
     epsilon-DP however many queries there are (Dwork and Roth 2014, Theorem 3.23; Ghazi et al. 2020, Theorem 3): the
@@ -92,12 +92,12 @@ class AboveThreshold(Value):
         first, second = self.scales
         return _core.Noise.discrete_laplace(first), _core.Noise.discrete_laplace(second)
 
-    def release(self, values: Any, *, rng: _core.Rng | Opening | None = None) -> Crossing:
+    def release(self, data: object, *, rng: _core.Rng | Opening | None = None) -> Crossing:
         """The first of these whole numbers that reaches the threshold, noise on both; its place is `index`.
 
-        `rng` is for tests. Raises ParameterError where `values` are not whole numbers.
+        `rng` is for tests. Raises ParameterError where `data` are not whole numbers.
         """
-        whole = require_values(values)
+        whole = require_values(data)
         stream = opened(rng)
         return Crossing(
             index=self._first(whole, stream, self._order(len(whole), stream)),
@@ -175,7 +175,7 @@ class IterativeSparseVector(CorrectedAnswers):
         self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, Any]:
+    def _best(cls, k: int, rho: float) -> dict[str, object]:
         sigma, stages = _stages(k, rho)
         return {"sigma": sigma, "stages": stages}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,9 @@ class BinaryTable:
     def __init__(self, sigma: float, seed: int) -> None:
         self._sigma = sigma
         self._random = np.random.default_rng(seed)
-        self._items: dict[Any, tuple[list[int], dict[int, tuple[int, float]]]] = {}
+        self._items: dict[object, tuple[list[int], dict[int, tuple[int, float]]]] = {}
 
-    def step(self, number: int, events: Iterable[Iterable[Any]], threshold: float) -> list[tuple[Any, float]]:
+    def step(self, number: int, events: Iterable[Iterable[object]], threshold: float) -> list[tuple[object, float]]:
         """The items whose estimates exceed the threshold after the events of this round."""
         for event in events:
             for item in set(event):

@@ -15,7 +15,7 @@ LONGEST = 8192
 """The most bytes of a label that is text or bytes."""
 
 
-def count_pairs(users: Sequence[Any], items: Sequence[Any]) -> dict[Any, int]:
+def count_pairs(users: Sequence[object], items: Sequence[object]) -> dict[object, int]:
     """How many distinct users each item has; a pair with None or with a label over `LONGEST` bytes is left out."""
     pairs = set(zip(users, items, strict=True))
     return dict(Counter(item for user, item in pairs if _counts(user) and _counts(item)))
@@ -39,7 +39,7 @@ def count_bounded(
     return labels[counts > 0], counts[counts > 0]
 
 
-def _counts(label: Any) -> bool:
+def _counts(label: object) -> bool:
     if label is None:
         return False
     encoded = label.encode() if isinstance(label, str) else label

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 __all__ = ["top"]
 
 
-def top(labels: Sequence[Any], counts: Sequence[int], n: int) -> list[int]:
+def top(labels: Sequence[object], counts: Sequence[int], n: int) -> list[int]:
     """The row numbers of the `n` largest counts: by count descending, then by label, text by its UTF-8 bytes."""
 
-    def key(row: int) -> tuple[int, Any]:
+    def key(row: int) -> tuple[int, object]:
         label = labels[row]
         return -counts[row], label.encode() if isinstance(label, str) else label
 

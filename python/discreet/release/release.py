@@ -171,7 +171,7 @@ class Release:
             export.remove_certificate(path)
 
     @property
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> dict[str, object]:
         """What a certificate of this release says; ParameterError where it cannot have one."""
         if self.seeded:
             raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
@@ -185,7 +185,7 @@ class Release:
         return export.digest(self.columns)
 
     @property
-    def header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, object]:
         """What a file of this release says of itself."""
         return {
             "made_by": self.made_by,

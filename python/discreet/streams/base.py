@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,10 +12,12 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.parameters import require_bounds, require_delta
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_whole
 from discreet.private import Private
+from discreet.release.release import Release
 from discreet.streams.release_rule import ReleaseRule
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ _NARROW = 2.0**22
 """The largest scale of which sums have 32 bits: a chance of e^-2000 to need more is far below what thresholds round."""
 
 
-class StreamMechanism(ABC):
+class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     """A frozen value whose guarantee, thresholds and noise are functions of its parameters and the round alone.
 
     `start` opens a stream of rounds. The estimate of an item in a round is its running count and a sum of noises,
@@ -64,6 +67,8 @@ class StreamMechanism(ABC):
 
     __slots__ = ()
 
+    reads = Iterable
+
     delta: float
     l0: int
     linf: int
@@ -73,9 +78,9 @@ class StreamMechanism(ABC):
     """What opens a stream. `Stream` puts itself here: its files know all mechanisms, so none of these imports it."""
 
     @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What all releases of a stream together promise."""
+    def protects(self) -> Sensitivity:
+        """At most `l0` items of an event, or of a user in all rounds together, each at most `linf` times."""
+        return Sensitivity(l0=self.l0, linf=self.linf)
 
     @abstractmethod
     def deviation(self, number: int) -> float:
@@ -140,6 +145,17 @@ class StreamMechanism(ABC):
         have decided for all, and the refusal would tell of it. Name the type where users choose the items.
         """
         return type(self)._opens(self, items=items)
+
+    def release(self, data: Iterable[object], *, rng: _core.Rng | Opening | None = None) -> list[Release]:
+        """The releases of all these rounds, one after the other, by a stream in memory.
+
+        `data`: rounds, each as `Stream.step` takes it. A stream has a key of its own and takes no seeded randomness.
+        Raises ParameterError for an `rng`, and the errors of `Stream.step`; the rounds before are then lost.
+        """
+        if rng is not None:
+            raise ParameterError("a stream makes a key of its own, and takes no seeded_rng: leave out rng")
+        stream = self.start()
+        return [stream.step(events) for events in data]
 
     def _check(self) -> None:
         object.__setattr__(self, "delta", require_delta(self.delta))

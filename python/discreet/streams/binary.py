@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_flag
@@ -44,6 +44,38 @@ class BinaryMechanism(HorizonMechanism):
         require_flag("restarts", self.restarts)
         if self.restarts and self.unit == "user":
             raise ParameterError("a stream that restarts promises nothing about users, who have events in all periods")
+
+    @classmethod
+    def from_rho(
+        cls,
+        *,
+        rho: float,
+        delta: float,
+        l0: int,
+        horizon: int,
+        linf: int = 1,
+        unit: Literal["event", "user"] = "event",
+        restarts: bool = False,
+    ) -> Self:
+        """The mechanism that promises delta-approximate rho-zCDP."""
+        made = super().from_rho(rho=rho, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
+        return replace(made, restarts=restarts)
+
+    @classmethod
+    def from_epsilon(
+        cls,
+        *,
+        epsilon: float,
+        delta: float,
+        l0: int,
+        horizon: int,
+        linf: int = 1,
+        unit: Literal["event", "user"] = "event",
+        restarts: bool = False,
+    ) -> Self:
+        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        made = super().from_epsilon(epsilon=epsilon, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
+        return replace(made, restarts=restarts)
 
     @property
     def last_round(self) -> int | None:

@@ -44,7 +44,7 @@ def type_of(item: Item | str) -> ItemType:
     return next(kind for kind, types in ITEM_TYPES.items() if isinstance(item, types))
 
 
-def column_type(name: str, empty: Any, column: str) -> ItemType | None:
+def column_type(name: str, empty: object, column: str) -> ItemType | None:
     """The type of items in a column of an Arrow type; None for a list without any, which has none.
 
     `empty`: the table where it has no rows.

@@ -32,14 +32,13 @@ class HorizonMechanism(StreamMechanism):
         horizon: int,
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
-        **parameters: bool,
     ) -> Self:
         """The mechanism that promises delta-approximate rho-zCDP."""
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         moved = cls.moved(require_horizon(horizon))
         sigma = rogers2023.gaussian_sigma(own, l0 * moved, linf)
-        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)  # type: ignore[call-arg]
+        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)  # type: ignore[call-arg]
 
     @classmethod
     def from_epsilon(
@@ -51,11 +50,10 @@ class HorizonMechanism(StreamMechanism):
         horizon: int,
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
-        **parameters: bool,
     ) -> Self:
         """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
         rho, own = resolve_rho(None, epsilon, delta)
-        return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit, **parameters)
+        return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit)
 
     @property
     def guarantee(self) -> Guarantee:

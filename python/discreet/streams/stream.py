@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class Stream(Private):
 
     def step(
         self,
-        events: Any,
+        events: object,
         *,
         user: str | None = None,
         item: str | None = None,
@@ -200,7 +200,7 @@ class Stream(Private):
 
     def _added(
         self,
-        events: Any,
+        events: object,
         user: str | None,
         item: str | None,
         key: bytes,

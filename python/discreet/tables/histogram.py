@@ -93,8 +93,8 @@ class Histogram(Private):
     @classmethod
     def from_pairs(
         cls,
-        users: ArrayLike | Sequence[Any],
-        items: ArrayLike | Sequence[Any],
+        users: ArrayLike | Sequence[object],
+        items: ArrayLike | Sequence[object],
         *,
         l0: int | None = None,
         count_users: bool = False,
@@ -197,7 +197,7 @@ class Histogram(Private):
         """Return the counts, in descending order."""
         return self._exact.array()
 
-    def _counts_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
+    def _counts_of(self, items: Sequence[object]) -> NDArray[np.int64]:
         """The counts of these items, zero where there is none."""
         exact = self._counts()
         rows = np.flatnonzero(exact)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from discreet import _core, engines
 from discreet.engines.frames import plain_column
@@ -29,7 +29,7 @@ class UserItems(Private):
     @classmethod
     def from_table(
         cls,
-        data: Any,
+        data: object,
         *,
         user: str,
         item: str,
@@ -53,8 +53,8 @@ class UserItems(Private):
     @classmethod
     def from_pairs(
         cls,
-        users: ArrayLike | Sequence[Any],
-        items: ArrayLike | Sequence[Any],
+        users: ArrayLike | Sequence[object],
+        items: ArrayLike | Sequence[object],
         *,
         l0: int | None = None,
         memory: int | str | None = None,

@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.conversion import round_up
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
@@ -32,7 +32,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfirmedCounts(Mechanism):
+class ConfirmedCounts(HistogramMechanism):
     """Items and their counts, each to about `relative_error`, without a bound on a user's items.
 
     A step draws one of exactly k_bar slots by the exponential mechanism: the k_bar largest counts that were not named

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet import _core
-from discreet.mechanisms.base import Opening, opened, published
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.from_table import TableMechanism, without_value
+from discreet.mechanisms.published import published
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.tables.table import Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +29,7 @@ _SCORE_LIMIT = 2**35
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContributionBound:
+class ContributionBound(TableMechanism):
     """A number of items that about `percentile` percent of the users do not exceed, from 1 to `most`.
 
     The exponential mechanism (McSherry and Talwar 2007). A number that misses the percentile, because too many
@@ -36,7 +38,8 @@ class ContributionBound:
     epsilon = 2 gamma max(p, 100 - p): (epsilon^2/8)-zCDP and epsilon-DP per user, added or removed. Users of more
     items than `most` count as having so many; with no users at all every number is as likely. `epsilon`: the
     promise. `percentile`: a whole number from 1 to 99.
-    `most`: chosen without the data. Raises ParameterError where a parameter is out of range.
+    `most`: chosen without the data. A release is one number, its only item: `release.items[0]` serves as `l0`, or as m
+    and m_prime of `Plume`; what follows costs beside it. Raises ParameterError where a parameter is out of range.
     """
 
     epsilon: float
@@ -78,22 +81,12 @@ class ContributionBound:
         scores: NDArray[np.int64] = np.maximum(_SCORE_LIMIT - missed, 1)
         return scores
 
-    def release(
-        self,
-        data: Any,
-        *,
-        user: str,
-        item: str,
-        rng: _core.Rng | Opening | None = None,
-        progress: Callable[[], None] | None = None,
-    ) -> Release:
-        """Publishes one number, the only item of the release, from a table as that of `Histogram.from_table`.
-
-        `release.items[0]` serves as `l0`, or as m and m_prime of `Plume`; what follows costs beside it. The
-        errors are those of `Histogram.from_table`.
-        """
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        without_value(table, "ContributionBound")
         # Seen from the other side, a table tells how many items each user has.
-        users = Histogram.from_table(data, user=item, item=user, progress=progress)
+        users = Histogram.from_table(
+            table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
+        )
         rng = opened(rng)
         scores = self.scores(users._counts())
         # The last candidate stands where a selection has its stop element.

@@ -9,21 +9,24 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, clipped, opened, published
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.from_table import TableMechanism, without_value
 from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.published import clipped, published
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 
 __all__ = ["Plume"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plume:
+class Plume(TableMechanism):
     """Items found with `m` of each user's, then counted anew with `m_prime` of each user's among those found.
 
     The baseline of Rogers (2024), Sections 1 and 4, after Amin et al. (2022): delta-approximate rho-zCDP per
@@ -31,8 +34,7 @@ class Plume:
     counts, Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). `relative_error`: publish only counts
     above (2 + r) sigma / r. `literal`: take m_prime itself for the l2-sensitivity, as the paper does, which
     is too much noise by its square root. Choose m and m_prime without looking at the data, or by
-    `ContributionBound`. Unlike the other mechanisms it reads a table, twice. Raises ParameterError where a
-    parameter is out of range.
+    `ContributionBound`. It reads a table twice. Raises ParameterError where a parameter is out of range.
     """
 
     rho: float
@@ -126,19 +128,15 @@ class Plume:
         rest = round_down(self.rho - self.selection.guarantee.rho, 8)
         return rogers2024.plume_sigma(rest, self.m_prime, literal=self.literal)
 
-    def release(self, data: Any, *, user: str, item: str, rng: _core.Rng | Opening | None = None) -> Release:
-        """Publishes what the mechanism finds in a table, as that of `Histogram.from_table`, which it reads twice.
-
-        A user's items are chosen anew for the second time, among those that were found. The errors are those of
-        `Histogram.from_table`.
-        """
-        if isinstance(data, Histogram):
-            raise ParameterError("Plume reads a table twice: give it the rows, not a Histogram")
-        engines.require_rows_again(data)
-        histogram = Histogram.from_table(data, user=user, item=item, l0=self.m)
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        # A user's items are chosen anew for the second time, among those that were found.
+        without_value(table, "Plume")
+        engines.require_rows_again(table.data)
+        wanted: Any = {"user": table.user, "item": table.item, "memory": table.memory, "progress": table.progress}
+        histogram = Histogram.from_table(table.data, **wanted, l0=self.m)
         rng = opened(rng)
         found = self.selection.release(histogram, rng=rng)
-        again = Histogram.from_table(data, user=user, item=item, l0=self.m_prime, only=found.items)
+        again = Histogram.from_table(table.data, **wanted, l0=self.m_prime, only=found.items)
         noise = rng.sample(_core.Noise.discrete_gaussian(self.sigma), len(found))
         noisy = again._counts_of(found.items) + noise
         least = -np.inf

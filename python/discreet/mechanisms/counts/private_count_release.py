@@ -11,7 +11,7 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number, require_whole
 from discreet.release.release import Release
@@ -27,7 +27,7 @@ _CALLS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCountRelease(Mechanism):
+class PrivateCountRelease(HistogramMechanism):
     """Items and their counts, each to about `relative_error`, without a bound on a user's items.
 
     Rogers (2024), Algorithm 2 and Theorem 6: select an item by the unknown-domain Gumbel mechanism over

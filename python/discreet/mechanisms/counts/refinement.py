@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, require_complete
+from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number
 from discreet.release.release import Release
@@ -24,7 +24,7 @@ _CERTAIN = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refinement(Mechanism):
+class Refinement(HistogramMechanism):
     """The counts of a release, brought to a `relative_error` one after the other, the largest first.
 
     Brownian noise reduction (Whitehouse et al. 2022), which Rogers (2024) names as an extension: a further

@@ -10,10 +10,13 @@ import numpy as np
 from discreet import _core
 from discreet.engines.sums import clipped_sums
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened, published
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.from_table import TableMechanism
+from discreet.mechanisms.published import published
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
+from discreet.tables.table import Table
 from discreet.theorems import rogers2024
 
 __all__ = ["ClippedSums"]
@@ -22,15 +25,16 @@ _LIMIT = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedSums:
+class ClippedSums(TableMechanism):
     """For each of `items` the sum of a value over the users, each user's own sum clipped to [`low`, `high`].
 
     Rogers (2024) names sums after a selection as an extension: one user moves an item's sum by at most
     max(|low|, |high|), and may have all of the items, so each sum has an equal part of `rho` and Gaussian noise
     of its own. rho-zCDP per user, added or removed. `items`: those of a release, or known without the data.
     `low`, `high`: whole numbers, in units of `resolution`, to which values are rounded; chosen without
-    the data: for prices of up to 20.00 `high=2000, resolution=0.01`. Unlike other mechanisms it reads a table.
-    Raises ParameterError where a parameter is out of range.
+    the data: for prices of up to 20.00 `high=2000, resolution=0.01`. The table's `value` names a column of numbers, or
+    of text that holds such; a row whose value is missing or no finite number is left out. Raises ParameterError where
+    a parameter is out of range.
     """
 
     items: tuple[Any, ...]
@@ -69,18 +73,19 @@ class ClippedSums:
         """The scale of the noise of each sum, in units of the resolution."""
         return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / len(self.items))
 
-    def release(
-        self, data: Any, *, user: str, item: str, value: str, rng: _core.Rng | Opening | None = None
-    ) -> Release:
-        """Publishes the noisy sums, as counts of units of the resolution, from a table of user, item and value.
+    @property
+    def protects(self) -> Sensitivity:
+        """Any rows of a user, whose own sum of an item is clipped."""
+        return Sensitivity(l0=None, linf=max(abs(self.low), abs(self.high)))
 
-        `data` as that of `Histogram.from_table`; `value` names a column of numbers, or of text that holds such.
-        A row whose value is missing or no finite number is left out. Raises SchemaError or InputError where
-        the data cannot be read.
-        """
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        if table.value is None:
+            raise ParameterError("ClippedSums sums a column: give value=, its name")
+        if table.memory is not None or table.progress is not None:
+            raise ParameterError("ClippedSums reads in one query: leave out memory and progress")
         sums = clipped_sums(
-            data,
-            columns=(user, item, value),
+            table.data,
+            columns=(table.user, table.item, table.value),
             items=list(self.items),
             bounds=(self.low, self.high),
             resolution=self.resolution,

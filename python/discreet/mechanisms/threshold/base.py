@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from discreet import _core
-from discreet.mechanisms.base import require_complete
+from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram

@@ -10,7 +10,7 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, require_complete
+from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
 from discreet.mechanisms.noises import EpsilonPerItem
 from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.guarantee import Sensitivity
@@ -29,7 +29,7 @@ _TABLE_LIMIT = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimalSelection(EpsilonPerItem, Mechanism):
+class OptimalSelection(EpsilonPerItem, HistogramMechanism):
     """As many of the items as (epsilon, delta)-DP allows to name, without counts.
 
     Desfontaines et al. (2020), Theorems 1 and 3: an item of n users is released with the largest chance

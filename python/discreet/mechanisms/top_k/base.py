@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.cached import cached_property
 from discreet.errors import ParameterError, SensitivityError
-from discreet.mechanisms.base import Mechanism
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.mechanisms.parameters import check_threshold_parameters
 from discreet.privacy.validation import require_whole
@@ -45,7 +45,7 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
     return counts[:k_bar], int(counts[k_bar]) if len(counts) > k_bar else 0
 
 
-class RankedMechanism(Mechanism):
+class RankedMechanism(HistogramMechanism):
     """What mechanisms that see the `k_bar` largest counts and the next one share."""
 
     __slots__ = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,14 +10,17 @@ import numpy as np
 
 from discreet import _core, engines
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, opened, published
+from discreet.mechanisms.base import Opening, opened
+from discreet.mechanisms.from_table import TableMechanism, without_value
 from discreet.mechanisms.parameters import require_delta
+from discreet.mechanisms.published import published
 from discreet.mechanisms.union.set_union import SetUnion
 from discreet.privacy.conversion import round_down
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import require_number, require_whole
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.tables.table import Table
 from discreet.tables.user_items import UserItems
 
 __all__ = ["DiscoverAndPeel"]
@@ -28,7 +30,7 @@ _NEVER = -1e8
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoverAndPeel:
+class DiscoverAndPeel(TableMechanism):
     """The `k` items that most users have, of those that a weighted Gaussian set union finds, in order.
 
     Dick, Joseph and Raman (2026): a `share` of rho finds a domain, with at most `l0` items of each user; the
@@ -90,27 +92,14 @@ class DiscoverAndPeel:
         """The chance that an item is found that so many users have, among l0 or more each."""
         return self.discovery.release_chance(users)
 
-    def release(
-        self,
-        data: Any,
-        *,
-        user: str,
-        item: str,
-        rng: _core.Rng | Opening | None = None,
-        memory: int | str | None = None,
-        progress: Callable[[], None] | None = None,
-    ) -> Release:
-        """Publishes the ranks of a table, as that of `Histogram.from_table`, which it reads twice; its errors are
-        those of that."""
-        engines.require_rows_again(data)
-        items = UserItems.from_table(data, user=user, item=item, l0=self.l0, memory=memory, progress=progress)
+    def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
+        without_value(table, "DiscoverAndPeel")
+        engines.require_rows_again(table.data)
+        wanted: Any = {"user": table.user, "item": table.item, "memory": table.memory, "progress": table.progress}
+        items = UserItems.from_table(table.data, **wanted, l0=self.l0)
         stream = opened(rng)
         found = self.discovery.release(items, rng=stream)
-        again = (
-            Histogram.from_table(data, user=user, item=item, only=found.items, memory=memory, progress=progress)
-            if found.items
-            else None
-        )
+        again = Histogram.from_table(table.data, **wanted, only=found.items) if found.items else None
         # One more for all: a selection has no candidates of count zero, and the domain must not depend on the data.
         counts = np.ones(0, np.int64) if again is None else again._counts_of(found.items) + 1
         rows, _ = stream.peel(counts, int(counts.max(initial=0)), self.epsilon, 0, _NEVER, self.k)

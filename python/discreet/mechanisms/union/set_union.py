@@ -4,7 +4,7 @@ threshold."""
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -15,10 +15,11 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.engines.engine import Weighting
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening, Value, opened, published
+from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.parameters import require_delta, require_rho
+from discreet.mechanisms.published import published
 from discreet.privacy.conversion import pure_rho, round_down, round_up
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
 from discreet.release.release import Release
 from discreet.tables.user_items import UserItems
@@ -52,15 +53,17 @@ METHODS = {
 """The kernel's weighting of each method."""
 
 
-class UnionMechanism(Value, ABC):
-    """A frozen value that names items of `UserItems`; its guarantee is a function of its parameters alone."""
+class UnionMechanism(Mechanism[UserItems, Release]):
+    """A mechanism that names items of `UserItems`, without counts."""
 
     __slots__ = ()
 
+    reads = UserItems
+
     @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What every release of this mechanism promises."""
+    def protects(self) -> Sensitivity:
+        """Any items of a user: their weights are bounded here."""
+        return Sensitivity(l0=None, linf=1)
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
@@ -71,16 +74,16 @@ class UnionMechanism(Value, ABC):
     def _rounds(self) -> tuple[SetUnion, ...]:
         """The set unions that are made of it, one after the other."""
 
-    def release(self, items: UserItems, *, rng: _core.Rng | Opening | None = None) -> Release:
+    def release(self, data: UserItems, *, rng: _core.Rng | Opening | None = None) -> Release:
         """Names what can be named.
 
         `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError for anything but UserItems, and for
         a method that cannot be done where their rows are; EntropyError where the system gives no randomness; and
         what counting raises where the rows are elsewhere.
         """
-        if not isinstance(items, UserItems):
+        if not isinstance(data, UserItems):
             raise ParameterError("release takes UserItems: make them by UserItems.from_table or from_pairs")
-        weighing = items._lists.weighing(*(union.weighting for union in self._rounds))
+        weighing = data._lists.weighing(*(union.weighting for union in self._rounds))
         stream = opened(rng)
         found = 0
         for union in self._rounds:

@@ -10,7 +10,8 @@ import numpy as np
 
 from discreet import _core
 from discreet.errors import ParameterError, SchemaError
-from discreet.mechanisms.base import Mechanism, published, require_complete
+from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
+from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
@@ -21,7 +22,7 @@ __all__ = ["KnownItems"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownItems(Mechanism):
+class KnownItems(HistogramMechanism):
     """A threshold mechanism for which some `items` are public: their counts need no threshold, only noise.
 
     That a known item is named tells nothing, so all of them are published, those that nobody has included;

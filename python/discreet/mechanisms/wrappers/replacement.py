@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
@@ -26,7 +26,7 @@ _RANKED = (NoisyTopK, GumbelTopK, PermuteAndFlip)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replacement(Mechanism):
+class Replacement(HistogramMechanism):
     """A mechanism whose promise is about replacing one user's rows, instead of adding or removing them.
 
     The old rows leave and the new ones come, so up to 2 l0 counts move, each by at most linf, in both directions. A
@@ -53,12 +53,12 @@ class Replacement(Mechanism):
             raise ParameterError("the exact delta of a GaussianThreshold is one for users added: make it from rho")
 
     @classmethod
-    def from_rho(cls, kind: type[Mechanism], *, rho: float, delta: float, **parameters: Any) -> Self:
+    def from_rho(cls, kind: type[HistogramMechanism], *, rho: float, delta: float, **parameters: Any) -> Self:
         """The mechanism of a `kind` that promises delta-approximate rho-zCDP, with its usual parameters."""
         return cls(mechanism=_require_kind(kind).from_rho(rho=rho, delta=delta, **_doubled(kind, parameters)))
 
     @classmethod
-    def from_epsilon(cls, kind: type[Mechanism], *, epsilon: float, delta: float, **parameters: Any) -> Self:
+    def from_epsilon(cls, kind: type[HistogramMechanism], *, epsilon: float, delta: float, **parameters: Any) -> Self:
         """The mechanism of a `kind` whose total promise is (epsilon, delta)-DP."""
         if kind is GaussianThreshold:
             rho, own = resolve_rho(None, epsilon, delta)
@@ -106,7 +106,7 @@ def _require_kind(kind: type) -> Any:
     return kind
 
 
-def _doubled(kind: type[Mechanism], parameters: dict[str, Any]) -> dict[str, Any]:
+def _doubled(kind: type[HistogramMechanism], parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a mechanism made for old and new rows together."""
     twice = dict(parameters)
     if issubclass(kind, ConfirmedCounts):

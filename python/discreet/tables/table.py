@@ -1,0 +1,64 @@
+"""`Table`: rows for a mechanism that reads them by itself, with the names of their columns. SENSITIVE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from discreet.errors import ParameterError
+from discreet.private import Private
+
+__all__ = ["Table"]
+
+
+class Table(Private):
+    """Rows that a mechanism reads by itself, some mechanisms twice; as private as they are.
+
+    Args:
+        data: What `Histogram.from_table` takes: a path, a list of paths, a frame, a dict of columns, a Spark
+            DataFrame or an Ibis table.
+        user: The name of the column of users.
+        item: The name of the column of items.
+        value: The name of the column that is summed, for `ClippedSums` alone.
+        memory: Bytes, or text such as "2GB", that reading may take.
+        progress: Called now and then, without a number.
+
+    Raises:
+        ParameterError: A column has no name.
+
+    Example:
+        >>> import discreet as dp
+        >>> table = dp.tables.Table({"user": [1, 2], "page": ["a", "b"]}, user="user", item="page")
+        >>> table
+        Table(SENSITIVE)
+    """
+
+    data: object
+    user: str
+    item: str
+    value: str | None
+    memory: int | str | None
+    progress: Callable[[], None] | None
+
+    def __init__(
+        self,
+        data: object,
+        *,
+        user: str,
+        item: str,
+        value: str | None = None,
+        memory: int | str | None = None,
+        progress: Callable[[], None] | None = None,
+    ) -> None:
+        for what, name in (("user", user), ("item", item), ("value", value)):
+            if not (isinstance(name, str) or (what == "value" and name is None)):
+                raise ParameterError(f"{what} must be the name of a column")
+        given = {"data": data, "user": user, "item": item, "value": value, "memory": memory, "progress": progress}
+        for name, member in given.items():
+            object.__setattr__(self, name, member)
+
+    def __repr__(self) -> str:
+        return "Table(SENSITIVE)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Table is not edited")
