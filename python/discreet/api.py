@@ -142,10 +142,10 @@ def select(
     et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
     "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
     "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first for one item of a user, "greedy" for
-    few under a stated epsilon and "dp_sips" for more, from the promise and l0 alone; the release says which and why. On
-    a Spark DataFrame or an Ibis table "threshold", "dp_sips", "weighted_gaussian" and "weighted_laplace" can be done,
-    and "auto" is one of these. The other parameters and the errors are those of `count`; a set union needs memory for
-    all items of all users, and raises ResourceError where `memory` is not enough.
+    up to about ten under a stated epsilon and "dp_sips" for more, from the promise and l0 alone; the release says which
+    and why. On a Spark DataFrame or an Ibis table "threshold", "dp_sips", "weighted_gaussian" and "weighted_laplace"
+    can be done, and "auto" is one of these. The other parameters and the errors are those of `count`; a set union needs
+    memory for all items of all users, and raises ResourceError where `memory` is not enough.
 
     Returns a Release of items, in their own order.
     """
@@ -177,7 +177,7 @@ def answer_queries(
 
     `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
     one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
-    (epsilon, delta)-DP promise. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
+    (epsilon, delta)-DP promise; `delta=0` is for methods that use none, "laplace" by epsilon. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
     "gumbel_correction", "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction", or "auto", which
     takes the one with the smallest expected largest error, from the number of queries, the promise and delta alone, and
     says so. How many queries there are is public.

@@ -28,7 +28,7 @@ pub enum Weighting {
     Even,
     /// Items below the target raised alike, as if by water, by one in l1.
     Water(u64),
-    /// Items filled up to the target in the user's order, by one in l1.
+    /// Items filled up to the target in the user's order, by one in l1; what is left is dealt out evenly.
     Greedy(u64),
     /// A step of l2 length one towards the target of all items below it.
     Step(u64),
@@ -123,13 +123,23 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     }
 }
 
-/// Fills items up to the target, one after the other, until the budget is spent.
+/// Fills items up to the target, one after the other, until the budget is spent. What is left when all are full is
+/// dealt out unit by unit in the same order, so that an item which everybody has rises far above the target.
 fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     for &item in items {
         let weight = &mut weights[item as usize];
         let added = target.saturating_sub(*weight).min(budget);
         *weight += added;
         budget -= added;
+    }
+    if budget == 0 {
+        return;
+    }
+    let number = items.len() as u64;
+    for (place, &item) in (0..number).zip(items) {
+        let dealt = budget / number + u64::from(place < budget % number);
+        let weight = &mut weights[item as usize];
+        *weight = weight.saturating_add(dealt);
     }
 }
 

@@ -307,7 +307,8 @@ def test_select_takes_every_method(method, promise):
 
 
 def test_the_choice_is_told():
-    assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8).notes[0]
+    assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=30).notes[0]
+    assert "greedy" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8).notes[0]
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
     with pytest.raises(dp.errors.ParameterError, match="policy_gaussian"):
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
@@ -327,7 +328,29 @@ def test_the_choice_is_by_the_promise_and_l0_alone(promise):
     chosen = [plan.partition("(")[0] + ("greedy" if "'greedy'" in plan else "") for plan in plans]
     few = "SetUniongreedy" if "epsilon" in promise else "IteratedSetUnion"
     assert chosen[0] in ("OptimalSelection", "GaussianThreshold", "TruncatedGeometric")
-    assert chosen[1:] == [few, "IteratedSetUnion", "IteratedSetUnion"]
+    assert chosen[1:] == [few, few, "IteratedSetUnion"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "l0", "size"), [(1.0, 3, 3), (0.5, 2, 2), (1.0, 10, 8), (1.0, 30, 20), (3.0, 2, 1)]
+)
+def test_what_everybody_has_is_never_missing(epsilon, l0, size):
+    """A weight that stopped at a target a few scales above the threshold would miss it in a percent of releases."""
+    log = {"user": np.repeat(np.arange(5_000), size), "item": np.tile(np.arange(size), 5_000)}
+    for _ in range(100):
+        release = dp.select(log, user="user", item="item", epsilon=epsilon, delta=1e-6, l0=l0)
+        assert release.items == list(range(size))
+
+
+def test_greedy_names_more_than_rounds_where_users_have_fewer_items_than_l0():
+    rng = np.random.default_rng(4)
+    cumulative = np.cumsum(1 / np.arange(1, 20_001))
+    items = np.searchsorted(cumulative / cumulative[-1], rng.random(160_000))
+    data = dp.tables.UserItems.from_pairs(np.repeat(np.arange(20_000), 8), items)
+    promise = {"epsilon": 1.0, "delta": 1e-6, "l0": 10}
+    greedy = SetUnion.from_epsilon(method="greedy", **promise).release(data, rng=seeded_rng(1))
+    rounds = IteratedSetUnion.from_epsilon(**promise).release(data, rng=seeded_rng(1))
+    assert len(greedy) > 1.2 * len(rounds)
 
 
 def test_a_choice_is_left_where_the_greedy_method_does_not_apply():

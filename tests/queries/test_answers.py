@@ -194,3 +194,30 @@ def test_bounded_noise_gains_what_it_should_over_a_thousand_runs(k, gain):
         mechanism = kind.from_epsilon(k=k, epsilon=1.0, delta=1e-6)
         means.append(np.mean([np.abs(mechanism.release(values, rng=rng).values).max() for _ in range(1000)]))
     assert 1 - means[1] / means[0] == pytest.approx(gain, abs=0.02)
+
+
+@pytest.mark.parametrize("k", [1, 7, 1000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 1 / 3, 50])
+def test_laplace_answers_need_no_delta(k, epsilon):
+    made = dp.queries.LaplaceAnswers.from_epsilon(k=k, epsilon=epsilon, delta=0)
+    assert made.guarantee.dp == (epsilon, 0.0)
+    assert made.guarantee.delta == 0
+    assert k / epsilon <= made.scale <= k / epsilon * (1 + 1e-12)
+    answers = dp.answer_queries([50] * k, epsilon=epsilon, delta=0, method="laplace")
+    assert answers.guarantee == made.guarantee
+    assert len(dp.answer_queries([50] * k, epsilon=epsilon, delta=0)) == k
+    with pytest.raises(dp.errors.ParameterError, match="does not keep"):
+        dataclasses.replace(made, scale=made.scale * (1 - 1e-9))
+    budget = dp.Budget(epsilon=epsilon, delta=1e-6)
+    assert budget.fits(made)
+
+
+def test_without_delta_other_methods_are_refused():
+    for method in ("gaussian", "bounded", "gumbel_correction"):
+        with pytest.raises(dp.errors.ParameterError, match="delta"):
+            dp.answer_queries([1, 2], epsilon=1.0, delta=0, method=method)
+    assert "laplace was chosen" in dp.answer_queries([1, 2], epsilon=1.0, delta=0).notes[0]
+    assert dp.answer_queries([1, 2], rho=1.0, delta=0, method="gaussian").guarantee.delta == 0
+    for wrong in ({"rho": 1.0, "epsilon": 1.0}, {}, {"epsilon": 0}, {"rho": -1}):
+        with pytest.raises(dp.errors.ParameterError):
+            dp.answer_queries([1, 2], delta=0, method="laplace", **wrong)

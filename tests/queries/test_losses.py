@@ -1,6 +1,7 @@
 """The rigorous composition: against exact sums, published values and Rényi divergences."""
 
 import math
+from fractions import Fraction
 from types import SimpleNamespace
 
 import mpmath as mp
@@ -78,8 +79,19 @@ def test_unlike_parts_compose():
 
 
 def test_nothing_is_lost_where_epsilon_covers_all():
-    assert delta_of([(response_loss(0.1), 10)], 1.01) < 1e-300
+    assert delta_of([(response_loss(0.1), 10)], 1.01) == 0
     assert delta_of([(response_loss(3.0), 50)], 0.01) == 1.0
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 100, 1000, 2**24])
+@pytest.mark.parametrize("e", [0.1, 0.37, 1.0, 1 / 3])
+def test_delta_is_zero_from_the_sum_of_all_losses_on(k, e):
+    whole = Fraction(e) * k
+    least = float(whole) if Fraction(float(whole)) >= whole else math.nextafter(float(whole), math.inf)
+    parts = [(response_loss(e), k)]
+    assert delta_of(parts, least) == 0
+    below = least * (1 - 1e-12)
+    assert 0 < delta_of(parts, below) <= float(whole - Fraction(below)) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("reach", "power", "k", "delta"), [(189, 8, 100, 1e-6), (60, 20, 10, 1e-5), (12, 2, 3, 1e-2)])

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from discreet.errors import ParameterError
 
-__all__ = ["brief", "require_flag", "require_number", "require_text", "require_whole"]
+__all__ = ["brief", "is_zero", "require_flag", "require_number", "require_text", "require_whole"]
 
 
 def require_number(
@@ -29,6 +29,11 @@ def require_number(
             return number
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {brief(value)}")
+
+
+def is_zero(value: object) -> bool:
+    """Whether this is the number zero, such as a delta where a promise needs none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == 0)
 
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.privacy.guarantee import Guarantee, resolve_rho
+from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
+from discreet.privacy.validation import is_zero, require_number
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
@@ -82,11 +83,24 @@ def choose_answers(
     )
 
 
+def _require_one(rho: float | None, epsilon: float | None) -> None:
+    """Refuses what `resolve_rho` does where delta is zero, for methods that need none."""
+    if (rho is None) == (epsilon is None):
+        raise ParameterError("give exactly one of rho and epsilon")
+    if rho is not None:
+        require_number("rho", rho, 0, RHO_LIMIT)
+    else:
+        require_number("epsilon", epsilon, 0, 1000)
+
+
 def _made(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[dict[str, Answering], list[str]]:
     """The mechanisms that keep the promise by their methods, those of the smallest expected error first."""
-    resolve_rho(rho, epsilon, delta)
+    if is_zero(delta):
+        _require_one(rho, epsilon)
+    else:
+        resolve_rho(rho, epsilon, delta)
     rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ParameterError(f"there is no method {method!r}: use auto, {', '.join(METHODS)}")

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
@@ -17,7 +18,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
 from discreet.privacy.conversion import pure_rho, round_up
 from discreet.privacy.guarantee import Guarantee, resolve_rho
-from discreet.privacy.validation import require_number
+from discreet.privacy.validation import is_zero, require_number
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.queries.expected import expected_maximum, gaussian_survival, laplace_survival
 from discreet.theorems.privacy_losses import delta_of, response_loss
@@ -121,8 +122,17 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The least noise that is (epsilon, delta)-DP by the composition of k randomised responses."""
+        """The least noise that is (epsilon, delta)-DP by the composition of k randomised responses.
+
+        With delta = 0 that is basic composition: noise of scale k/epsilon is epsilon-DP.
+        """
         k = require_queries(k)
+        if is_zero(delta):
+            epsilon = require_number("epsilon", epsilon, 0, 1000)
+            scale = round_up(k / epsilon)
+            while Fraction(round_up(1 / scale)) * k > Fraction(epsilon):
+                scale = round_up(scale)
+            return cls(k=k, scale=scale, dp=(epsilon, 0.0))
         resolve_rho(None, epsilon, delta)
         # Basic composition, by a hair more so that it is seen to hold.
         high = k / epsilon * (1 + 1e-9)

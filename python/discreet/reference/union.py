@@ -31,6 +31,8 @@ def weights(
             added = [gap if norm <= unit else unit * gap // norm for gap in gaps]
         elif weighting == "greedy":
             added = [min(gap, max(0, unit - sum(gaps[:place]))) for place, gap in enumerate(gaps)]
+            left, number = unit - sum(added), len(items)
+            added = [more + left // number + (place < left % number) for place, more in enumerate(added)]
         else:
             added = _water(gaps, unit)
         for item, more in zip(items, added, strict=True):

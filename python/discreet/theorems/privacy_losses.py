@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,21 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
 
 def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
     """An upper bound of the delta at `epsilon` of all parts run so many times each, also where each is chosen after
-    the others' outcomes. About `spare` may be added to it where that makes it easier to find."""
+    the others' outcomes. About `spare` may be added to it where that makes it easier to find.
+
+    No sum of losses exceeds that of the largest ones, so that delta is at most 1 - e^(epsilon - that sum), and exactly
+    zero from there on where no loss is infinite: the sum is taken exactly.
+    """
+    beyond = sum((Fraction(float(loss.losses.max())) * k for loss, k in parts), Fraction(0)) - Fraction(epsilon)
+    if all(loss.infinite == 0 for loss, _ in parts) and beyond <= 0:
+        return 0.0
+    found = _delta_of(parts, epsilon, spare)
+    infinite = math.fsum(k * loss.infinite for loss, k in parts)
+    return min(found, round_up(infinite + max(0.0, float(beyond)), 8))
+
+
+def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: float) -> float:
+    """The bound of `delta_of` by the convolution."""
     if spare > 0:
         parts = [(loss.without(spare / (k * len(parts))), k) for loss, k in parts]
     infinite = round_up(-math.expm1(math.fsum(k * math.log1p(-loss.infinite) for loss, k in parts)), 64)

@@ -101,7 +101,8 @@ class SetUnion(UnionMechanism):
 
     "weighted_gaussian" and "weighted_laplace": a user's one is shared evenly; "policy_gaussian" and "policy_laplace":
     users, one after the other, only raise items that are not yet `alpha` deviations (scales) above the threshold
-    (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022), and
+    (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022),
+    what is left when all are full is dealt out evenly among them, so that an item of everybody is never missing, and
     every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
     "adaptive_gaussian": what lies above the threshold flows back to those who gave it. Where `alpha` is not given it
     is 5 for "policy_gaussian" and else 3. `shared_order`: users with more than l0 items choose them by one random order
