@@ -177,10 +177,10 @@ def answer_queries(
 
     `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
     one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
-    (epsilon, delta)-DP promise; `delta=0` is for methods that use none, "laplace" by epsilon. `method`: "gaussian", "laplace", "bounded" (no error is ever beyond the bound),
-    "gumbel_correction", "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction", or "auto", which
-    takes the one with the smallest expected largest error, from the number of queries, the promise and delta alone, and
-    says so. How many queries there are is public.
+    (epsilon, delta)-DP promise; `delta=0` is for methods that need none, "laplace" by epsilon. `method`: "gaussian",
+    "laplace", "bounded" (no error is ever beyond the bound), "gumbel_correction", "iterative_sparse_vector",
+    "sparse_vector_correction", "guarded_correction", or "auto", which takes the one with the smallest expected largest
+    error, from the number of queries, the promise and delta alone, and says so. How many queries there are is public.
     `budget`, a Budget or a Ledger's dataset, pays for it before noise is drawn. `rng` is for tests, without a budget.
 
     Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown
