@@ -1,5 +1,6 @@
 """The benchmarks that are scripts still run, on tables that take no time."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,21 @@ def test_a_csv_file_is_read_beside_scans_of_duckdb():
     assert [line.split()[1] for line in done.stdout.splitlines()] == [
         "discreet", "splitting", "duckdb_parallel", "duckdb_serial",
     ] * 2  # fmt: skip
+
+
+def test_ways_to_publish_counts_are_compared_on_a_generated_table(tmp_path):
+    record = tmp_path / "record.json"
+    command = [sys.executable, str(BENCHES / "utility.py"), "--runs", "1", "--shape", "retail", "--record", str(record)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(record.read_text())["shapes"]["retail"]
+    assert list(found) == ["0.1", "0.5", "1"]
+    for row in found.values():
+        ours, others = row["confirmed counts"], row["private count release"]
+        assert ours["good"] > 1.5 * others["good"] > 0
+        assert ours["named"] >= ours["good"] == ours["good_clipped"]
+        assert ours["rms"] < 0.08
+        assert row["threshold l0=10"]["good_clipped"] > 10 * row["threshold l0=10"]["good"]
 
 
 def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):

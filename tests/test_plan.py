@@ -45,7 +45,8 @@ def test_half_and_nearly_are_the_least_numbers(mechanism):
         assert users == 1 or mechanism.release_chance(users - 1) < chance
     assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
     assert json.loads(planned.to_json())["users_for_50_percent"] == planned.users_for_50_percent
-    assert f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
+    told = f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
+    assert told is not bool(planned.forecast)
 
 
 @pytest.mark.parametrize(
@@ -219,20 +220,39 @@ def test_a_notebook_shows_a_plan_as_it_is_printed():
         assert html.unescape(plan._repr_html_()) == f"<pre>{plan}</pre>"
 
 
+@pytest.mark.parametrize("kind", [dp.PrivateCountRelease, dp.ConfirmedCounts])
+@pytest.mark.parametrize(("largest", "exponent"), [(10_000, 1.0), (100_000, 0.7), (100_000, 1.3)])
+@pytest.mark.parametrize("rho", [0.1, 1.0])
+def test_a_forecast_is_what_is_then_named(kind, largest, exponent, rho):
+    mechanism, rng = kind(rho=rho, delta=1e-6), seeded_rng(7)
+    counts = np.floor(largest / np.arange(1, 40_001) ** exponent).astype(np.int64)
+    counts = counts[counts > 0]
+    users = {} if kind is dp.PrivateCountRelease else {"users": 2 * largest}
+    table = dp.Histogram.from_counts(list(range(len(counts))), counts, l0=None, linf=1, complete=True, **users)
+    items, smallest = mechanism.forecast(largest, exponent)
+    release = mechanism.release(table, rng=rng)
+    assert items / 1.25 <= len(release) <= items * 1.25
+    # Of the very smallest the noise decides.
+    assert smallest / 1.5 <= np.quantile(release.counts, 0.05) <= smallest * 1.5
+
+
 def test_a_plan_of_counts_says_what_rho_buys():
-    mechanism = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
-    planned = dp.plan(mechanism)
-    text = str(planned)
-    assert f"an item alone needs {planned.users_for_50_percent} users" in text
-    assert "rho 1 pays for about" in text
+    for mechanism in (dp.PrivateCountRelease(rho=1.0, delta=1e-6), dp.ConfirmedCounts(rho=1.0, delta=1e-6)):
+        planned = dp.plan(mechanism)
+        for largest, items, smallest in planned.forecast:
+            assert (
+                f"{items:,} items are named, down to about {smallest:,} users, where the first has {largest:,}"
+                in str(planned)
+            )
+        # Of an item alone nobody asks: beside others it needs more.
+        assert "for a chance of" not in str(planned)
+        assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]
     rng = seeded_rng(7)
-    for users, items in planned.affordable[:6]:
-        assert f"{items:,} item{'' if items == 1 else 's'} of {users:,} users each" in text
+    for users, items in dp.plan(dp.PrivateCountRelease(rho=1.0, delta=1e-6)).affordable[:6]:
         many = dp.Histogram.from_counts(list(range(2 * items)), [users] * 2 * items, l0=None, linf=1, complete=True)
-        named = sorted(len(mechanism.release(many, rng=rng)) for _ in range(9))[4]
+        found = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
+        named = sorted(len(found.release(many, rng=rng)) for _ in range(9))[4]
         assert items / 1.5 <= named <= items * 1.5
-    assert json.loads(planned.to_json())["affordable"][0]["items"] == planned.affordable[0][1]
-    assert "alone" not in str(dp.plan("count", rho=1.0, delta=1e-6, l0=3))
 
 
 def test_more_rho_buys_more_items_of_the_same_users():

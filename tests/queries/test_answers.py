@@ -120,7 +120,6 @@ def test_large_values_are_cut_without_a_word():
         ({"rho": float("nan")}, "rho"),
         ({"epsilon": 0}, "epsilon"),
         ({"rho": 1, "delta": 1}, "delta"),
-        ({"rho": 1, "delta": 1}, "delta"),
         ({"rho": 1, "method": "gausian"}, "gaussian"),
     ],
 )

@@ -53,7 +53,7 @@ class Plan:
     """Numbers of users, and the chance that an item of so many is released."""
     affordable: tuple[tuple[int, int], ...] = ()
     """Where items are selected one after another: numbers of users, and about how many items of so many users each the
-    promise pays for. The chances are then those of an item alone."""
+    promise pays for. `users_for_50_percent` and the chances are then those of an item alone, and are not printed."""
     forecast: tuple[tuple[int, int, int], ...] = ()
     """Where items are named one after another and counts follow a law of Zipf, the i-th a share 1/i of the largest: the
     largest count, about how many items are named, and the smallest of their counts."""
@@ -76,25 +76,16 @@ class Plan:
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
             lines.append(f"noise of a standard deviation (sigma) that depends on the count: {on}")
         unit = self.guarantee.unit
-        alone = " alone" if self.affordable or self.forecast else ""
-        half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
-        lines.append(f"an item{alone} needs {half} for a chance of 50 %, {nearly} for 95 %")
-        lines += [
-            f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}" for number, chance in self.chances
-        ]
-        if self.affordable:
-            lines.append(
-                "Beside others an item needs more: the most common items are named first, and each uses up rho. "
-                f"rho {self.guarantee.rho:g} pays for about"
-            )
-            sigmas = dict(self.deviations)
-            for number, items in self.affordable:
-                noise = f", sigma {_rounded(sigmas[number])}" if number in sigmas else ""
-                lines.append(f"{items:>12,} {_noun(items, 'item')} of {counted(number, unit)} each{noise}")
+        if not self.forecast:
+            half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
+            lines.append(f"an item needs {half} for a chance of 50 %, {nearly} for 95 %")
+            lines += [
+                f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}"
+                for number, chance in self.chances
+            ]
         if self.forecast:
             lines.append(
-                "Beside others an item needs more. Where the second item has half as many users as the first, the "
-                "third a third, and so on, about"
+                "Where the second item has half as many users as the first, the third a third, and so on, about"
             )
             lines += [
                 f"{items:>12,} {_noun(items, 'item')} are named, down to about {counted(smallest, unit)}, "
@@ -172,24 +163,25 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
 
 def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...]) -> Plan:
     half, nearly = (users_for(mechanism.release_chance, chance) for chance in (0.5, 0.95))
+    forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(
         mechanism=repr(mechanism),
         guarantee=guarantee,
         deviation=_deviation(mechanism),
-        deviations=_deviations(mechanism, nearly),
+        deviations=_deviations(mechanism, min((smallest for *_, smallest in forecast), default=nearly)),
         memory=mechanism.item_bytes if isinstance(mechanism, StreamMechanism) else None,
         users_for_50_percent=half,
         users_for_95_percent=nearly,
         chances=tuple((users, mechanism.release_chance(users)) for users in steps),
         affordable=_affordable(mechanism, nearly),
-        forecast=_forecast(mechanism),
+        forecast=forecast,
         reasons=reasons,
     )
 
 
 def _forecast(mechanism: Planned) -> tuple[tuple[int, int, int], ...]:
-    if not isinstance(mechanism, ConfirmedCounts):
+    if not isinstance(mechanism, _ONE_BY_ONE):
         return ()
     found = ((largest, *mechanism.forecast(largest)) for largest in _LARGEST)
     return tuple(row for row in found if row[1])

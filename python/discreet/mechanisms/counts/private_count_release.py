@@ -189,6 +189,25 @@ class PrivateCountRelease(HistogramMechanism):
             left -= level.call_price
         return 0
 
+    def forecast(self, largest: int, exponent: float = 1.0) -> tuple[int, int]:
+        """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
+
+        The i-th largest count is largest/i^exponent. Each level names the items that it is likelier than not to find,
+        and ends with a call that finds nothing. The (k_bar+1)-th count is taken off the lead of all.
+        """
+        left, calls = rogers2024.budget_units(self.rho), rogers2024.most_calls(self.delta, self.delta_star)
+        last, named = largest / (self.k_bar + 1) ** exponent, 0
+        for level in self.levels:
+            least = level.offset / level.gamma + last
+            found = min(self.k_bar, math.floor((largest / least) ** (1 / exponent))) if least <= largest else 0
+            each = level.call_price + level.count_price
+            paid = max(0, left - level.dearest) // each + 1 if left >= level.dearest else 0
+            more = max(0, min(found - named, paid, calls))
+            named, left, calls = named + more, left - more * each - level.call_price, calls - more - 1
+            if more == paid or min(left, calls) <= 0:
+                break
+        return named, math.floor(largest / named**exponent) if named else 0
+
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         rows, noisy, levels, calls, spent, stopped_early = _core.price_list(
             histogram._counts(),
