@@ -71,6 +71,17 @@ def test_ways_to_publish_counts_are_compared_on_a_generated_table(tmp_path):
         assert row["threshold l0=10"]["good_clipped"] > 10 * row["threshold l0=10"]["good"]
 
 
+def test_the_readme_has_the_figures_of_the_record():
+    record = json.loads((BENCHES / "record" / "utility.json").read_text())
+    text = (BENCHES.parent / "README.md").read_text("utf-8")
+    columns = ["confirmed counts", "private count release", "plume p95", "plume p99", "threshold l0=10", "opendp l0=10"]
+    for shape, found in record["shapes"].items():
+        row = found["0.5"]
+        cells = [f"{row[name]['good']:,.0f}" for name in columns]
+        cells.append(f"{row['threshold l0=10']['good_clipped']:,.0f}")
+        assert f"| {shape} | {' | '.join(cells)} |" in text
+
+
 def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     from compare import compared
