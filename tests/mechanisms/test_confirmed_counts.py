@@ -263,3 +263,13 @@ def test_where_users_are_replaced_a_draw_costs_four_times_as_much_and_their_numb
     plain = whole.release(histogram(counts), rng=seeded_rng(1))
     assert 15 < len(release) < len(plain)
     assert replaced.release_chance(10) < replaced.release_chance(100)
+
+
+def test_a_release_says_that_the_number_of_users_was_not_known():
+    mechanism = ConfirmedCounts(rho=1.0, delta=1e-6)
+    for users, told in ((None, True), (20_000, False)):
+        given = {} if users is None else {"users": users}
+        table = Histogram.from_counts(["a"], [9_000], l0=None, linf=1, complete=True, **given)
+        assert any("does not know the number of users" in note for note in mechanism.release(table).notes) is told
+        replaced = Replacement(mechanism=mechanism).release(table)
+        assert not any("does not know" in note for note in replaced.notes)

@@ -203,15 +203,20 @@ class ConfirmedCounts(HistogramMechanism):
             calls=steps,
             stopped_early=ending == "rows",
             users=None if users is None else (round(known), math.sqrt(common)),
-            notes=self._notes(ending, known if users is not None else None, math.sqrt(common)),
+            notes=self._notes(ending, known if users is not None else None, math.sqrt(common), replaced=replaced),
         )
 
-    def _notes(self, ending: str, users: float | None, deviation: float) -> tuple[str, ...]:
+    def _notes(self, ending: str, users: float | None, deviation: float, *, replaced: bool) -> tuple[str, ...]:
         notes = ["items are drawn, not ranked: one within about 20 % of the smallest named may be missing"]
         if users is not None:
             notes.append(
                 f"about {round(users):,} users have any item, give or take {deviation:.3g}; "
                 f"half of that error, {deviation / 2:.3g}, is common to all counts"
+            )
+        elif not replaced:
+            notes.append(
+                "the histogram does not know the number of users, so that fewer items are named: make it with "
+                "count_users=True, or from_counts with users="
             )
         if ending in _ENDINGS:
             notes.append(_ENDINGS[ending].format(k_bar=self.k_bar, most=theorem.MOST))
