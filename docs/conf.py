@@ -1,5 +1,7 @@
 """How the pages are built: `python3 dev.py docs`."""
 
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
 from discreet import __version__
 
 project = "discreet"
@@ -20,12 +22,16 @@ autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 100
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
+SECTIONS = Config(napoleon_use_rtype=False)
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", plain)
 
 
-def plain(_app, _what, _name, _found, _options, lines):
+def plain(app, what, _name, _found, _options, lines):
     """Bars and stars are those of formulas, not markup."""
     lines[:] = [line.replace("|", "\\|").replace("*", "\\*") for line in lines]
+    # Of a property Napoleon would take what stands before a colon for its type.
+    if what in ("function", "method", "class"):
+        lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()

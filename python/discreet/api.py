@@ -44,27 +44,47 @@ def count(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """How many users have each item, for items that nobody listed in advance.
+    """Release how many users have each item, for items that nobody listed in advance.
 
-    `data`: rows of (user, item): a path or glob of Parquet or CSV files, any frame or relation with
-    `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a Spark DataFrame or
-    an Ibis table. `user` and `item` name its columns, of integers or text. Give `delta` and exactly one of `rho`, the
-    cost in delta-approximate rho-zCDP, and `epsilon`, the total (epsilon, delta)-DP promise. A user counts once for
-    each item.
+    A user counts once for each item. Without `l0` a user may have any number of items, and `ConfirmedCounts` releases
+    counts to about `relative_error`: a larger rho names more items, a smaller relative_error gives sharper counts of
+    fewer items. With `l0` at most l0 items of each user count, chosen uniformly; a threshold mechanism then releases
+    all noisy counts above its threshold. `plan` says which one, and the release says why.
 
-    Without `l0` a user may have any number of items, and counts are released to about `relative_error` by
-    `ConfirmedCounts`, which looks at the `k_bar` largest. A larger rho then names more items; a smaller
-    `relative_error` gives sharper counts of fewer items. With `l0` at most so many items of each user count, chosen
-    uniformly, and all noisy counts above a threshold are released, by the mechanism that `plan` finds to name the
-    smallest items; the release says which and why. `mechanism`: one that reads a histogram, such as
-    `PrivateCountRelease(rho=, delta=)`, in place of the chosen one; its parameters take the place of all of these.
-    `budget`, a Budget or a Ledger's dataset, pays for it, once the data was read and before noise is drawn.
-    `memory`: bytes, or text such as "2GB", that counting may take; half of the machine's where it is not given. Rows
-    that do not fit wait in encrypted temporary files.
-    `progress` is called now and then, without numbers: how many rows there are is not public.
+    Args:
+        data: Rows of (user, item): a path or glob of Parquet or CSV files, a frame or relation with
+            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a list of these,
+            a Spark DataFrame or an Ibis table.
+        user: The name of the column of users: integers or text.
+        item: The name of the column of items: integers or text.
+        rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
+        epsilon: The total (epsilon, delta)-DP promise.
+        delta: The chance that the promise fails; far below one over the number of users.
+        l0: The most items of a user that count; None for any number.
+        relative_error: The error to aim for, as a share of a count. Without `l0` alone.
+        k_bar: How many of the largest counts are looked at. Without `l0` alone.
+        mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
+            chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
+        budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
+        memory: Bytes, or text such as "2GB", that counting may use; half of the machine's by default. Rows that do not
+            fit are spilled to encrypted temporary files.
+        progress: Called now and then, without numbers: how many rows there are is not public.
 
-    Returns a Release of item, noisy count and sigma. Raises ParameterError, SchemaError, InputError or
-    BudgetExceeded before anything is spent.
+    Returns:
+        A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range.
+        SchemaError: A column is missing, or is neither integers nor text.
+        InputError: The data cannot be read.
+        BudgetExceeded: The budget is insufficient. None of these errors costs anything.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+        >>> release = dp.count(log, user="user", item="page", rho=1, delta=1e-6)
+        >>> sorted(release.items)
+        ['help', 'home']
     """
     parameters = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
     given = mechanism is not None
@@ -101,13 +121,37 @@ def top_k(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """The `k` items that most users have, in order and without counts; fewer where the rest is not safe to name.
+    """Release the `k` items that most users have, in order and without counts; fewer if the rest is not safe to name.
 
-    By `GumbelTopK` over the `k_bar` largest counts (Rogers 2023, Algorithm 3). A user may have any number
-    of items. With `method="discover+peel"` by `DiscoverAndPeel`, which finds the items first, with at most `l0` of
-    each user. The other parameters and the errors are those of `count`.
+    `GumbelTopK` selects them among the `k_bar` largest counts (Rogers 2023, Algorithm 3). A user may have any number of
+    items.
 
-    Returns a Release of item and rank.
+    Args:
+        data: Rows of (user, item), as for `count`.
+        user: The name of the column of users.
+        item: The name of the column of items.
+        k: How many items to name at most.
+        rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
+        epsilon: The total (epsilon, delta)-DP promise.
+        delta: The chance that the promise fails.
+        k_bar: How many of the largest counts are looked at.
+        method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
+        l0: The most items of a user that "discover+peel" looks at to find items.
+        budget: A `Budget` or a `Ledger`'s dataset.
+        memory: Bytes, or text such as "2GB", that counting may use.
+        progress: Called now and then, without numbers.
+
+    Returns:
+        A Release of items; its rows are ranks 1, 2, 3 and so on.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range. The other errors are those of `count`.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000), *range(3000)], "page": ["home"] * 5000 + ["help"] * 3000}
+        >>> dp.top_k(log, user="user", item="page", k=2, rho=1, delta=1e-6).items
+        ['home', 'help']
     """
     asked = _Asked("top_k", rho, epsilon, delta, {"k": k, "k_bar": k_bar, "method": method, "l0": l0})
     mechanism, notes = asked.chosen()
@@ -136,18 +180,40 @@ def select(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """The items that can be named, without counts.
+    """Release the items that are safe to name, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. `method`: "threshold" is `OptimalSelection` (Desfontaines
-    et al. 2020) or a threshold mechanism whose counts are left out, whichever `plan` finds to name the smaller items;
-    "dp_sips" is `IteratedSetUnion`; "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace",
-    "greedy" and "adaptive_gaussian" are those of `SetUnion`. "auto" is the first for one item of a user, "greedy" for
-    up to about ten under a stated epsilon and "dp_sips" for more, from the promise and l0 alone; the release says which
-    and why. On a Spark DataFrame or an Ibis table "threshold", "dp_sips", "weighted_gaussian" and "weighted_laplace"
-    can be done, and "auto" is one of these. The other parameters and the errors are those of `count`; a set union needs
-    memory for all items of all users, and raises ResourceError where `memory` is not enough.
+    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`, the greedy set union
+    for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. It looks at the promise and l0 alone, and
+    the release says what it took and why.
 
-    Returns a Release of items, in their own order.
+    Args:
+        data: Rows of (user, item), as for `count`.
+        user: The name of the column of users.
+        item: The name of the column of items.
+        rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
+        epsilon: The total (epsilon, delta)-DP promise.
+        delta: The chance that the promise fails.
+        l0: The most items of a user that count.
+        method: "auto"; "threshold", which is `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism
+            without its counts, the one that names smaller items; "dp_sips" (`IteratedSetUnion`); or a method of
+            `SetUnion`: "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy",
+            "adaptive_gaussian". On Spark and Ibis "threshold", "dp_sips" and the weighted methods can be used.
+        budget: A `Budget` or a `Ledger`'s dataset.
+        memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
+        progress: Called now and then, without numbers.
+
+    Returns:
+        A Release of items, in the order of the items.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range, or the method cannot be used where the rows are.
+        ResourceError: The items of all users do not fit into `memory`. The other errors are those of `count`.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+        >>> dp.select(log, user="user", item="page", l0=2, epsilon=1, delta=1e-6).items
+        ['help', 'home']
     """
     here = engines.rows_here(data)
     asked = _Asked("select", rho, epsilon, delta, {"l0": l0, "method": method, "rows_here": here})
@@ -173,18 +239,34 @@ def answer_queries(
     budget: PrivacyFilter | None = None,
     rng: _core.Rng | None = None,
 ) -> Answers:
-    """Answers many counting queries at once, so that the largest error is small.
+    """Answer many counting queries at once, with a small largest error.
 
-    `values`: a list or one-dimensional array of whole numbers, each of which one user moves by at most one, up or down;
-    one user may move all of them. Give exactly one of `rho`, the cost in zCDP, and `epsilon`, the total
-    (epsilon, delta)-DP promise; `delta=0` is for methods that need none, "laplace" by epsilon. `method`: "gaussian",
-    "laplace", "bounded" (no error is ever beyond the bound), "gumbel_correction", "iterative_sparse_vector",
-    "sparse_vector_correction", "guarded_correction", or "auto", which takes the one with the smallest expected largest
-    error, from the number of queries, the promise and delta alone, and says so. How many queries there are is public.
-    `budget`, a Budget or a Ledger's dataset, pays for it before noise is drawn. `rng` is for tests, without a budget.
+    One user moves each query by at most one, up or down, and may move all of them. How many queries there are is
+    public.
 
-    Returns Answers: values, error_bound, guarantee. Raises ParameterError for values of other types, an unknown
-    method or parameters out of range, BudgetExceeded where the budget does not pay.
+    Args:
+        values: A list or one-dimensional array of whole numbers: the true answers.
+        rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
+        epsilon: The total (epsilon, delta)-DP promise.
+        delta: The chance that the promise fails; 0 for methods that need none, such as "laplace" with epsilon.
+        method: "gaussian", "laplace", "bounded" (no error exceeds the bound), "gumbel_correction",
+            "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction"; or "auto", which takes the
+            method with the smallest expected largest error. It looks at the number of queries and the promise alone.
+        budget: A `Budget` or a `Ledger`'s dataset. It is charged before noise is drawn.
+        rng: For tests (`discreet.testing.seeded_rng`), without a budget.
+
+    Returns:
+        Answers: `values`, `error_bound`, `expected_error`, `guarantee`.
+
+    Raises:
+        ParameterError: The values are not whole numbers, the method is unknown or a parameter is out of range.
+        BudgetExceeded: The budget is insufficient.
+
+    Example:
+        >>> import discreet as dp
+        >>> answers = dp.answer_queries([1200, 340, 77], epsilon=1, delta=1e-6)
+        >>> len(answers.values)
+        3
     """
     whole = require_values(values)
     mechanism, notes = choose_answers(len(whole), rho, epsilon, delta, method)

@@ -47,12 +47,30 @@ class Verified:
 
 
 def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
-    """Holds a file that `Release.write(path, certificate=True)` wrote against its certificate.
+    """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
-    The rows must have the digest that the certificate names, and the guarantee is computed again from the mechanism's
-    parameters. A certificate is no signature: it shows mistakes and damage, not who wrote it. With `ledger` the
-    digest must also be that of a release which the ledger has recorded. Raises InputError where any of this
-    fails, LedgerError where the ledger does.
+    The rows must have the digest that the certificate names. The guarantee is computed again from the mechanism's
+    parameters. A certificate is no signature: it shows mistakes and damage, not who wrote it.
+
+    Args:
+        path: The file of released rows. Its certificate is beside it.
+        ledger: A ledger that must have recorded a release of these rows.
+
+    Returns:
+        Verified: what the certificate says and was found to be true.
+
+    Raises:
+        InputError: A file cannot be read, or the rows, the guarantee or the ledger do not match the certificate.
+        LedgerError: The ledger cannot be read.
+
+    Example:
+        >>> import discreet as dp, tempfile
+        >>> table = dp.Histogram.from_counts(["a"], [9000], l0=1, linf=1, complete=True)
+        >>> release = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=1).release(table)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.write(f"{folder}/rows.csv", certificate=True)
+        ...     round(dp.verify(f"{folder}/rows.csv").guarantee.rho, 6)
+        1.0
     """
     if not Path(path).exists():
         raise InputError(f"cannot read {path}: no such file")

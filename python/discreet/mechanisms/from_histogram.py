@@ -51,11 +51,27 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         return published(self, histogram._labels, rows, rng, **more)
 
     def release(self, data: Histogram, *, rng: _core.Rng | Opening | None = None) -> Release:
-        """Publishes what the mechanism finds in a histogram.
+        """Publish what the mechanism finds in a histogram.
 
-        `rng` is for tests (`discreet.testing.seeded_rng`); without it every release draws from a fresh
-        stream with a key from the operating system. Raises SensitivityError where the histogram lets one
-        user change more than the mechanism protects, EntropyError where the system gives no randomness.
+        Args:
+            data: A Histogram whose sensitivity is at most `protects`.
+            rng: For tests (`discreet.testing.seeded_rng`). Without it every release draws from a fresh stream with a
+                key from the operating system.
+
+        Returns:
+            A Release.
+
+        Raises:
+            SensitivityError: One user can change more in the histogram than the mechanism protects, or the histogram
+                lacks counts that the mechanism must see.
+            ParameterError: The data is not a Histogram.
+            EntropyError: The operating system gives no randomness.
+
+        Example:
+            >>> import discreet as dp
+            >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
+            >>> sorted(dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2).release(table).items)
+            ['a', 'b']
         """
         if not isinstance(data, Histogram):
             raise ParameterError(

@@ -135,13 +135,28 @@ def plan(mechanism: Literal["answer_queries"], **parameters: Any) -> AnswerPlan:
 @overload
 def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan: ...
 def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | AnswerPlan:
-    """What a mechanism, or the verb "count", "top_k", "select" or "answer_queries" with these parameters, will do;
-    without data.
+    """Say what a mechanism or a verb will do, without data.
 
-    Of a stream: what it will do in a round of its widest noise. Of "answer_queries", whose number of queries is k: the
-    errors of every method.
-    `plan(GumbelTopK.from_rho(k=10, rho=1, delta=1e-6))` or `plan("count", rho=1, delta=1e-6, l0=10)`.
-    Raises ParameterError where a parameter is missing or out of range.
+    A plan of a stream is about the round with the widest noise. A plan of "answer_queries" compares the errors of all
+    methods.
+
+    Args:
+        mechanism: A mechanism, or a verb: "count", "top_k", "select" or "answer_queries".
+        **parameters: Those of the verb: rho or epsilon, delta, l0, k and so on; for "answer_queries" also k, the number
+            of queries.
+
+    Returns:
+        A Plan, or for "answer_queries" an AnswerPlan. Both print what they say.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> dp.plan("count", rho=1, delta=1e-6, l0=10).users_for_50_percent < 20
+        True
+        >>> round(dp.plan(dp.GumbelTopK.from_rho(k=10, rho=1, delta=1e-6)).guarantee.rho, 6)
+        1.0
     """
     if isinstance(mechanism, str) and mechanism.replace("-", "_") == "answer_queries":
         try:

@@ -57,25 +57,39 @@ class Histogram(Private):
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> Histogram:
-        """Counts the distinct users of each item in a table of (user, item) rows.
+        """Count the distinct users of each item in a table of (user, item) rows, exactly.
 
-        `data`: a path or glob of Parquet or CSV files, any frame or relation with `__arrow_c_stream__`
-        (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a list of these, counted as one table, so
-        that a user who is in several counts once; or a Spark DataFrame or an Ibis table, which is counted where it is.
-        `user` and `item` name its columns: integers or text, of which a row with a NULL is dropped. `l0` counts at
-        most so many distinct items of each user, chosen uniformly, and is what a threshold mechanism needs. `k_bar`
-        keeps only the k_bar + 1 largest counts; a mechanism never looks further, whether or not there are more.
-        `only`: items that are known without the data; no other counts, nor takes up a place among a user's l0.
-        `cap`: an item's count stops at so many users, for a mechanism that asks no more (`OptimalSelection.cap`).
-        `count_users` finds how many users have any counted item too, which makes `ConfirmedCounts` twice as good.
-        `memory`: bytes, or text such as "2GB", that counting may take beside the data and the histogram itself; half
-        of what the machine allows where it is not given. Rows that do not fit wait in temporary files, encrypted and
-        without a name; the histogram is the same.
-        `progress` is called now and then, without a number: how many rows there are is not public.
+        Args:
+            data: A path or glob of Parquet or CSV files, a frame or relation with `__arrow_c_stream__` (polars, pandas,
+                pyarrow, DuckDB), a dict of two equally long arrays, or a list of these, counted as one table: a user
+                who is in several counts once. Spark DataFrames and Ibis tables are counted where their rows are.
+            user: The name of the column of users: integers or text.
+            item: The name of the column of items: integers or text. A row with a NULL in either column is dropped.
+            l0: Count at most l0 distinct items of each user, chosen uniformly, as threshold mechanisms need it.
+            k_bar: Keep only the k_bar + 1 largest counts. A mechanism never looks further, whether or not there are
+                more.
+            only: Items that are known without the data. Other items are not counted and take up no place among a
+                user's l0.
+            cap: Stop each count at this number of users, for a mechanism that needs no more (`OptimalSelection.cap`).
+            count_users: Also find the number of users of any counted item, from which `ConfirmedCounts` gains most.
+            memory: Bytes, or text such as "2GB", that counting may use beside the data and the histogram; half of what
+                the machine allows by default. Rows that do not fit are spilled to encrypted temporary files without a
+                name.
+            progress: Called now and then, without a number: how many rows there are is not public.
 
-        Raises SchemaError for a column that is missing or of another type, InputError for data that
-        cannot be read, ParameterError for an l0, k_bar or cap below 1 or a memory below 256 MiB, ResourceError
-        where the folder for temporary files is needed and full, or a Spark session is gone.
+        Returns:
+            A Histogram.
+
+        Raises:
+            SchemaError: A column is missing or of another type.
+            InputError: The data cannot be read.
+            ParameterError: l0, k_bar or cap is below 1, or memory below 256 MiB.
+            ResourceError: The folder for temporary files is needed and full, or a Spark session is gone.
+
+        Example:
+            >>> import discreet as dp
+            >>> dp.Histogram.from_table({"user": [1, 1, 2], "page": ["a", "b", "a"]}, user="user", item="page", l0=1)
+            Histogram(l0=1, linf=1, SENSITIVE)
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
@@ -100,11 +114,26 @@ class Histogram(Private):
         count_users: bool = False,
         memory: int | str | None = None,
     ) -> Histogram:
-        """Counts the distinct users of each item in two equally long arrays of integers or text.
+        """Count the distinct users of each item in two equally long arrays of integers or text, exactly.
 
-        A pair in which either is None is dropped; `l0` counts at most so many items of each user; `count_users` and
-        `memory` are those of `from_table`. Raises SchemaError for other or mixed types, ParameterError for unequal
-        lengths or an l0 below 1.
+        Args:
+            users: One user for each row.
+            items: One item for each row. A pair in which either is None is dropped.
+            l0: Count at most l0 distinct items of each user, chosen uniformly.
+            count_users: Also find the number of users, from which `ConfirmedCounts` gains most.
+            memory: Bytes, or text such as "2GB", that counting may use.
+
+        Returns:
+            A Histogram.
+
+        Raises:
+            SchemaError: An array is of another type, or of mixed types.
+            ParameterError: The arrays are not equally long, or l0 is below 1.
+
+        Example:
+            >>> import discreet as dp
+            >>> dp.Histogram.from_pairs([1, 1, 2], ["a", "b", "a"])
+            Histogram(l0=None, linf=1, SENSITIVE)
         """
         sensitivity = Sensitivity(l0=l0, linf=1)
         require_flag("count_users", count_users)
@@ -128,18 +157,32 @@ class Histogram(Private):
         limit: SupportsIndex | None = None,
         users: SupportsIndex | None = None,
     ) -> Histogram:
-        """Takes counts that were made elsewhere, on the caller's word for what one user can change.
+        """Take counts that were made elsewhere, on the caller's word for what one user can change.
 
-        `items`: distinct integers or strings. `counts`: whole numbers from 0 to 2^35, as many. One user
-        changes at most `l0` counts (None: any number), each by at most `linf`, all in one direction.
-        `complete=False` says that only the largest counts were asked for, so that the smallest one here
-        is the (k_bar+1)-th; `limit` is how many were asked for, where fewer may have come back. Whether a
-        table is complete must follow from the query that made it, never from how many rows came back:
-        mechanisms stop at the limit, and where they stop is published. `users`: how many distinct users there are in
-        any of the counts, before the smallest were cut, exactly; `ConfirmedCounts` needs it to be twice as good. A
-        number that misses one user who is counted voids its guarantee.
+        Whether a table is complete must follow from the query that made it, never from how many rows came back.
+        Mechanisms stop at the limit, and where they stop is published.
 
-        Raises ParameterError, without the offending value, where any of this fails.
+        Args:
+            items: Distinct integers or strings.
+            counts: Whole numbers from 0 to 2^35, one for each item.
+            l0: The most counts that one user changes, all in one direction; None for any number.
+            linf: The most that one user changes one count.
+            complete: False if only the largest counts were asked for, so that the smallest one here is the
+                (k_bar+1)-th.
+            limit: How many counts were asked for, if fewer came back; with `complete=False` alone.
+            users: The exact number of distinct users in any of the counts, before the smallest were cut.
+                `ConfirmedCounts` gains most from it. A number that misses one user who is counted voids the guarantee.
+
+        Returns:
+            A Histogram.
+
+        Raises:
+            ParameterError: An argument is of another type or out of range. The text does not show the value.
+
+        Example:
+            >>> import discreet as dp
+            >>> dp.Histogram.from_counts(["a", "b"], [9000, 800], l0=None, linf=1, complete=True, users=9100)
+            Histogram(l0=None, linf=1, SENSITIVE)
         """
         sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
         require_flag("complete", complete)
