@@ -34,7 +34,8 @@ EXACT_EPSILON = 100.0
 """Up to which an epsilon is stated by the exact analysis."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Shares of delta for the threshold that are tried."""
-_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0}
+_ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2, "greedy": 13.2}
+"""Default targets, in deviations above the threshold. An item at its target is missed with a chance below 1e-6."""
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _ITEM_LIMIT = 1 << 32
 _L0_LIMIT = 1 << 12
@@ -51,7 +52,7 @@ def is_gaussian(method: str) -> bool:
 
 
 def alpha_of(method: str, given: float | None) -> float:
-    """How many deviations above the threshold items are filled: as given, or what names most on public tables."""
+    """Return how many deviations above the threshold items are filled: `given`, or the method's default."""
     return _ALPHAS.get(method, _ALPHA) if given is None else given
 
 
