@@ -19,14 +19,22 @@ impl DiscreteGaussian {
     /// # Errors
     /// [`crate::error::Error::Parameter`] where `sigma` is not in [`Self::SIGMA_RANGE`].
     pub fn new(sigma: f64) -> Result<Self> {
-        let message = "sigma must lie between 0.001 and 1e9";
-        let bits = scale_bits(sigma, Self::SIGMA_RANGE, message)?;
+        Ok(Self(Sampler::new(Self::law(sigma)?, Self::bits(sigma)?)))
+    }
+
+    /// The law of the noise, which has exact tails, without a sampler's tables.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Parameter`] where `sigma` is not in [`Self::SIGMA_RANGE`].
+    pub fn law(sigma: f64) -> Result<Decay> {
+        Self::bits(sigma)?;
         let sigma = Dyadic::from_f64(sigma);
         let coefficient = (sigma.clone() * sigma * Dyadic::new(2, 0)).reciprocal();
-        Ok(Self(Sampler::new(
-            Decay { coefficient, square: true, limit: None, mirrored: true },
-            bits,
-        )))
+        Ok(Decay { coefficient, square: true, limit: None, mirrored: true })
+    }
+
+    fn bits(sigma: f64) -> Result<u32> {
+        scale_bits(sigma, Self::SIGMA_RANGE, "sigma must lie between 0.001 and 1e9")
     }
 }
 

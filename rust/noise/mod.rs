@@ -16,6 +16,7 @@ mod discrete_laplace;
 mod dyadic;
 mod fixed;
 mod float_gumbel;
+mod float_tail;
 mod geometric;
 mod sampler;
 mod table;

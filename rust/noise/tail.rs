@@ -44,7 +44,7 @@ impl Decay {
         }
         // The widest law is spent long before 2^60.
         let most = 1_i64 << 60;
-        let holds = |m: i64| m >= most || self.tail(m) <= p;
+        let holds = |m: i64| m >= most || self.tail_is_at_most(m, p);
         let guess = self.guess(p).clamp(1, most);
         // Steps from the guess that double until they pass the quantile, then halve.
         let (mut low, mut high, mut step) = (guess - 1, guess, 1);

@@ -9,7 +9,7 @@ use rand::Rng;
 use rand_distr::Distribution;
 
 use crate::error::{Error, Result};
-use crate::noise::{Decay, DiscreteGaussian, Sampler};
+use crate::noise::DiscreteGaussian;
 use crate::release::slots::Slots;
 
 /// Gaussian noise, its price in units of `2^-64`, and the part of δ that goes with it.
@@ -159,7 +159,7 @@ pub fn confirm<R: Rng + ?Sized>(
             let outside = counts.get(following).copied().unwrap_or(0);
             let law = DiscreteGaussian::new(level.bound.sigma)?;
             let noisy = setting.factor * outside - setting.users + law.sample(rng);
-            let above = noisy + reach(law, level.bound.sigma, level.bound.delta)?;
+            let above = noisy + reach(level.bound.sigma, level.bound.delta)?;
             bound = Some((bound.map_or(above, |(least, _)| least.min(above)), number));
             passing = known.passing(at, level, bound, setting, true)?;
         }
@@ -253,29 +253,20 @@ impl Known {
 
 /// The least `m` from zero up with `P[X > m] <= delta`.
 fn margin(sigma: f64, delta: f64) -> Result<i64> {
-    Ok(law(DiscreteGaussian::new(sigma)?).quantile(delta.min(0.5))? - 1)
+    Ok(DiscreteGaussian::law(sigma)?.quantile(delta.min(0.5))? - 1)
 }
 
 /// The least `B` from `sigma + 1` up with `P[X >= B] + P[X > B] <= delta`.
-#[allow(clippy::float_arithmetic, reason = "the sum of two upper bounds is rounded up")]
-fn reach(noise: DiscreteGaussian, sigma: f64, delta: f64) -> Result<i64> {
-    let law = law(noise);
-    let holds = |reach: i64| (law.tail(reach) + law.tail(reach + 1)).next_up() <= delta;
+#[allow(clippy::float_arithmetic, reason = "half of a float, and a scale with one more, are exact")]
+fn reach(sigma: f64, delta: f64) -> Result<i64> {
+    let law = DiscreteGaussian::law(sigma)?;
     let least = (sigma + 1.0).ceil() as i64;
-    let (mut low, mut high) = (least - 1, law.quantile(delta / 2.0)?.max(least));
-    while high - low > 1 {
-        let middle = i64::midpoint(low, high);
-        if holds(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
+    // Both tails are at most half of delta here, and at most a few values below they are not.
+    let mut reach = law.quantile(delta / 2.0)?.max(least);
+    while reach > least && law.two_tails_are_at_most(reach - 1, delta) {
+        reach -= 1;
     }
-    Ok(high)
-}
-
-fn law(noise: DiscreteGaussian) -> Decay {
-    Sampler::from(noise).law().clone()
+    Ok(reach)
 }
 
 /// What the last measurement of N needs, in units of `2^-64`: no guarantee rests on it.
@@ -321,9 +312,7 @@ mod tests {
         // rho = 1, delta = 1e-6, factor 2: the page's vectors at levels 64 and 112.
         assert_eq!(margin(2.3104_f64.sqrt(), 2.754_947_737_63e-7), Ok(7));
         assert_eq!(margin(147.8656_f64.sqrt(), 4.304_605_838e-9), Ok(70));
-        let of = |variance: f64, delta| {
-            reach(DiscreteGaussian::new(variance.sqrt()).unwrap(), variance.sqrt(), delta)
-        };
+        let of = |variance: f64, delta| reach(variance.sqrt(), delta);
         assert_eq!(of(0.9216, 5.425_347_222_22e-7), Ok(5));
         assert_eq!(of(58.9824, 8.477_107_055_03e-9), Ok(45));
     }
