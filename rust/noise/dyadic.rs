@@ -1,6 +1,7 @@
 //! Numbers `m 2^e` held exactly, and rigorous bounds of `exp(-x) 2^s` at any precision.
 
 use std::ops::{Add, Mul, Sub};
+use std::sync::OnceLock;
 
 use num_bigint::{BigInt, Sign};
 
@@ -161,8 +162,20 @@ fn shift(value: BigInt, bits: i64) -> BigInt {
     }
 }
 
-/// `ln 2 = 2 atanh(1/3)` with `precision` fractional bits, below the true value.
+/// Binary places of the constants that are kept: those of tails down to the least float take fewer.
+const KEPT: u32 = 4096;
+
+/// `ln 2` with `precision` fractional bits, below the true value.
 fn ln2_scaled(precision: i64) -> BigInt {
+    static LN2: OnceLock<BigInt> = OnceLock::new();
+    if precision > i64::from(KEPT) {
+        return ln2_series(precision);
+    }
+    LN2.get_or_init(|| ln2_series(i64::from(KEPT))) >> (i64::from(KEPT) - precision)
+}
+
+/// `ln 2 = 2 atanh(1/3)` with `precision` fractional bits, below the true value.
+fn ln2_series(precision: i64) -> BigInt {
     let mut power: BigInt = (BigInt::from(2) << precision.unsigned_abs()) / 3;
     let mut sum = BigInt::ZERO;
     let mut divisor = 1_u64;
@@ -174,9 +187,19 @@ fn ln2_scaled(precision: i64) -> BigInt {
     sum
 }
 
-/// Integers `low <= π 2^places <= high`, by Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.
+/// Integers `low <= π 2^places <= high`.
 #[must_use]
 pub fn pi_bounds(places: u32) -> (BigInt, BigInt) {
+    static PI: OnceLock<(BigInt, BigInt)> = OnceLock::new();
+    if places > KEPT {
+        return pi_series(places);
+    }
+    let (low, high) = PI.get_or_init(|| pi_series(KEPT));
+    (low >> (KEPT - places), (high >> (KEPT - places)) + 1)
+}
+
+/// As [`pi_bounds`], by Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.
+fn pi_series(places: u32) -> (BigInt, BigInt) {
     let guard = 32;
     let one = BigInt::from(1) << (places + guard);
     let atan = |n: u32| {

@@ -214,7 +214,7 @@ fn words(law: &Decay) -> Vec<u64> {
 }
 
 /// The upper half of a product of 256 bits.
-fn high_product(a: u128, b: u128) -> u128 {
+pub(super) fn high_product(a: u128, b: u128) -> u128 {
     const LOW: u128 = u64::MAX as u128;
     let (a_high, a_low, b_high, b_low) = (a >> 64, a & LOW, b >> 64, b & LOW);
     let middle = ((a_low * b_low) >> 64) + ((a_high * b_low) & LOW) + ((a_low * b_high) & LOW);
