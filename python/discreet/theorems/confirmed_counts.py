@@ -19,7 +19,6 @@ from typing import NamedTuple
 from discreet import _core
 from discreet.privacy.conversion import round_down, round_up
 from discreet.theorems.rogers2024 import UNIT
-from discreet.theorems.tails import least
 
 __all__ = [
     "FINE",
@@ -195,7 +194,12 @@ def reach(sigma: float, delta: float) -> int:
     def holds(reach: int) -> bool:
         return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
 
-    return least(holds, math.ceil(sigma + 1))
+    least = math.ceil(sigma + 1)
+    # Both tails are at most half of delta here, and not a few values below.
+    found = max(noise.quantile(delta / 2), least)
+    while found > least and holds(found - 1):
+        found -= 1
+    return found
 
 
 def octaves(number: int) -> int:
