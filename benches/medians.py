@@ -1,6 +1,6 @@
 """Runs a module of benchmarks and prints its medians and the one ratio that is told of it.
 
-    python benches/medians.py ledger|private_count_release [--record FILE]
+    python benches/medians.py ledger|private_count_release|confirmed_counts [--record FILE]
 
 Seconds, of pytest-benchmark.
 """
@@ -19,6 +19,7 @@ import records
 RATIOS = {
     "ledger": ("ledger_over_sqlite", "test_charge[ledger]", "test_charge[sqlite]"),
     "private_count_release": ("reference_over_core", "test_reference", "test_core"),
+    "confirmed_counts": ("twin_over_core", "test_twin", "test_core[20000]"),
 }
 VERSIONS = {"ledger": {"sqlite": sqlite3.sqlite_version}}
 """Of those that are compared with and are no packages."""
