@@ -1,4 +1,4 @@
-//! Strings of any layout in the buffers of an Arrow array, whose offsets are checked and not believed.
+//! String columns of any Arrow layout. Offsets and views are validated before use.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::memory::prefetch::{AHEAD, ask_at, ask_beyond, ask_next};
 use crate::string_prefix::{PrefixedString, StringPrefix};
 
-/// Where strings are.
+/// The buffers of a string column.
 pub(crate) enum StringCells {
     Small { offsets: ScalarBuffer<i32>, bytes: Buffer },
     Large { offsets: ScalarBuffer<i64>, bytes: Buffer },
@@ -19,19 +19,19 @@ pub(crate) enum StringCells {
     Fixed { width: usize, bytes: Buffer },
 }
 
-/// A cell of a buffer.
+/// A buffer and a range in it.
 type Cell<'a> = (&'a [u8], Range<usize>);
 
-/// The most bytes of a string that its view holds itself.
+/// The most bytes that a view holds inline.
 const INLINE: u32 = 12;
 /// A cell without bytes.
 const EMPTY: Cell<'_> = (&[], 0..0);
 
 impl StringCells {
-    /// Those of an array of text or of bytes.
+    /// Reads the layout of an array of text or of bytes.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) for another type, and where a buffer is too short.
+    /// [`Error::Input`](crate::error::Error::Input) for another type, or if a buffer is too short.
     pub fn new(data: &ArrayData) -> Result<Self> {
         let (offset, len) = (data.offset(), data.len());
         Ok(match data.data_type() {
@@ -68,10 +68,10 @@ impl StringCells {
         })
     }
 
-    /// The strings of `rows`, those of NULL cells being empty.
+    /// Returns the strings of `rows`; NULL cells are empty.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) where the bytes of a cell are not there.
+    /// [`Error::Input`](crate::error::Error::Input) if the bytes of a cell are out of range.
     pub fn read(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<PrefixedString<'_>>> {
         match self {
             Self::Small { offsets, bytes } => {
@@ -96,7 +96,7 @@ impl StringCells {
     }
 }
 
-/// The strings that lie one behind the other in a buffer.
+/// Returns strings that are contiguous in a buffer.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
 fn between<'a, I: IntoIterator>(
@@ -113,7 +113,7 @@ fn between<'a, I: IntoIterator>(
     }))
 }
 
-/// The strings that views name, in the order of the views or anywhere.
+/// Returns the strings of views, with prefetching suited to the order of the views.
 fn of_views<'a>(
     views: &[u128],
     rows: Range<usize>,
@@ -143,11 +143,12 @@ fn of_views<'a>(
     }))
 }
 
-/// The strings of some cells.
+/// Returns the strings of some cells.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
 fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<PrefixedString<'a>>> {
-    // First all and then whether one was missing: a list that cannot end early has a length that is known.
+    // Collect all and check for a missing one afterwards: an iterator that cannot end early has a
+    // known length.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
         let bytes = buffer.get(cell.clone())?;
@@ -163,7 +164,8 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Prefi
     if is_whole { Ok(strings) } else { Err(BROKEN) }
 }
 
-/// Whether views seem to name strings that lie one behind the other: the first and the last of those that are not inline.
+/// Guesses whether views refer to contiguous strings, by the first and the last view that is not
+/// inline.
 fn lie_in_order(views: &[u128]) -> bool {
     /// More bytes than most strings have.
     const USUAL: u32 = 256;
@@ -175,12 +177,12 @@ fn lie_in_order(views: &[u128]) -> bool {
     block == last_block && last.wrapping_sub(first) < USUAL.saturating_mul(views.len() as u32)
 }
 
-/// The block that a view of a string names that is not inline, and where it begins there.
+/// Returns the block and the start of the string of a view that is not inline.
 fn place(view: u128) -> (u32, u32) {
     ((view >> 64) as u32, (view >> 96) as u32)
 }
 
-/// Where the bytes are that a view names: inline or in one of the blocks.
+/// Returns the cell of a view: inline or in one of the blocks.
 fn viewed<'a>(view: u128, row: usize, inline: &'a [u8], blocks: &'a [Buffer]) -> Option<Cell<'a>> {
     let len = (view as u32) as usize;
     let inline_start = size_of::<u128>() * row + size_of::<u32>();
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_lie_are_refused_unless_the_cell_is_null() {
+    fn invalid_offsets_are_refused_unless_the_cell_is_null() {
         for lie in [vec![0, -1, 6], vec![0, 7, 7], vec![4, 2, 6], vec![0, i32::MIN, i32::MAX]] {
             let large = lie.iter().map(|&offset| i64::from(offset) << 20).collect::<Vec<_>>();
             let large = StringCells::Large { offsets: large.into(), bytes: Buffer::from(b"abc") };
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn views_that_lie_are_refused_unless_the_cell_is_null() {
+    fn invalid_views_are_refused_unless_the_cell_is_null() {
         let block = Buffer::from(b"abcdefghijklmnopqrst");
         let view = |len: u128, block: u128, start: u128| start << 96 | block << 64 | len;
         for (lie, is_lie) in [
@@ -260,7 +262,7 @@ mod tests {
             let order: Vec<usize> = (0..300).map(|n| n * step % 300).collect();
             let mut views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
             assert_eq!(lie_in_order(&views), in_order);
-            // A cell that is NULL, which the look ahead meets, too.
+            // An invalid view in a NULL cell; prefetching reads it too.
             views[250] = 0x7 << 64 | 0x20;
             let null: Vec<bool> = (0..300).map(|row| row == 250).collect();
             let inline = Buffer::from_vec(views.clone());
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn views_of_places_far_apart_or_of_two_blocks_are_in_no_order() {
+    fn views_far_apart_or_of_two_blocks_are_not_contiguous() {
         let view = |block: u128, start: u128| start << 96 | block << 64 | 0x14;
         for in_order in
             [vec![], vec![3, 12], vec![3, view(1, 9), 12], vec![view(1, 9), view(1, 500)]]

@@ -1,6 +1,6 @@
-//! Every partition is put together from all threads and all that they have put away, deduplicated, and handed on.
-//! One that is too large for memory is read several times, each time for some of its users: users do not meet, so
-//! that what comes of them adds up.
+//! Merges each partition from all threads and their spilled runs, and deduplicates it. A partition
+//! too large for memory takes several passes over disjoint sets of users, so the results of the
+//! passes add up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::labels::interner::Interner;
 
-/// What is made of the distinct rows of partitions.
+/// Accumulates the distinct rows of partitions.
 pub(crate) trait Tally<P: Pair>: Send {
-    /// Adds distinct rows of `partition`, of users that no other call for it has.
+    /// Adds distinct rows of `partition`. No two calls for one partition share a user.
     ///
     /// # Errors
-    /// What keeps the tally from growing.
+    /// Any error that keeps the tally from growing.
     fn add(
         &mut self,
         partition: usize,
@@ -27,15 +27,15 @@ pub(crate) trait Tally<P: Pair>: Send {
         keys: &HashKeys,
     ) -> Result<()>;
 
-    /// Offsets a partition that has these items.
+    /// Ends the current partition, which has these items.
     ///
     /// # Errors
-    /// What keeps the tally from growing.
+    /// Any error that keeps the tally from growing.
     fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()>;
 }
 
-/// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
-/// beside it.
+/// Merges all partitions on `threads` threads. Each thread fills a tally and holds at most `held`
+/// further bytes.
 pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     shares: &[ThreadRows<P>],
     keys: &HashKeys,
@@ -69,16 +69,16 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
     Ok(done.into_iter().map(|(.., tally)| tally).collect())
 }
 
-/// Where rows of a partition come from, and what their codes are called now.
+/// One thread's rows of a partition, and the merged codes of their items.
 struct Source<'a, P: Pair> {
     share: &'a ThreadRows<P>,
-    /// Of the rows in memory; they keep theirs where there are none.
+    /// The merged code of each code in memory; `None` if items are their own keys.
     codes: Option<Vec<u32>>,
-    /// Of the rows put away, by chapter.
+    /// The merged code of each code of each spilled run.
     chapters: Vec<Vec<u32>>,
 }
 
-/// Puts a partition's labels of all threads together, all that are then `known`.
+/// Merges the labels of a partition from all threads into `known`.
 fn merge_labels<'a, P: Pair>(
     shares: &'a [ThreadRows<P>],
     partition: usize,
@@ -105,7 +105,7 @@ fn merge_labels<'a, P: Pair>(
 }
 
 impl<P: Pair> Source<'_, P> {
-    /// Hands the rows of a partition to `dedup`, or those of one pass of so many.
+    /// Passes the rows of a partition to `dedup`, or only the rows of pass number `pass`.
     fn read(
         &self,
         partition: usize,

@@ -1,9 +1,14 @@
-//! Exact distinct users per item, on all cores, with the GIL nowhere near.
+//! Counts exact distinct users per item, in parallel and without the GIL.
 //!
-//! Workers take morsels of rows, group them (see [`crate::count::group`]) and append each row to its partition.
-//! All rows of an item share a partition, so that in the end each partition is merged over the workers, deduplicated and
-//! counted on its own, in cache. Where duplicates pile up, partitions are deduplicated on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
-//! memory puts its rows and labels away (see [`crate::count::spill::runs`]), and the merge reads them back partition by partition.
+//! Each worker takes morsels of rows, groups them (see [`crate::count::group`]) and appends each
+//! row to its partition.
+//! All rows of an item share a partition, so the merge deduplicates and counts one partition at a
+//! time, in cache. If
+//! duplicates pile up, workers deduplicate on the way: memory stays a small multiple of the
+//! distinct pairs. A worker
+//! that exceeds its memory limit spills its rows and labels (see [`crate::count::spill::runs`]).
+//! The merge reads them
+//! back partition by partition.
 
 pub mod bound;
 mod dedup;
@@ -44,26 +49,28 @@ use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
 
-/// The most rows that a worker is sent at a time: to wait for them costs as much as to count some thousand.
+/// The most rows a worker receives at a time. Waiting for a morsel costs as much as counting a few
+/// thousand rows.
 const MOST: usize = 8 * MORSEL;
 
-/// How a table is to be counted.
+/// Options of a count.
 pub struct CountOptions<'a> {
-    /// Which of a user's items count: all where there is none.
+    /// Which of a user's items count; `None` for all.
     pub bound: Option<&'a Contribution>,
-    /// How many of the largest counts are wanted: all where there is none.
+    /// How many of the largest counts are wanted; `None` for all.
     pub limit: Option<usize>,
-    /// Where counts stop: those of more users are as large.
+    /// The value at which counts are capped; `None` for no cap.
     pub cap: Option<i64>,
-    /// Whether to count the users of all counted rows too.
+    /// Whether to count the distinct users of all counted rows too.
     pub users: bool,
-    /// How many threads there may be.
+    /// The most threads to use.
     pub threads: usize,
-    /// How many bytes of memory may be held beside the batches and the counts themselves.
+    /// The most bytes to hold, not including the batches and the counts; `None` for no limit.
     pub memory: Option<usize>,
 }
 
-/// The parts of the memory: three quarters for the rows and labels of all threads, a quarter for the merge.
+/// The number of threads and the bytes each may hold: three quarters of the memory for rows and
+/// labels, one quarter for the merge.
 struct Parts {
     threads: usize,
     rows: usize,
@@ -71,7 +78,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Below this a thread would do nothing but put away.
+    /// The least memory of a thread, in bytes. With less, it would do little but spill.
     const THREAD: usize = 1 << 25;
 
     fn of(terms: &CountOptions<'_>) -> Self {
@@ -84,12 +91,12 @@ impl Parts {
     }
 }
 
-/// Counts the distinct users of each item over all batches. `tick` is called between morsels and while threads
-/// are waited for, and may stop the work with an error.
+/// Counts the distinct users of each item over all batches. Calls `tick` between morsels and while
+/// it waits for threads; an error of `tick` stops the count.
 ///
 /// # Errors
-/// The first error of the batches, of `tick` or of a worker; [`Error::Resource`] where the folder for temporary
-/// files is needed and full.
+/// The first error of the batches, of `tick` or of a worker. [`Error::Resource`] if rows must be
+/// spilled and the folder for temporary files is full.
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
@@ -101,8 +108,8 @@ pub fn count_distinct(
     counts
 }
 
-/// Gives back to the system what is kept of earlier counts beyond the merge's part of the memory, which nobody needs while
-/// rows come. Every count ends with it; it should begin with it before rows are at hand.
+/// Returns pooled memory beyond the merge's quarter to the system: it is not needed while rows
+/// arrive. Every count ends with it. Call it also before a count fetches its first rows.
 pub fn make_ready(memory: Option<usize>) {
     release_memory(memory.map_or(usize::MAX, |memory| memory / 4));
 }
@@ -117,7 +124,8 @@ fn count_table(
     let mut batches = batches.fuse();
     let mut first = batches.next().transpose()?;
     let second = batches.next();
-    // What bounds a contribution looks at labels, and many dictionaries differ.
+    // Not with a bound, which needs the labels, nor for several batches, whose dictionaries may
+    // differ.
     let is_coded = second.is_none()
         && terms.bound.is_none()
         && first.as_ref().is_some_and(dictionary::is_worth_it);
@@ -127,7 +135,7 @@ fn count_table(
     };
     let (batch, names) = dictionary::number(batch, terms.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
-    // Ties at the limit are broken by label.
+    // Ties at the limit are broken by label, so the limit is applied once the labels are back.
     let all = CountOptions { limit: None, ..*terms };
     let mut counts =
         names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
@@ -159,7 +167,7 @@ fn count_rows<P: Pair>(
     let parts = Parts::of(terms);
     let mut batches = batches.peekable();
     let layout = match batches.peek() {
-        // A bound looks at the keys of users and items, which packed rows do not hold.
+        // A bound needs the keys of users and items, which packed rows do not hold.
         Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
@@ -170,7 +178,7 @@ fn count_rows<P: Pair>(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..parts.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        // Where a bound deals pairs out by user, users are counted then.
+        // With a bound, users are counted when pairs are partitioned by user.
         let users = terms.users && terms.bound.is_none();
         let room = (parts.threads, parts.rows);
         let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
@@ -180,7 +188,7 @@ fn count_rows<P: Pair>(
     drop((receiver, ticket));
     let done = threads::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
-            // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+            // A source that waits for data sends empty batches, so that Ctrl-C is seen.
             tick()?;
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
@@ -189,7 +197,8 @@ fn count_rows<P: Pair>(
             let len = batch.users.len();
             let mut start = 0;
             while start < len {
-                // The fewer of a batch are left, the fewer at a time, so that all workers finish it together.
+                // Morsels shrink towards the end of a batch, so that all workers finish it
+                // together.
                 let rows = ((len - start) / (4 * parts.threads)).clamp(MORSEL, MOST);
                 let end = len.min(start + rows);
                 let morsel =
@@ -210,12 +219,12 @@ fn count_rows<P: Pair>(
         drop(sender);
         Ok(())
     })?;
-    // Free blocks would only take the merge's part of the memory.
+    // Pooled blocks would take memory from the merge.
     release_memory(0);
     finish::<P>(done, types.1, terms, keys, &parts, tick)
 }
 
-/// Brings the rows of all workers into one form and counts them.
+/// Counts the rows of all workers, and their users if requested.
 fn finish<P: Pair>(
     mut done: Vec<Done<P>>,
     item_type: LabelType,
@@ -274,10 +283,10 @@ fn finish_counts<P: Pair>(
     })
 }
 
-/// The counts of some partitions, of all items of each user.
+/// Counts some partitions without a contribution bound.
 struct Unbounded<'a> {
     found: CountsBuilder<'a>,
-    /// Those of the partition that is being counted.
+    /// The counts of the current partition.
     here: Vec<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! The rows of one thread by partition.
+//! One thread's rows by partition.
 
 use crate::count::pairs::Pair;
 use crate::memory::prefetch::in_turn;
@@ -26,25 +26,25 @@ impl<P: Pair> Store<P> {
         self.0.push(partition, row.bits());
     }
 
-    /// How many rows there are in all.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// How many rows a partition has.
+    /// Returns the number of rows of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         self.0.partition_len(partition)
     }
 
-    /// How many bytes of memory they hold.
+    /// Returns the bytes of memory that the rows hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.0.bytes_used()
     }
 
-    /// The rows of a partition, some at a time.
+    /// Iterates over the rows of a partition in short slices.
     pub fn pieces(
         &self,
         partition: usize,

@@ -1,4 +1,4 @@
-//! Records, rows and batches, however the bytes are cut into blocks.
+//! Tests of records, rows and batches for any division into blocks.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 use crate::random::entropy;
 
-/// A file that is removed with the test.
+/// A file that is removed at the end of a test.
 struct Kept(PathBuf);
 
 impl Kept {
@@ -66,7 +66,7 @@ const ODD: &[u8] =
     b"a,b\r\n\"1,\n\",\"x\"\"y\"\r\n\r\n3,\n4,\"\"\n5\n6,7,8\n\"9\"z\",q\"q\n\n\"10\",\"open\n11,b";
 
 #[test]
-fn records_are_the_same_however_blocks_are_cut() {
+fn records_do_not_depend_on_block_boundaries() {
     let whole = records([ODD], b',');
     let texts: Vec<Vec<&str>> = whole
         .iter()
@@ -92,7 +92,7 @@ fn records_are_the_same_however_blocks_are_cut() {
 }
 
 #[test]
-fn random_bytes_split_alike_in_blocks_of_any_length() {
+fn random_bytes_split_alike_for_any_block_length() {
     let letters = b",\"\"\"\n\ra\x00\xff";
     for _ in 0..2000 {
         let words: [u64; 32] = entropy::words().unwrap();
@@ -109,7 +109,7 @@ fn random_bytes_split_alike_in_blocks_of_any_length() {
 }
 
 #[test]
-fn records_end_as_the_header_does() {
+fn records_end_like_the_header() {
     let cells = |text: &str| -> Vec<Vec<String>> {
         let whole = records([text.as_bytes()], b',');
         for size in 1..9 {
@@ -127,7 +127,7 @@ fn records_end_as_the_header_does() {
 }
 
 #[test]
-fn null_is_not_the_empty_text_and_short_rows_are_dropped() {
+fn empty_text_is_not_null_and_short_rows_are_dropped() {
     let file = Kept::new("odd.csv", ODD);
     let mut expected =
         some(&[("1,\n", "x\"y"), ("3", ""), ("4", ""), ("6", "7"), ("9z\"", "q\"q")]);
@@ -139,7 +139,7 @@ fn null_is_not_the_empty_text_and_short_rows_are_dropped() {
 }
 
 #[test]
-fn halves_of_a_character_in_two_cells_are_not_text() {
+fn a_character_split_between_cells_is_not_text() {
     let file = Kept::new("halves.csv", b"a,b\n1,\xc3\n2,\xa9\n,x\n3,\xc3\xa9\n");
     let mut expected = some(&[("", "x"), ("3", "\u{e9}")]);
     expected[0].0 = None;
@@ -147,7 +147,7 @@ fn halves_of_a_character_in_two_cells_are_not_text() {
 }
 
 #[test]
-fn a_cell_that_is_too_long_costs_its_own_row_alone() {
+fn a_cell_that_is_too_long_drops_only_its_row() {
     for quote in ["", "\""] {
         let letter = if quote.is_empty() { "x" } else { "\"\"" };
         let (fits, long) = (letter.repeat(LONGEST), letter.repeat(LONGEST + 1));
@@ -161,7 +161,7 @@ fn a_cell_that_is_too_long_costs_its_own_row_alone() {
 }
 
 #[test]
-fn an_open_cell_holds_no_more_than_the_longest() {
+fn an_open_cell_holds_at_most_the_limit() {
     let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]).unwrap());
     splitter.push(b"a,b\n", &mut Rows::new(2, &[1]).unwrap());
     splitter.push(b"1,\"", &mut rows);
@@ -175,7 +175,7 @@ fn an_open_cell_holds_no_more_than_the_longest() {
 }
 
 #[test]
-fn a_compressed_file_is_read_whole_or_not_at_all() {
+fn a_truncated_gzip_file_is_an_error() {
     let content = format!("a,b\n{}", "1,x\n2,y\n".repeat(50_000));
     let whole = gzip(content.as_bytes());
     let file = Kept::new("whole.csv.gz", &whole);
@@ -189,7 +189,7 @@ fn a_compressed_file_is_read_whole_or_not_at_all() {
 }
 
 #[test]
-fn files_of_another_header_and_files_without_one_are_refused() {
+fn files_with_another_or_no_header_are_refused() {
     let (one, other) =
         (Kept::new("1.csv", b"a,b\n1,x"), Kept::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
     let both = |file: &Kept| {
@@ -226,7 +226,7 @@ fn a_panic_while_a_batch_is_read_is_an_error() {
 }
 
 #[test]
-fn a_header_of_more_than_a_mebibyte_is_refused() {
+fn a_header_longer_than_1_mib_is_refused() {
     let names = "n".repeat((1 << 20) - 3);
     assert!(open(&Kept::new("fits.csv", format!("a,{names}\n").as_bytes()), 1 << 18).is_ok());
     let long = [format!("a,b{names}\n1,2"), format!("a,b{names}"), ",".repeat(2 << 20)];
@@ -247,7 +247,7 @@ fn a_wait_for_the_header_of_a_later_file_can_be_interrupted() {
     let path = PathBuf::from(format!("/dev/fd/{}", later.as_raw_fd()));
     let (seen, wait) = std::sync::mpsc::channel();
     let writing = std::thread::spawn(move || {
-        // A reader that waits for the header alone must end nevertheless.
+        // Write after a minute at the latest, so that the test ends even if the reader blocks.
         wait.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_default();
         writer.write_all(b"a,b\n2,y\n").unwrap();
     });

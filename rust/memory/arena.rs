@@ -1,6 +1,6 @@
-//! Large blocks of memory straight from the system, in its large pages where it has them at hand: to touch fresh memory
-//! in small ones costs a fifth of the counting that is done in it, and even in large ones a tenth. So some that have
-//! served are kept for the next that are needed.
+//! Large blocks of memory from the system, in huge pages if they are available. The first writes to
+//! fresh memory cost a fifth of the counting done in it, in huge pages a tenth. So used blocks are
+//! pooled and used again.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// The bytes of a block: two large pages of most systems.
+/// Bytes of a block: two huge pages of most systems.
 pub const BLOCK: usize = 1 << 22;
 
-/// How many blocks are kept at most.
+/// The most blocks in the pool.
 const KEPT: usize = 64;
-/// How often a lock that is taken is tried again. It is held for moments alone, but a fork of the process may have it
-/// held for ever, and does without.
+/// How often a taken lock is tried again. Threads hold it only for moments. A forked process may
+/// inherit it locked for ever; it goes without the pool.
 const TRIES: usize = 100;
 
-/// Blocks that have served and may serve again.
+/// Used blocks that can be used again.
 struct Kept(Mutex<Vec<MmapMut>>);
 
 static ALL: Kept = Kept(Mutex::new(Vec::new()));
@@ -40,7 +40,7 @@ impl Kept {
         self.lock()?.pop()
     }
 
-    /// Keeps a block, where there are not enough.
+    /// Adds a block, unless the pool is full.
     fn put(&self, map: MmapMut) {
         if let Some(mut maps) = self.lock()
             && maps.len() < KEPT
@@ -49,24 +49,25 @@ impl Kept {
         }
     }
 
-    /// Gives those back to the system that are more than so many, those that have been here the longest.
+    /// Returns all but `beyond` blocks to the system, the oldest first.
     fn release_memory(&self, beyond: usize) {
         let Some(mut maps) = self.lock() else { return };
         let more = maps.len().saturating_sub(beyond);
         let given: Vec<MmapMut> = maps.drain(..more).collect();
-        // Without the lock, since it takes long.
+        // Release the lock first, since unmapping takes long.
         drop(maps);
         drop(given);
     }
 }
 
-/// Gives kept blocks back to the system, as far as they are more than so many bytes.
+/// Returns pooled memory beyond `beyond` bytes to the system.
 pub fn release_memory(beyond: usize) {
     ALL.release_memory(beyond / BLOCK);
 }
 
-/// So many zeros that have been written. Fresh memory that is read first is the system's page of zeros, and the first
-/// write to each page of it interrupts all other processors.
+/// Returns a zeroed vector whose pages are already written. Reading a fresh page first maps the
+/// system's shared zero page. The later write then interrupts all other processors (a TLB
+/// shootdown).
 #[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves it to the first write")]
 pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     let mut zeros = Vec::new();
@@ -74,43 +75,44 @@ pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     zeros
 }
 
-/// Whether large pages are at hand. The host of a virtual machine may have taken back those that are free and leave
-/// small ones: to have them again takes several times as long as to clear small pages.
+/// Tells whether huge pages are available. The host of a virtual machine may have reclaimed free
+/// huge pages. Getting them back takes several times as long as clearing small pages.
 struct LargePages {
-    /// How many blocks do without, before one tries again.
+    /// The number of next blocks that use small pages, before huge pages are tried again.
     without: AtomicUsize,
 }
 
 static LARGE_PAGES: LargePages = LargePages { without: AtomicUsize::new(0) };
 
 impl LargePages {
-    /// A large page takes a few tenths of this to be cleared, and a few times as long where the host is waited for; or the
-    /// processor, after which small pages cost little.
+    /// Clearing a huge page takes a few tenths of this time. It takes a few times as long as this
+    /// if the thread waits for the host. If it waits for the processor instead, falling back to
+    /// small pages costs little.
     const PATIENCE: Duration = Duration::from_micros(1500);
-    /// How many blocks do without when one has taken longer, and never have any then.
+    /// The number of blocks that use small pages after a slow one. They keep small pages for good.
     const WITHOUT: usize = 64;
 
-    /// Whether the next block is to have them.
+    /// Returns whether the next block should use huge pages.
     fn are_at_hand(&self) -> bool {
         let less = |without: usize| without.checked_sub(1);
         self.without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
     }
 
-    /// Learns how long the first write to one has taken.
+    /// Records the time of the first write to a huge page.
     fn took(&self, time: Duration) {
         if time > Self::PATIENCE {
             self.without.store(Self::WITHOUT, Ordering::Relaxed);
         }
     }
 
-    /// A block in large pages, if they are at hand and the system has them, or otherwise in small ones.
+    /// Maps a block in huge pages if they are available, otherwise in small pages.
     fn map(&self) -> std::io::Result<MmapMut> {
         let mut map = MmapMut::map_anon(BLOCK)?;
         if !self.are_at_hand() {
             are_declined(&map);
         } else if are_asked_for(&map) {
             let start = Instant::now();
-            // The middle is in a large page wherever the block begins.
+            // The middle of a block is in a huge page wherever the block begins.
             map[BLOCK / 2] = 0;
             self.took(start.elapsed());
         }
@@ -118,13 +120,13 @@ impl LargePages {
     }
 }
 
-/// Asks for large pages; says whether the system knows them.
+/// Requests huge pages; returns whether the system supports them.
 #[cfg(target_os = "linux")]
 fn are_asked_for(map: &MmapMut) -> bool {
     map.advise(memmap2::Advice::HugePage).is_ok()
 }
 
-/// Asks for small pages, where all memory would be in large ones.
+/// Requests small pages, in case the system uses huge pages by default.
 #[cfg(target_os = "linux")]
 fn are_declined(map: &MmapMut) {
     let _ = map.advise(memmap2::Advice::NoHugePage);
@@ -146,12 +148,12 @@ pub struct Block<T> {
 
 enum Memory {
     Mapped(MmapMut),
-    /// In words that suit any value.
+    /// Words with an alignment that suits all values.
     Plain(Vec<u128>),
 }
 
 impl<T> Drop for Block<T> {
-    /// Keeps the memory for whoever asks for [`Self::any`] next.
+    /// Returns the memory to the pool for the next call of [`Self::any`].
     fn drop(&mut self) {
         if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
         {
@@ -161,7 +163,7 @@ impl<T> Drop for Block<T> {
 }
 
 impl<T: Pod> Block<T> {
-    /// A block of any values, such as those of one that has served.
+    /// Returns a block of arbitrary values, such as those of a used block.
     #[must_use]
     pub fn any() -> Self {
         let memory = match ALL.take().map_or_else(|| LARGE_PAGES.map(), Ok) {
@@ -171,10 +173,10 @@ impl<T: Pod> Block<T> {
         Self { memory, values: PhantomData }
     }
 
-    /// The bytes of whole values.
+    /// Bytes of the values that fit.
     const BYTES: usize = BLOCK / size_of::<T>() * size_of::<T>();
 
-    /// The values.
+    /// Returns the values.
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[T] {
@@ -185,7 +187,7 @@ impl<T: Pod> Block<T> {
         bytemuck::cast_slice(&bytes[..Self::BYTES])
     }
 
-    /// The values, to write.
+    /// Returns the values for writing.
     #[inline]
     pub fn values_mut(&mut self) -> &mut [T] {
         let bytes = match &mut self.memory {
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_kept_up_to_so_many_and_given_back_the_oldest_first() {
+    fn the_pool_is_bounded_and_releases_the_oldest_blocks() {
         let kept = Kept(Mutex::new(Vec::new()));
         assert!(kept.take().is_none());
         for n in 0..KEPT + 2 {
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_do_without_large_pages_for_a_while_where_one_took_long() {
+    fn a_slow_huge_page_suspends_huge_pages_for_64_blocks() {
         let pages = LargePages { without: AtomicUsize::new(0) };
         pages.took(LargePages::PATIENCE);
         assert!(pages.are_at_hand() && pages.are_at_hand());
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_lock_that_nobody_gives_back() {
+    fn a_lock_that_is_never_released_blocks_nobody() {
         let kept = Kept(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
         let held = kept.0.lock();
         kept.release_memory(0);

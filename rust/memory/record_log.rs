@@ -1,13 +1,13 @@
-//! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
-//! its place, wherever it is.
+//! Variable-length records by partition in write-combining buffers. A record keeps its position
+//! when its buffer is flushed.
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
 use crate::memory::prefetch::{PIECEMEAL, in_turn};
 
-/// The words that wait of each partition: 512 bytes.
+/// Words of a buffer: 512 bytes.
 const LINE: usize = 64;
-/// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
+/// The next position in a partition without a buffer: the end of a line, where no record fits.
 const NO_LINE: usize = usize::MAX;
 const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
@@ -15,9 +15,9 @@ const _: () =
 
 /// Records by partition.
 pub(crate) struct RecordLog {
-    /// The last line of each partition, whose room in the chain is kept.
+    /// The buffer of each partition. Its line in `full` is reserved.
     waiting: Vec<[u64; LINE]>,
-    /// The place of each partition's next record, if there is room for it.
+    /// The position of each partition's next record, if the buffer has room for it.
     next: Vec<usize>,
     full: ChunkList<u64, LINE>,
 }
@@ -30,13 +30,13 @@ impl Default for RecordLog {
 }
 
 impl RecordLog {
-    /// What stands behind the last record of a line that is full.
+    /// Ends a line that is full.
     pub const END: u64 = u64::MAX;
     /// The most words of a record.
     pub const MOST: usize = LINE - 1;
 
-    /// Adds a record of `len` words to a partition, to be written: the first of `most`, of which the very first is not
-    /// [`Self::END`]. Returns its place, and all the words.
+    /// Adds a record of `len` words to a partition. Returns its position and `most` words to write,
+    /// of which the first `len` are kept. The first word must not be [`Self::END`].
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
@@ -49,7 +49,8 @@ impl RecordLog {
         (place, &mut self.waiting[partition][place % LINE..][..most])
     }
 
-    /// Writes the line of a partition to its room, and keeps room for another; returns where that begins.
+    /// Flushes a partition's buffer to its line and reserves the next line; returns the position of
+    /// that line.
     #[inline(never)]
     fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
@@ -61,7 +62,7 @@ impl RecordLog {
         self.full.reserve(partition)
     }
 
-    /// The words from a place of a partition on.
+    /// Returns the words of a partition from a position on.
     #[inline]
     pub fn at(&self, partition: usize, place: usize) -> &[u64] {
         if place / LINE == self.next[partition] / LINE {
@@ -71,7 +72,7 @@ impl RecordLog {
         }
     }
 
-    /// The records of a partition, line by line, of which one that is full ends with [`Self::END`].
+    /// Iterates over the records of a partition, line by line. A full line ends with [`Self::END`].
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
         let written = in_turn(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
@@ -79,7 +80,7 @@ impl RecordLog {
         written.take(lines.saturating_sub(1)).map(|line: &[u64; LINE]| &line[..]).chain(last)
     }
 
-    /// How many bytes of memory they hold beside the lines, which are always there.
+    /// Returns the bytes of memory that the records hold, without the buffers.
     pub fn bytes_used(&self) -> usize {
         self.full.bytes_used()
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_found_by_place_and_in_order_wherever_they_are() {
+    fn records_are_found_by_position_and_in_order() {
         let mut records = RecordLog::default();
         let mut places = Vec::new();
         for n in 0..4000 {

@@ -1,4 +1,5 @@
-//! The counts of a table are the same in whatever form its rows are counted, order, batches, threads and memory.
+//! Tests that counts do not depend on the form and order of rows, or on batches, threads and
+//! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ fn counts_by_number(
     all
 }
 
-/// Counts rows in batches of `size`, users and items each by number or as text.
+/// Counts rows in batches of `size`, with users and items as integers or as text.
 fn counted(
     rows: &[Row],
     as_text: (bool, bool),
@@ -53,7 +54,7 @@ fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) ->
 }
 
 #[test]
-fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
+fn counts_ignore_row_order_threads_batches_and_memory() {
     let mut rng = SecureRng::seeded(1);
     FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
     let mut rows = tables::rows(&mut rng, 30_000, 900, 400);
@@ -83,7 +84,7 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
 }
 
 #[test]
-fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the_way() {
+fn dictionaries_count_like_their_values_even_if_spilled() {
     let mut rng = SecureRng::seeded(7);
     FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
     let rows = tables::rows(&mut rng, 20_000, 900, 400);
@@ -102,7 +103,7 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
             let users = column(users, is_dictionary)?;
             Ok(Batch { users, items: column(items, is_dictionary)? })
         };
-        // Of a single batch small dictionaries would be numbered.
+        // More than one batch, because the dictionaries of a single batch would be numbered.
         let batches = rows.chunks(11_000).map(batch);
         counts_by_number(batches, (LabelType::Text, LabelType::Text), terms)
     };
@@ -117,10 +118,10 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
 }
 
 #[test]
-fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
+fn packed_counts_equal_unpacked_when_large_numbers_appear() {
     let mut rng = SecureRng::seeded(3);
     let mut small = tables::rows(&mut rng, 40_000, 900, 400);
-    // What some of the large ones have in their lower bits.
+    // These equal the lower bits of some of the large integers.
     small.extend([(Some(0), Some(3)), (Some(5), Some(0)), (Some(6), Some(0))]);
     let large = [
         (Some(1 << 31), Some(1)),
@@ -169,10 +170,9 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
 }
 
 #[test]
-fn users_by_number_are_counted_as_those_by_key() {
+fn text_and_integers_mix_with_few_and_many_users() {
     let mut rng = SecureRng::seeded(4);
     let few = tables::rows(&mut rng, 60_000, 900, 400);
-    // More than have numbers.
     let many = (0..280_000).map(|n| (Some(n), Some(n % 7)));
     for place in [0, few.len()] {
         let mut rows = few.clone();
@@ -195,10 +195,10 @@ fn users_by_number_are_counted_as_those_by_key() {
 }
 
 #[test]
-fn labels_are_counted_wherever_hardly_one_comes_back() {
+fn labels_are_counted_even_if_few_repeat() {
     let mut rng = SecureRng::seeded(5);
     let few = tables::rows(&mut rng, 60_000, 900, 400);
-    // So many that they are no longer looked for among those met lately.
+    // So many new labels that lookups in the label cache stop.
     let many = |first: i64| (first..first + 300_000).map(|n| (Some(n % 7), Some(n)));
     let rows: Vec<Row> = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).collect();
     let expected = counted_one_by_one(&rows);
@@ -209,7 +209,7 @@ fn labels_are_counted_wherever_hardly_one_comes_back() {
     }
 }
 
-/// A column of numbers, as they are or in a dictionary.
+/// Returns a column of integers, plain or as a dictionary.
 fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
     let indices = Int32Array::from_iter_values(0..cells.len() as i32);
     let values = Int64Array::from(cells);
@@ -221,7 +221,7 @@ fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
 }
 
 #[test]
-fn numbers_beside_users_of_text_are_the_same_items_in_whatever_columns_they_come() {
+fn integer_items_of_text_users_count_in_any_column_layout() {
     let mut rng = SecureRng::seeded(11);
     let rows = tables::rows(&mut rng, 60_000, 900, 400);
     for (threads, size, memory) in [(1, 60_000, None), (2, 7000, None), (1, 7000, Some(0))] {
@@ -239,9 +239,9 @@ fn numbers_beside_users_of_text_are_the_same_items_in_whatever_columns_they_come
 }
 
 #[test]
-fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
+fn popular_items_count_in_any_column_layout() {
     let mut rng = SecureRng::seeded(8);
-    // Half of the rows are of 300 items, more than there are places; no number is small.
+    // Half of the rows belong to 300 items; no integer is small.
     let mut rows = tables::rows(&mut rng, 80_000, 3000, 9000);
     for (place, (user, item)) in rows.iter_mut().enumerate() {
         let popular = |n| if place % 2 == 0 { n % 300 } else { n };
@@ -274,7 +274,7 @@ fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
 }
 
 #[test]
-fn popular_items_are_counted_whatever_their_keys_are_and_however_many_users_they_have() {
+fn popular_items_count_for_any_key_and_number_of_users() {
     let odd = |n: i64| [0, -1, i64::MIN, i64::MAX].get(n as usize).copied().unwrap_or(n << 40);
     let mut rng = SecureRng::seeded(9);
     let item = |n| [-1, i64::MIN, 0].get(n as usize % 6).copied().unwrap_or(n);
@@ -282,7 +282,7 @@ fn popular_items_are_counted_whatever_their_keys_are_and_however_many_users_they
     for (user, item_of) in &mut rows {
         (*user, *item_of) = (user.map(odd), item_of.map(item));
     }
-    // One that is met once in a hundred rows and then by so many that its partitions are read more than once.
+    // One item of 1 row in 100, and then of so many rows that its partition takes several passes.
     rows.iter_mut().step_by(100).for_each(|row| row.1 = Some(77));
     rows.extend((0..80_000).map(|n| (Some(odd(n)), Some(77))));
     let expected = counted_one_by_one(&rows);

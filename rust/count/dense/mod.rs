@@ -1,6 +1,6 @@
-//! Rows of four bytes. Where users and items are small numbers, as dense ones and those of dictionaries are, an item's
-//! number is mixed with a secret factor; its upper bits choose the partition, and the row is the user above the lower
-//! ones. Nothing is hashed and no key is kept.
+//! Rows of four bytes, for users and items that are small integers or dictionary codes. An item is
+//! multiplied by a secret odd factor. The product's upper bits choose the partition; the row holds
+//! its lower bits, with the user plus one above them. Nothing is hashed and no key is stored.
 
 pub(crate) mod seen;
 
@@ -16,22 +16,23 @@ use crate::hash::{HashKeys, PARTITIONS};
 use crate::memory::prefetch::in_turn;
 use crate::memory::write_buffer::WriteBuffer;
 
-/// The bits of an item's number that choose its partition.
+/// The bits of an item's product that choose its partition.
 const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
-/// Counts of so many items take no time, however few the rows are.
+/// Items up to this many are packed however few the rows are: counting so many takes negligible
+/// time.
 const ITEMS: u64 = 1 << 20;
 
-/// How numbers of users and items become rows: one for all threads of a run.
+/// Converts users and items to rows. All threads of a count share one layout.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {
-    /// How many bits of an item's number are in a row, below those of the user.
+    /// The number of item bits in a row, below the user's bits.
     local: u32,
     factor: u32,
     inverse: u32,
 }
 
 impl Layout {
-    /// One that a batch seems to fit, and others that are like it.
+    /// Returns a layout that probably fits a batch and similar ones, or `None`.
     pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
         let users = look(&batch.users)?;
         let items = look(&batch.items)?;
@@ -40,7 +41,8 @@ impl Layout {
         }
         let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);
         let factor = keys.factor();
-        // Each step doubles the bits that are right, of which there are three.
+        // Newton's iteration for the inverse modulo 2^32: three bits are right at first, and each
+        // step doubles them.
         let inverse = (0..4).fold(factor, |inverse: u32, _| {
             inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
         });
@@ -48,12 +50,13 @@ impl Layout {
         layout.holds_users(users | users.wrapping_add(1)).then_some(layout)
     }
 
-    /// Whether items have bits below `bits` alone.
+    /// Returns whether all items fit whose bitwise OR is `bits`.
     fn holds_items(self, bits: u64) -> bool {
         bits >> (self.local + PARTITION_BITS) == 0
     }
 
-    /// Whether users that have such bits, or are one less, have room; no row is zero.
+    /// Returns whether all users fit. `bits` is the bitwise OR of each user and the user plus one,
+    /// which is above zero.
     fn holds_users(self, bits: u64) -> bool {
         bits >> (u32::BITS - self.local) == 0
     }
@@ -62,7 +65,7 @@ impl Layout {
         (1 << self.local) - 1
     }
 
-    /// The partition of an item and its row with a user, both of which fit.
+    /// Returns an item's partition and its row with a user. Both must fit.
     #[inline]
     fn pack(self, user: u64, item: u64) -> (usize, u32) {
         let mixed = (item as u32).wrapping_mul(self.factor);
@@ -70,7 +73,7 @@ impl Layout {
         ((mixed >> self.local) as usize % PARTITIONS, row)
     }
 
-    /// The item of a partition's row, which need not have a user.
+    /// Returns the item of a partition's row. The row's user bits are ignored.
     fn item(self, partition: usize, row: u32) -> u64 {
         let mixed = (partition as u32) << self.local | row & self.mask();
         let item = u64::from(mixed.wrapping_mul(self.inverse));
@@ -81,14 +84,14 @@ impl Layout {
         u64::from((row >> self.local) - 1)
     }
 
-    /// What rows can be that have these bits in all.
+    /// Returns the range of rows whose bitwise OR is `bits`.
     fn extent(self, bits: u32) -> Extent {
         Extent { low: self.local, largest: bits >> self.local }
     }
 }
 
-/// About how large the numbers of a column are, a little above those that are met in a look at some thousand of them
-/// from its first to its last; nothing where its cells are not numbers.
+/// Returns an upper estimate of a column's values, or `None` if its cells are not numbers. The
+/// estimate is the largest of up to 4,096 values, taken from all over the column, plus an eighth.
 fn look(column: &Column) -> Option<u64> {
     const LOOKS: usize = 64;
     if let Some(codes) = column.codes() {
@@ -112,16 +115,17 @@ fn look(column: &Column) -> Option<u64> {
     largest.checked_add(largest / 8)
 }
 
-/// Rows of four bytes by partition, none of them zero.
+/// Nonzero rows of four bytes by partition.
 type ShortRows = WriteBuffer<u32, 128>;
 
 impl ShortRows {
-    /// How many bytes of memory they hold, and would while they are copied into rows of so many bytes.
+    /// Returns the bytes of memory that the rows hold, and those of a copy with `bytes` bytes a
+    /// row.
     pub fn held_beside(&self, bytes: usize) -> usize {
         self.bytes_used() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
-    /// Deduplicates every partition if a sample of them says that it pays.
+    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
     pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
         let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
         deduplicate(|partition| {
@@ -144,11 +148,11 @@ impl ShortRows {
     }
 }
 
-/// One thread's rows while they come.
+/// One thread's rows while they arrive.
 pub(crate) struct Packer {
     layout: Layout,
     rows: ShortRows,
-    /// All bits of all rows.
+    /// The bitwise OR of all rows.
     bits: u32,
 }
 
@@ -157,17 +161,18 @@ impl Packer {
         Self { layout, rows: ShortRows::default(), bits: 0 }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many bytes of memory they hold, and would while they are unpacked.
+    /// Returns the bytes of memory that the rows hold, and those of their copy when they are
+    /// unpacked.
     pub fn held_unpacking(&self) -> usize {
         self.rows.held_beside(size_of::<Wide>())
     }
 
-    /// Adds rows, if all fit; says whether they do.
+    /// Adds rows if all of them fit; returns whether they do.
     pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
         let layout = self.layout;
         let item_bits = items.iter().fold(0, |all, item| all | item);
@@ -181,27 +186,27 @@ impl Packer {
         fits
     }
 
-    /// Deduplicates every partition if a sample of them says that it pays.
+    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
     pub fn compact(&mut self, keys: &HashKeys) {
         self.rows.compact(self.layout.extent(self.bits), keys);
     }
 
-    /// All rows.
+    /// Returns the finished rows.
     pub fn finish(self) -> Packed {
         Packed { layout: self.layout, rows: self.rows, bits: self.bits }
     }
 }
 
-/// One thread's rows.
+/// One thread's finished rows.
 pub(crate) struct Packed {
     layout: Layout,
     rows: ShortRows,
-    /// All bits of all rows.
+    /// The bitwise OR of all rows.
     bits: u32,
 }
 
 impl Packed {
-    /// The rows under their own keys.
+    /// Converts the rows to rows with full keys.
     pub fn unpack<P: Pair>(self, keys: &HashKeys) -> Store<P> {
         let mut store = Store::default();
         for partition in 0..PARTITIONS {
@@ -215,7 +220,7 @@ impl Packed {
     }
 }
 
-/// The rows of all threads, to be counted.
+/// The rows of all threads.
 pub(crate) struct AllPacked<'a> {
     shares: Vec<&'a Packed>,
     layout: Layout,
@@ -223,7 +228,7 @@ pub(crate) struct AllPacked<'a> {
 }
 
 impl<'a> AllPacked<'a> {
-    /// Nothing where there are no rows.
+    /// Combines the rows of all threads; `None` if there are no threads.
     pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
         let bits = shares.iter().fold(0, |all, share| all | share.bits);
         let layout = shares.first()?.layout;
@@ -234,14 +239,14 @@ impl<'a> AllPacked<'a> {
         self.shares.iter().map(|share| share.rows.partition_len(partition)).sum()
     }
 
-    /// The most bytes of memory that a thread takes for it.
+    /// Returns the most bytes of memory that one thread needs to count.
     pub fn bytes_used(&self) -> usize {
         let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
         let counts = size_of::<u32>() << self.layout.local;
         Seen::bytes_used(most.unwrap_or(0), self.extent) + counts
     }
 
-    /// Finds how many distinct users each item has.
+    /// Counts the distinct users of each item.
     pub fn count(
         &self,
         threads: usize,
@@ -259,7 +264,7 @@ impl<'a> AllPacked<'a> {
             }
             seen.reset(len);
             let counts = &mut counts[..];
-            // The layout's mask, so that no count needs a look at bounds.
+            // The mask is the layout's; it lets the compiler drop the bounds checks.
             let mask = counts.len() - 1;
             for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
                 seen.extend(rows, keys, |row, is_new| {
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_both_numbers_up_to_the_largest_that_fit() {
+    fn rows_hold_user_and_item_up_to_the_largest_that_fit() {
         let keys = HashKeys::from_os().unwrap();
         for (largest, local) in [(0, 0), (900, 0), (80_000, 7), (930_000, 10)] {
             let layout = Layout::of(&batch(&[7; 9], &[largest; 9]), &keys).unwrap();
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_is_for_numbers_that_leave_room_alone() {
+    fn only_numbers_that_fit_four_bytes_have_a_layout() {
         let keys = HashKeys::from_os().unwrap();
         let found = |user, item| Layout::of(&batch(&[0, user], &[item, 1]), &keys).is_some();
         assert!(found(3_000_000_000, 900) && found(3_000_000, 900_000));
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn compacting_drops_nothing_but_duplicates() {
+    fn compacting_drops_only_duplicates() {
         let keys = HashKeys::from_os().unwrap();
         let layout = Layout::of(&batch(&[50_000], &[3000]), &keys).unwrap();
         let all = |rows: Packer| -> BTreeSet<(u64, u128)> {
