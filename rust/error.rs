@@ -25,7 +25,7 @@ impl fmt::Display for Error {
             Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
             Self::Schema(text) => f.write_str(text),
             Self::Internal => f.write_str(
-                "an internal error of discreet; nothing was released. Please report what you called",
+                "an internal error of discreet; nothing was released. Please report the call that caused it",
             ),
             Self::Entropy => {
                 f.write_str("the operating system refused to give randomness; nothing was released")

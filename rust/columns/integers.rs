@@ -7,10 +7,12 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::memory::prefetch::ask_next;
+use crate::memory::prefetch::prefetch_next;
 
 /// Returned for an array whose buffers are missing or shorter than its layout says.
-pub(crate) const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
+pub(crate) const BROKEN: Error = Error::Input(
+    "an Arrow array's buffers contradict its declared layout; fix the program that made it",
+);
 
 /// Integers of any width, read as 64 bits.
 pub(crate) enum Integers {
@@ -65,7 +67,7 @@ impl Integers {
     pub fn read(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         with_slice!(self, cells => {
-            ask_next(cells, &rows);
+            prefetch_next(cells, &rows);
             into.extend(cells[rows].iter().map(|&cell| cell as u64));
         });
     }

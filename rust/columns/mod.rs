@@ -17,7 +17,9 @@ use crate::labels::{LONGEST, LabelType};
 use crate::string_prefix::PrefixedString;
 
 /// Returned for a dictionary index without a value.
-pub(crate) const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
+pub(crate) const OUT_OF_RANGE: Error = Error::Input(
+    "a dictionary index of an Arrow array is out of range; fix the program that made it",
+);
 
 impl LabelType {
     /// Returns the label type of an Arrow type; for a dictionary, that of its values.
@@ -171,7 +173,7 @@ impl Column {
     /// the same length.
     ///
     /// # Errors
-    /// [`Error::Input`] if a dictionary index is out of range.
+    /// [`Error::Input`] if a dictionary index of an Arrow array is out of range; fix the program that made it.
     pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
         self.mark_nulls(rows.clone(), null);
         let Cells::Coded { indices, codes, is_plain } = &self.cells else {

@@ -15,12 +15,12 @@ pub struct Dedup<P> {
     rows: Vec<P>,
     len: usize,
     /// Rows that arrived when the table was full.
-    waiting: Vec<P>,
+    overflow: Vec<P>,
 }
 
 impl<P: Pair> Default for Dedup<P> {
     fn default() -> Self {
-        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, waiting: Vec::new() }
+        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, overflow: Vec::new() }
     }
 }
 
@@ -34,7 +34,7 @@ impl<P: Pair> Dedup<P> {
         self.slots.clear();
         self.slots.resize(size.max(1 << 10), 0);
         self.len = 1;
-        self.waiting.clear();
+        self.overflow.clear();
     }
 
     /// Adds at most `most` rows.
@@ -47,7 +47,7 @@ impl<P: Pair> Dedup<P> {
     pub fn extend(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
         let end = self.len + most;
         if 2 * end > self.slots.len() {
-            self.waiting.extend(new);
+            self.overflow.extend(new);
             return;
         }
         if self.rows.len() <= end {
@@ -89,13 +89,13 @@ impl<P: Pair> Dedup<P> {
 
     /// Returns the distinct rows.
     pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
-        if !self.waiting.is_empty() {
+        if !self.overflow.is_empty() {
             // Split by the top bits of the hash, which do not choose a slot.
-            let mut waiting = std::mem::take(&mut self.waiting);
-            waiting.extend(&self.rows[1..self.len]);
-            let bits = (waiting.len() / (SLOTS / 16)).next_power_of_two().trailing_zeros().min(16);
+            let mut overflow = std::mem::take(&mut self.overflow);
+            overflow.extend(&self.rows[1..self.len]);
+            let bits = (overflow.len() / (SLOTS / 16)).next_power_of_two().trailing_zeros().min(16);
             let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
-            for row in waiting {
+            for row in overflow {
                 parts[(row.hash(keys) >> 1 >> (63 - bits)) as usize].push(row);
             }
             let mut kept = vec![P::new(0, 0)];
@@ -106,7 +106,7 @@ impl<P: Pair> Dedup<P> {
                     for rows in part.chunks(SLOTS / 64) {
                         self.extend(rows.iter().copied(), rows.len(), keys);
                     }
-                    if self.waiting.is_empty() {
+                    if self.overflow.is_empty() {
                         break;
                     }
                 }

@@ -26,12 +26,11 @@ impl Names {
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
-    pub fn give(self, counted: Counts) -> Result<Counts> {
+    pub fn with_labels(self, counted: Counts) -> Result<Counts> {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
             return Ok(counted);
         };
-        // Take all labels, since few lack users, and then drop the ones without users: nobody may
-        // see those.
+        // Take all labels, since few lack users. Then drop the labels without users, which nobody may see.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let labels = Labels::of_bytes(item_type, names.into_labels());
@@ -42,7 +41,7 @@ impl Names {
 }
 
 /// Returns whether a batch can be numbered and has a dictionary.
-pub(crate) fn is_worth_it(batch: &Batch) -> bool {
+pub(crate) fn can_be_numbered(batch: &Batch) -> bool {
     let columns = [&batch.users, &batch.items];
     let is_small = |column: &Column| {
         column.dictionary().is_some_and(|values| ROWS * values.len() <= column.len())
@@ -72,7 +71,7 @@ pub(crate) fn number(
             column.dictionary().map(|values| number_values(values, keys, is_text)).transpose()?;
         Ok(())
     };
-    let made = threads::share_out(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
+    let made = threads::run_jobs(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
     let [of_users, of_items] =
         made.into_iter().fold([None, None], |[users, items], [u, i]| [users.or(u), items.or(i)]);
     let users = match of_users {

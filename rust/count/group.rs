@@ -130,8 +130,8 @@ impl Grouper {
         into: &mut Vec<Group>,
     ) -> Result<()> {
         let Self { labels: Some(labels), is_text, codes, .. } = self else { return Err(BROKEN) };
-        let is_worth_it = labels.is_worth_it(hashes.len());
-        if is_worth_it {
+        let should_look_up = labels.should_look_up(hashes.len());
+        if should_look_up {
             labels.find_all(hashes, cells, null, codes);
         } else {
             codes.clear();
@@ -140,7 +140,7 @@ impl Grouper {
         let rows = cells.iter().zip(hashes).zip(null);
         for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
             if *code == LabelLog::NONE && !null {
-                let new = if is_worth_it {
+                let new = if should_look_up {
                     labels.code(hash, cell, *is_text)?
                 } else {
                     labels.add(hash, cell, *is_text)?

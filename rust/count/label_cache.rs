@@ -1,7 +1,7 @@
 //! A two-way set-associative cache of recent labels.
 
 use crate::memory::arena::{BLOCK, Block};
-use crate::memory::prefetch::ask;
+use crate::memory::prefetch::prefetch_ahead;
 use crate::string_prefix::{PrefixedString, StringPrefix};
 
 /// Labels in a line.
@@ -10,7 +10,7 @@ const WAYS: usize = 2;
 const FEW: usize = 1 << 9;
 const MOST: usize = BLOCK / size_of::<Line>();
 /// Stop looking labels up when fewer than 1 in `RARE` was found while `PATIENCE` new labels came.
-const HARDLY: usize = 16;
+const RARE: usize = 16;
 const PATIENCE: usize = MOST;
 /// Resume lookups after this many rows: a table may begin with labels that never repeat, and a
 /// label that is not looked up is appended to the log once more.
@@ -24,9 +24,9 @@ const PLACE_BITS: u32 = 40;
 /// whole label, the third word is the upper bits of its hash above the position of its record. The
 /// fourth word is the length plus one above the code.
 #[derive(Clone, Copy)]
-pub(crate) struct Met([u64; 4]);
+pub(crate) struct Entry([u64; 4]);
 
-impl Met {
+impl Entry {
     /// Creates the entry of a label with a hash and a record at a position.
     #[inline]
     #[must_use]
@@ -105,9 +105,9 @@ pub(crate) struct LabelCache {
 
 impl Default for LabelCache {
     fn default() -> Self {
-        let mut recent = Self { lines: Block::any(), size: 0, clean: 0, found: 0, new: 0, skip: 0 };
-        recent.go_on_with(FEW);
-        recent
+        let mut cache = Self { lines: Block::any(), size: 0, clean: 0, found: 0, new: 0, skip: 0 };
+        cache.resize(FEW);
+        cache
     }
 }
 
@@ -117,17 +117,17 @@ impl LabelCache {
 
     /// Returns whether to look up the labels of the next `rows` rows. Call it once for each row.
     #[inline]
-    pub fn is_worth_it(&mut self, rows: usize) -> bool {
-        if self.skip == 0 && self.new >= PATIENCE && self.found < self.new / HARDLY {
+    pub fn should_look_up(&mut self, rows: usize) -> bool {
+        if self.skip == 0 && self.new >= PATIENCE && self.found < self.new / RARE {
             self.skip = SKIPPED;
-            self.go_on_with(FEW);
+            self.resize(FEW);
         }
-        let is_worth_it = self.skip == 0;
+        let should_look_up = self.skip == 0;
         self.skip = self.skip.saturating_sub(rows);
-        is_worth_it
+        should_look_up
     }
 
-    fn go_on_with(&mut self, size: usize) {
+    fn resize(&mut self, size: usize) {
         if size > self.clean {
             self.lines.values_mut()[self.clean..size].fill([[0; 4]; WAYS]);
             self.clean = size;
@@ -137,7 +137,7 @@ impl LabelCache {
 
     /// Looks up labels; returns [`Self::NONE`] for misses, NULL and labels longer than a prefix. No
     /// branch depends on the result, so the memory accesses overlap.
-    #[allow(clippy::needless_bitwise_bool, reason = "no jump is to depend on it")]
+    #[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
     pub fn find_all(
         &mut self,
         hashes: &[u64],
@@ -149,12 +149,12 @@ impl LabelCache {
         into.clear();
         let labels = hashes.iter().zip(labels).zip(null).enumerate();
         into.extend(labels.map(|(n, ((&hash, &PrefixedString { mark, .. }), &null))| {
-            ask(lines, hashes, n, |hash| hash as usize & mask);
+            prefetch_ahead(lines, hashes, n, |hash| hash as usize & mask);
             let line = &lines[hash as usize & mask];
-            let is_second = Met(line[1]).is_whole(mark);
-            let found = (is_second | Met(line[0]).is_whole(mark)) & mark.is_whole() & !null;
+            let is_second = Entry(line[1]).is_whole(mark);
+            let found = (is_second | Entry(line[0]).is_whole(mark)) & mark.is_whole() & !null;
             self.found += usize::from(found);
-            let code = Met(line[usize::from(is_second)]).code();
+            let code = Entry(line[usize::from(is_second)]).code();
             if found { code } else { Self::NONE }
         }));
     }
@@ -162,23 +162,23 @@ impl LabelCache {
     /// Returns an entry that may be the label of this prefix. The answer is exact if the prefix is
     /// the whole label.
     #[inline]
-    pub fn find(&mut self, hash: u64, mark: StringPrefix) -> Option<Met> {
+    pub fn find(&mut self, hash: u64, mark: StringPrefix) -> Option<Entry> {
         let line = &self.lines.values()[hash as usize & (self.size - 1)];
-        let is_second = Met(line[1]).is(hash, mark);
-        let found = is_second | Met(line[0]).is(hash, mark);
+        let is_second = Entry(line[1]).is(hash, mark);
+        let found = is_second | Entry(line[0]).is(hash, mark);
         self.found += usize::from(found);
-        found.then_some(Met(line[usize::from(is_second)]))
+        found.then_some(Entry(line[usize::from(is_second)]))
     }
 
     /// Inserts a label and evicts the older one of its line.
     #[inline]
-    pub fn remember(&mut self, hash: u64, met: Met) {
+    pub fn remember(&mut self, hash: u64, entry: Entry) {
         self.new += 1;
         if self.new > WAYS * self.size && self.size < MOST {
-            self.go_on_with((2 * self.size).min(MOST));
+            self.resize((2 * self.size).min(MOST));
         }
         let line = &mut self.lines.values_mut()[hash as usize & (self.size - 1)];
-        *line = [met.0, line[0]];
+        *line = [entry.0, line[0]];
     }
 }
 
@@ -189,17 +189,17 @@ mod tests {
     #[test]
     fn the_cache_grows_and_finds_recent_labels() {
         let mark = |n: u64| StringPrefix::new(&n.to_le_bytes());
-        let mut recent = LabelCache::default();
+        let mut cache = LabelCache::default();
         for n in 0..20_000 {
-            recent.remember(n, Met::new(n, mark(n), 0, n as u32));
+            cache.remember(n, Entry::new(n, mark(n), 0, n as u32));
         }
-        assert_eq!(recent.size, 1 << 13);
-        let find = |recent: &mut LabelCache, n: u64| recent.find(n, mark(n));
+        assert_eq!(cache.size, 1 << 13);
+        let find = |cache: &mut LabelCache, n: u64| cache.find(n, mark(n));
         assert!(
             (19_000..20_000)
-                .all(|n| find(&mut recent, n).is_some_and(|met| met.code() == n as u32))
+                .all(|n| find(&mut cache, n).is_some_and(|entry| entry.code() == n as u32))
         );
-        assert!(find(&mut recent, 20_000).is_none());
+        assert!(find(&mut cache, 20_000).is_none());
     }
 
     /// Returns how many of the last ten chunks of 500 labels are looked up, after 600,000 labels
@@ -207,19 +207,19 @@ mod tests {
     fn lookups(chunks: u64, label: impl Fn(u64) -> u64) -> usize {
         let hash = |n: u64| (n + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         let mark = |n: u64| StringPrefix::new(&n.to_le_bytes());
-        let mut recent = LabelCache::default();
+        let mut cache = LabelCache::default();
         for n in u64::MAX - 600_000..u64::MAX {
-            recent.remember(hash(n), Met::new(hash(n), mark(n), 0, 0));
+            cache.remember(hash(n), Entry::new(hash(n), mark(n), 0, 0));
         }
-        assert!(!recent.is_worth_it(1));
-        assert_eq!(recent.size, FEW);
+        assert!(!cache.should_look_up(1));
+        assert_eq!(cache.size, FEW);
         let mut lookups = 0;
         for chunk in 0..chunks {
-            if recent.is_worth_it(500) {
+            if cache.should_look_up(500) {
                 lookups += usize::from(chunk + 10 >= chunks);
                 for label in (chunk * 500..(chunk + 1) * 500).map(&label) {
-                    if recent.find(hash(label), mark(label)).is_none() {
-                        recent.remember(hash(label), Met::new(hash(label), mark(label), 0, 0));
+                    if cache.find(hash(label), mark(label)).is_none() {
+                        cache.remember(hash(label), Entry::new(hash(label), mark(label), 0, 0));
                     }
                 }
             }
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn lookups_stop_while_labels_never_repeat() {
-        let mut recent = LabelCache::default();
+        let mut cache = LabelCache::default();
         let mut lookups = 0;
         for n in 0..10 * SKIPPED as u64 {
-            if recent.is_worth_it(1) {
+            if cache.should_look_up(1) {
                 lookups += 1;
-                recent.remember(n, Met::new(n, StringPrefix::new(&n.to_le_bytes()), 0, 0));
+                cache.remember(n, Entry::new(n, StringPrefix::new(&n.to_le_bytes()), 0, 0));
             }
         }
         assert!(lookups < SKIPPED, "{lookups}");
@@ -257,15 +257,15 @@ mod tests {
 
     #[test]
     fn labels_with_equal_prefixes_in_one_line_are_distinct() {
-        let mut recent = LabelCache::default();
+        let mut cache = LabelCache::default();
         let mark = StringPrefix::new(&[b'a'; 30]);
         let hashes = [7, 1 << PLACE_BITS | 7];
         for (hash, place) in hashes.into_iter().zip([0, (1 << PLACE_BITS) - 1]) {
-            recent.remember(hash, Met::new(hash, mark, place, place as u32));
+            cache.remember(hash, Entry::new(hash, mark, place, place as u32));
         }
-        let places = hashes.map(|hash| recent.find(hash, mark).map(Met::place));
+        let places = hashes.map(|hash| cache.find(hash, mark).map(Entry::place));
         assert_eq!(places, [Some(0), Some((1 << PLACE_BITS) - 1)]);
-        assert!(recent.find(2 << PLACE_BITS | 7, mark).is_none());
+        assert!(cache.find(2 << PLACE_BITS | 7, mark).is_none());
     }
 
     #[test]
@@ -278,20 +278,20 @@ mod tests {
             |label: &PrefixedString<'_>| label.mark.words[0] % 601 + (label.mark.len as u64) / 2;
         let hashes: Vec<u64> = labels.iter().map(hash).collect();
         let null: Vec<bool> = (0..labels.len()).map(|n| n % 7 == 0).collect();
-        let (mut recent, mut codes) = (LabelCache::default(), Vec::new());
-        recent.find_all(&hashes, &labels, &null, &mut codes);
-        assert!(codes.iter().all(|&code| code == LabelCache::NONE) && recent.found == 0);
+        let (mut cache, mut codes) = (LabelCache::default(), Vec::new());
+        cache.find_all(&hashes, &labels, &null, &mut codes);
+        assert!(codes.iter().all(|&code| code == LabelCache::NONE) && cache.found == 0);
         for (code, (&hash, label)) in hashes.iter().zip(&labels).enumerate().step_by(3) {
-            recent.remember(hash, Met::new(hash, label.mark, code, code as u32));
+            cache.remember(hash, Entry::new(hash, label.mark, code, code as u32));
         }
-        recent.find_all(&hashes, &labels, &null, &mut codes);
-        let found = recent.found;
+        cache.find_all(&hashes, &labels, &null, &mut codes);
+        let found = cache.found;
         assert!(found > 200);
         for ((&code, (&hash, label)), null) in
             codes.iter().zip(hashes.iter().zip(&labels)).zip(null)
         {
-            let met = recent.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
-            assert_eq!(code, met.map_or(LabelCache::NONE, Met::code));
+            let entry = cache.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
+            assert_eq!(code, entry.map_or(LabelCache::NONE, Entry::code));
         }
         assert_eq!(codes.iter().filter(|&&code| code != LabelCache::NONE).count(), found);
     }
@@ -301,13 +301,13 @@ mod tests {
         for _ in 0..4 {
             Block::<Line>::any().values_mut().fill([[1; 4]; WAYS]);
         }
-        let mut recent = LabelCache::default();
+        let mut cache = LabelCache::default();
         for size in [FEW, 2 * FEW, FEW, MOST] {
-            recent.go_on_with(size);
-            assert!(recent.lines.values()[..size].iter().all(|line| *line == [[0; 4]; WAYS]));
+            cache.resize(size);
+            assert!(cache.lines.values()[..size].iter().all(|line| *line == [[0; 4]; WAYS]));
         }
         for bytes in [&b""[..], b"\0", b"\x01", b"\0\0"] {
-            assert!(recent.find(0, StringPrefix::new(bytes)).is_none());
+            assert!(cache.find(0, StringPrefix::new(bytes)).is_none());
         }
     }
 }

@@ -3,7 +3,7 @@
 //! label may have several codes, but a code has one label. Lookups stay within a cache of at most 4
 //! MiB.
 
-use crate::count::label_cache::{LabelCache, Met};
+use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::labels::interner::TOO_MANY;
@@ -17,7 +17,7 @@ const ALLOCATION: usize = 32;
 const IS_LONG: u64 = 255;
 /// The bytes of a record before the label: 4 of its hash, 1 for its length.
 const HEAD: usize = 5;
-const _: () = assert!(LONG < IS_LONG as usize, "a byte tells the lengths apart");
+const _: () = assert!(LONG < IS_LONG as usize, "a length fits in a byte");
 const _: () = assert!(2 * words(LONG) <= RecordLog::MOST, "a line has room for two labels");
 
 /// Returns the number of words of a record.
@@ -34,7 +34,7 @@ pub struct LabelLog {
     long_bytes: usize,
     /// The number of labels of each partition.
     lens: Vec<u32>,
-    recent: LabelCache,
+    cache: LabelCache,
 }
 
 impl Default for LabelLog {
@@ -44,7 +44,7 @@ impl Default for LabelLog {
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
-            recent: LabelCache::default(),
+            cache: LabelCache::default(),
         }
     }
 }
@@ -56,8 +56,8 @@ impl LabelLog {
     /// Returns whether to look up the labels of the next `rows` rows; otherwise, use [`Self::add`].
     /// Call it once for each row.
     #[inline]
-    pub fn is_worth_it(&mut self, rows: usize) -> bool {
-        self.recent.is_worth_it(rows)
+    pub fn should_look_up(&mut self, rows: usize) -> bool {
+        self.cache.should_look_up(rows)
     }
 
     /// Looks up labels of up to 24 bytes in the cache. Returns [`Self::NONE`] for misses, longer
@@ -70,7 +70,7 @@ impl LabelLog {
         null: &[bool],
         into: &mut Vec<u32>,
     ) {
-        self.recent.find_all(hashes, labels, null, into);
+        self.cache.find_all(hashes, labels, null, into);
     }
 
     /// Returns a label's code in the partition of its hash. Returns `None` if the label should be
@@ -85,14 +85,14 @@ impl LabelLog {
         label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<u32>> {
-        if let Some(met) = self.recent.find(hash, label.mark)
+        if let Some(entry) = self.cache.find(hash, label.mark)
             && (label.mark.is_whole()
-                || self.label(partition_of(hash), met.place()).bytes == label.bytes)
+                || self.label(partition_of(hash), entry.place()).bytes == label.bytes)
         {
-            return Ok(Some(met.code()));
+            return Ok(Some(entry.code()));
         }
         Ok(self.write(hash, label, is_text)?.map(|(place, code)| {
-            self.recent.remember(hash, Met::new(hash, label.mark, place, code));
+            self.cache.remember(hash, Entry::new(hash, label.mark, place, code));
             code
         }))
     }
@@ -108,7 +108,7 @@ impl LabelLog {
         label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<u32>> {
-        if self.is_worth_it(1) {
+        if self.should_look_up(1) {
             self.code(hash, label, is_text)
         } else {
             self.add(hash, label, is_text)
@@ -276,11 +276,11 @@ mod tests {
             let of_row = |n: u64| if n.is_multiple_of(10) { 0 } else { n };
             let labels: Vec<u64> = (chunk * 500..(chunk + 1) * 500).map(of_row).collect();
             let hashes: Vec<u64> = labels.iter().map(|&n| hash(n)).collect();
-            let is_worth_it = log.is_worth_it(500);
+            let should_look_up = log.should_look_up(500);
             for (n, &hash) in labels.iter().zip(&hashes) {
                 let bytes = n.to_le_bytes();
                 let label = PrefixedString::new(&bytes);
-                let code = if is_worth_it { LabelLog::code } else { LabelLog::add };
+                let code = if should_look_up { LabelLog::code } else { LabelLog::add };
                 code(&mut log, hash, label, false).unwrap();
             }
         }

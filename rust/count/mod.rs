@@ -36,7 +36,7 @@ use crate::columns::Batch;
 use crate::count::bound::{Bounded, Contribution};
 use crate::count::dedup::Items;
 use crate::count::dense::{AllPacked, Layout};
-use crate::count::merge::{Tally, each_partition};
+use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
 use crate::count::users::Users;
@@ -51,7 +51,7 @@ pub use crate::count::result::Counts;
 
 /// The most rows a worker receives at a time. Waiting for a morsel costs as much as counting a few
 /// thousand rows.
-const MOST: usize = 8 * MORSEL;
+const MAX_MORSEL: usize = 8 * MORSEL;
 
 /// Options of a count.
 pub struct CountOptions<'a> {
@@ -71,19 +71,19 @@ pub struct CountOptions<'a> {
 
 /// The number of threads and the bytes each may hold: three quarters of the memory for rows and
 /// labels, one quarter for the merge.
-struct Parts {
+struct Limits {
     threads: usize,
     rows: usize,
     merge: usize,
 }
 
-impl Parts {
+impl Limits {
     /// The least memory of a thread, in bytes. With less, it would do little but spill.
     const THREAD: usize = 1 << 25;
 
-    fn of(terms: &CountOptions<'_>) -> Self {
-        let threads = terms.threads.clamp(1, 64);
-        let Some(memory) = terms.memory else {
+    fn of(options: &CountOptions<'_>) -> Self {
+        let threads = options.threads.clamp(1, 64);
+        let Some(memory) = options.memory else {
             return Self { threads, rows: usize::MAX, merge: usize::MAX };
         };
         let threads = threads.min((memory / Self::THREAD).max(1));
@@ -100,11 +100,11 @@ impl Parts {
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let counts = count_table(batches, types, terms, tick);
-    make_ready(terms.memory);
+    let counts = count_table(batches, types, options, tick);
+    make_ready(options.memory);
     counts
 }
 
@@ -117,7 +117,7 @@ pub fn make_ready(memory: Option<usize>) {
 fn count_table(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
@@ -127,60 +127,60 @@ fn count_table(
     // Not with a bound, which needs the labels, nor for several batches, whose dictionaries may
     // differ.
     let is_coded = second.is_none()
-        && terms.bound.is_none()
-        && first.as_ref().is_some_and(dictionary::is_worth_it);
+        && options.bound.is_none()
+        && first.as_ref().is_some_and(dictionary::can_be_numbered);
     let Some(batch) = first.take_if(|_| is_coded) else {
         let batches = first.map(Ok).into_iter().chain(second).chain(batches);
-        return count_batches(batches, types, terms, &keys, tick);
+        return count_batches(batches, types, options, &keys, tick);
     };
-    let (batch, names) = dictionary::number(batch, terms.threads, &keys, &mut tick)?;
+    let (batch, names) = dictionary::number(batch, options.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
     // Ties at the limit are broken by label, so the limit is applied once the labels are back.
-    let all = CountOptions { limit: None, ..*terms };
+    let all = CountOptions { limit: None, ..*options };
     let mut counts =
-        names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
-    terms.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
+        names.with_labels(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
+    options.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
     Ok(counts)
 }
 
 fn count_batches(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     if types.0.is_integer() {
-        count_rows::<Wide>(batches, types, terms, keys, tick)
+        count_rows::<Wide>(batches, types, options, keys, tick)
     } else {
-        count_rows::<Hashed>(batches, types, terms, keys, tick)
+        count_rows::<Hashed>(batches, types, options, keys, tick)
     }
 }
 
 fn count_rows<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let parts = Parts::of(terms);
+    let limits = Limits::of(options);
     let mut batches = batches.peekable();
     let layout = match batches.peek() {
         // A bound needs the keys of users and items, which packed rows do not hold.
-        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
+        Some(Ok(batch)) if options.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
-    (0..4 * parts.threads).for_each(|_| ticket.send(()).unwrap_or_default());
+    (0..4 * limits.threads).for_each(|_| ticket.send(()).unwrap_or_default());
     let receiver = Arc::new(Mutex::new(receiver));
-    let jobs = (0..parts.threads).map(|_| {
+    let jobs = (0..limits.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
         // With a bound, users are counted when pairs are partitioned by user.
-        let users = terms.users && terms.bound.is_none();
-        let room = (parts.threads, parts.rows);
+        let users = options.users && options.bound.is_none();
+        let room = (limits.threads, limits.rows);
         let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
         move || worker.run(&receiver, &ticket, stop)
     });
@@ -199,7 +199,7 @@ fn count_rows<P: Pair>(
             while start < len {
                 // Morsels shrink towards the end of a batch, so that all workers finish it
                 // together.
-                let rows = ((len - start) / (4 * parts.threads)).clamp(MORSEL, MOST);
+                let rows = ((len - start) / (4 * limits.threads)).clamp(MORSEL, MAX_MORSEL);
                 let end = len.min(start + rows);
                 let morsel =
                     Morsel { batch: Arc::clone(&batch), number: number as u64, start, end };
@@ -221,22 +221,22 @@ fn count_rows<P: Pair>(
     })?;
     // Pooled blocks would take memory from the merge.
     release_memory(0);
-    finish::<P>(done, types.1, terms, keys, &parts, tick)
+    finish::<P>(done, types.1, options, keys, &limits, tick)
 }
 
 /// Counts the rows of all workers, and their users if requested.
 fn finish<P: Pair>(
     mut done: Vec<Done<P>>,
     item_type: LabelType,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &HashKeys,
-    parts: &Parts,
+    limits: &Limits,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let users: Option<Vec<_>> = done.iter_mut().map(|done| done.users.take()).collect();
-    let room = (parts.threads, parts.merge);
+    let room = (limits.threads, limits.merge);
     let users = users.map(|users| Users::count(users, keys, room, &mut tick)).transpose()?;
-    let mut counts = finish_counts(done, item_type, terms, keys, parts, tick)?;
+    let mut counts = finish_counts(done, item_type, options, keys, limits, tick)?;
     counts.users = counts.users.or(users);
     Ok(counts)
 }
@@ -244,16 +244,16 @@ fn finish<P: Pair>(
 fn finish_counts<P: Pair>(
     done: Vec<Done<P>>,
     item_type: LabelType,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &HashKeys,
-    parts: &Parts,
+    limits: &Limits,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let packed: Option<Vec<_>> = done.iter().map(|done| done.packed.as_ref()).collect();
     let packed = packed.and_then(AllPacked::of);
-    if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= parts.merge) {
-        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
-        rows.count(parts.threads, keys, &mut tick, &all)?;
+    if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= limits.merge) {
+        let all = SharedCounts::new(item_type, options.limit, options.cap);
+        rows.count(limits.threads, keys, &mut tick, &all)?;
         return all.into_counts();
     }
     let unpacked = |Done { packed, mut rows, .. }: Done<P>| {
@@ -263,19 +263,19 @@ fn finish_counts<P: Pair>(
         rows
     };
     let rows: Vec<_> = done.into_iter().map(unpacked).collect();
-    Ok(if let Some(bound) = terms.bound {
-        let half = parts.merge / 2;
+    Ok(if let Some(bound) = options.bound {
+        let half = limits.merge / 2;
         let new = || Bounded::new(item_type, bound, half);
-        let tallies = each_partition(&rows, keys, (parts.threads, half), &mut tick, new)?;
+        let tallies = merge_partitions(&rows, keys, (limits.threads, half), &mut tick, new)?;
         drop(rows);
-        let crew = (parts.threads, keys);
-        let mut total = Bounded::count(tallies, item_type, terms.cap, crew, tick)?;
-        terms.limit.map_or(Ok(()), |limit| total.keep(limit))?;
+        let workers = (limits.threads, keys);
+        let mut total = Bounded::count(tallies, item_type, options.cap, workers, tick)?;
+        options.limit.map_or(Ok(()), |limit| total.keep(limit))?;
         total
     } else {
-        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
-        let new = || Unbounded { found: all.begin(), here: Vec::new() };
-        let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
+        let all = SharedCounts::new(item_type, options.limit, options.cap);
+        let new = || Unbounded { found: all.begin(), counts: Vec::new() };
+        let tallies = merge_partitions(&rows, keys, (limits.threads, limits.merge), tick, new)?;
         for tally in tallies {
             tally.found.finish()?;
         }
@@ -287,7 +287,7 @@ fn finish_counts<P: Pair>(
 struct Unbounded<'a> {
     found: CountsBuilder<'a>,
     /// The counts of the current partition.
-    here: Vec<i64>,
+    counts: Vec<i64>,
 }
 
 impl<P: Pair> Tally<P> for Unbounded<'_> {
@@ -299,21 +299,21 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
         _: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let here = &mut self.here;
+        let counts = &mut self.counts;
         if let Some(codes) = items.codes() {
-            here.resize(codes, 0);
+            counts.resize(codes, 0);
             for row in rows {
-                here[row.item() as usize] += 1;
+                counts[row.item() as usize] += 1;
             }
             return Ok(());
         }
         items.reserve(rows.len(), keys);
-        items.tally(rows.iter().map(|row| row.item()), here, keys);
+        items.tally(rows.iter().map(|row| row.item()), counts, keys);
         Ok(())
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()> {
-        self.found.add(self.here.drain(..), |into| match labels {
+        self.found.add(self.counts.drain(..), |into| match labels {
             Some(interner) => into.append_strings(interner.labels()),
             None => {
                 items.keys().iter().for_each(|&item| into.push_integer(item));

@@ -60,10 +60,10 @@ pub(crate) struct SharedCounts {
     /// The number of largest counts wanted, and the cap of each count.
     limit: Option<usize>,
     cap: Option<i64>,
-    together: Mutex<Together>,
+    merged: Mutex<Merged>,
 }
 
-struct Together {
+struct Merged {
     counts: Counts,
     /// The number of partitions in `counts`.
     partitions: usize,
@@ -74,8 +74,8 @@ impl SharedCounts {
     const SEEN: usize = 8;
 
     pub fn new(item_type: LabelType, limit: Option<usize>, cap: Option<i64>) -> Self {
-        let together = Together { counts: Counts::new(item_type), partitions: 0 };
-        Self { item_type, limit, cap, together: Mutex::new(together) }
+        let merged = Merged { counts: Counts::new(item_type), partitions: 0 };
+        Self { item_type, limit, cap, merged: Mutex::new(merged) }
     }
 
     /// Creates an empty builder for one thread.
@@ -85,8 +85,8 @@ impl SharedCounts {
 
     /// Returns the counts. Call it after every thread has finished.
     pub fn into_counts(self) -> Result<Counts> {
-        let Together { mut counts, .. } =
-            self.together.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Merged { mut counts, .. } =
+            self.merged.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
         Ok(counts)
     }
@@ -116,16 +116,16 @@ impl CountsBuilder<'_> {
     ) -> Result<()> {
         let most = self.all.cap.unwrap_or(i64::MAX);
         let counts = counts.map(|count| count.min(most));
-        let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
-        if let Some(mut together) = free {
-            let before = together.partitions;
-            self.move_to(&mut together)?;
-            labels(&mut together.counts.labels)?;
-            together.counts.counts.extend(counts);
-            together.partitions += 1;
-            if (before..together.partitions).contains(&SharedCounts::SEEN) {
-                let times = PARTITIONS / together.partitions;
-                together.counts.reserve(times);
+        let free = self.all.limit.is_none().then(|| self.all.merged.try_lock().ok()).flatten();
+        if let Some(mut merged) = free {
+            let before = merged.partitions;
+            self.move_to(&mut merged)?;
+            labels(&mut merged.counts.labels)?;
+            merged.counts.counts.extend(counts);
+            merged.partitions += 1;
+            if (before..merged.partitions).contains(&SharedCounts::SEEN) {
+                let times = PARTITIONS / merged.partitions;
+                merged.counts.reserve(times);
             }
             return Ok(());
         }
@@ -149,14 +149,14 @@ impl CountsBuilder<'_> {
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
     pub fn finish(mut self) -> Result<()> {
-        let mut together = self.all.together.lock().unwrap_or_else(PoisonError::into_inner);
-        self.move_to(&mut together)
+        let mut merged = self.all.merged.lock().unwrap_or_else(PoisonError::into_inner);
+        self.move_to(&mut merged)
     }
 
-    fn move_to(&mut self, together: &mut Together) -> Result<()> {
-        together.counts.labels.append(&self.counts.labels)?;
-        together.counts.counts.append(&mut self.counts.counts);
-        together.partitions += std::mem::take(&mut self.partitions);
+    fn move_to(&mut self, merged: &mut Merged) -> Result<()> {
+        merged.counts.labels.append(&self.counts.labels)?;
+        merged.counts.counts.append(&mut self.counts.counts);
+        merged.partitions += std::mem::take(&mut self.partitions);
         self.counts.labels.clear();
         Ok(())
     }
@@ -181,11 +181,11 @@ mod tests {
                     })
                     .unwrap();
             };
-            let busy = all.together.lock().unwrap();
+            let busy = all.merged.lock().unwrap();
             (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
             (500..900).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
-            let busy = all.together.lock().unwrap();
+            let busy = all.merged.lock().unwrap();
             (900..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
             for found in threads {
@@ -193,7 +193,7 @@ mod tests {
             }
             let Counts { labels: Labels::Signed(labels), counts, .. } = all.into_counts().unwrap()
             else {
-                panic!("labels of their own type")
+                panic!("labels keep their type")
             };
             let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();
             rows.sort_unstable();

@@ -1,7 +1,7 @@
 //! One thread's rows by partition.
 
 use crate::count::pairs::Pair;
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
 /// Rows by partition.
@@ -49,7 +49,7 @@ impl<P: Pair> Store<P> {
         &self,
         partition: usize,
     ) -> impl Iterator<Item = impl ExactSizeIterator<Item = P>> {
-        in_turn(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
+        prefetched(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
     }
 
     /// Forgets the rows of a partition.

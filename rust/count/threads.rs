@@ -16,7 +16,7 @@ pub(crate) const STOPPED: Error = Error::Resource("interrupted");
 
 /// Reported if the system refuses every thread. If it refuses some, the others do all the work.
 const REFUSED: Error = Error::Resource(
-    "the system starts no more threads; end other programs, or allow more threads or memory",
+    "the operating system refused to start a thread; close other programs, or raise the limit on threads or memory",
 );
 
 /// Runs each job on its own thread and `lead` on the calling thread, and returns the results of the
@@ -55,7 +55,9 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
             led = tick();
         }
         stop.fetch_or(led.is_err(), Ordering::Relaxed);
-        let crashed = Error::Resource("a counting thread did not finish");
+        let crashed = Error::Resource(
+            "a counting thread crashed; nothing was released. Please report the call that caused it",
+        );
         let done: Vec<Result<S>> =
             handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect();
         (led, done)
@@ -71,19 +73,19 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
 /// Runs numbered jobs of these sizes and returns each thread's state, which begins as `new()`. The
 /// largest jobs run first, so that no thread ends up with a large job at the end. The last argument
 /// of `work` is set when all threads must stop.
-pub(crate) fn share_out<S: Send>(
+pub(crate) fn run_jobs<S: Send>(
     threads: usize,
     sizes: impl Iterator<Item = usize>,
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize, usize, &AtomicBool) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    let mut waiting: Vec<(usize, usize)> = sizes.enumerate().collect();
-    waiting.sort_by_key(|&(_, size)| std::cmp::Reverse(size));
+    let mut jobs: Vec<(usize, usize)> = sizes.enumerate().collect();
+    jobs.sort_by_key(|&(_, size)| std::cmp::Reverse(size));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let job = || {
         let mut made = new();
-        while let Some(&(number, size)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(&(number, size)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
                 return Err(STOPPED);
             }

@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::count::dedup::Items;
-use crate::count::merge::{Tally, each_partition};
+use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::error::Result;
@@ -81,19 +81,19 @@ impl<P: Pair> Users<P> {
 
     /// Counts the distinct users of all threads.
     pub fn count(
-        shares: Vec<Self>,
+        per_thread: Vec<Self>,
         keys: &HashKeys,
         room: (usize, usize),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<u64> {
         let mut small = vec![0; SMALL as usize / 64];
-        let mut rows = Vec::with_capacity(shares.len());
-        for share in shares {
-            small.iter_mut().zip(&share.small).for_each(|(all, own)| *all |= own);
-            rows.push(share.rows);
+        let mut rows = Vec::with_capacity(per_thread.len());
+        for thread in per_thread {
+            small.iter_mut().zip(&thread.small).for_each(|(all, own)| *all |= own);
+            rows.push(thread.rows);
         }
         let small: u64 = small.iter().map(|bits: &u64| u64::from(bits.count_ones())).sum();
-        let others = each_partition(&rows, keys, room, tick, || Total(0))?;
+        let others = merge_partitions(&rows, keys, room, tick, || Total(0))?;
         Ok(others.into_iter().fold(small, |all, Total(users)| all + users))
     }
 }

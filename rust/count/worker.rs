@@ -138,7 +138,7 @@ impl<P: Pair> Worker<P> {
 
     /// Spills if the memory exceeds the limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
-        let unpacking = self.packed.as_ref().map_or(0, Packer::held_unpacking);
+        let unpacking = self.packed.as_ref().map_or(0, Packer::bytes_unpacking);
         let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
         if unpacking + others > self.limit {
             self.unpack();
@@ -266,7 +266,7 @@ mod tests {
         let len = 40 * AT_ONCE;
         let labels: StringArray = (0..len).map(|row| Some(format!("label {}", row % 7))).collect();
         let indexed: DictionaryArray<Int32Type> = labels.iter().collect();
-        for (items, chapters) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
+        for (items, runs) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
             let users = Int64Array::from_iter_values(0..len as i64).into_data();
             let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
             let keys = Arc::new(HashKeys::from_os().unwrap());
@@ -280,7 +280,7 @@ mod tests {
             let stop = AtomicBool::new(false);
             let Done { rows, .. } = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
             // The last run is the empty one that is spilled at the end.
-            assert_eq!(rows.runs.len(), chapters + 1);
+            assert_eq!(rows.runs.len(), runs + 1);
         }
     }
 }

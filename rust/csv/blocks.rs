@@ -19,9 +19,13 @@ const AHEAD: usize = 4;
 /// The longest time a caller waits before it checks for an interrupt.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-const CLOSED: Error = Error::Input("the file does not exist or may not be read");
-const BROKEN: Error = Error::Input("the data is cut short or damaged, or its suffix is wrong");
-const REFUSED: Error = Error::Resource("the system refused a thread that reads a file");
+const CLOSED: Error =
+    Error::Input("the file does not exist or cannot be opened; check its path and permissions");
+const BROKEN: Error =
+    Error::Input("the data is truncated or damaged, or its suffix does not match its format");
+const REFUSED: Error = Error::Resource(
+    "the operating system refused to start a thread to read a file; close other programs, or raise the limit on threads",
+);
 
 /// The source of the bytes.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ impl Marks {
 
 /// Returns one bit for each byte.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the compiler makes vector code of it where it is called")]
+#[allow(clippy::inline_always, reason = "the compiler vectorizes it at its call")]
 fn word(span: &[u8; SPAN], mark: impl Fn(u8) -> u8) -> u64 {
     let mut flags = [0; SPAN];
     for (flag, &byte) in flags.iter_mut().zip(span) {

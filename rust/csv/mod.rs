@@ -28,7 +28,7 @@
 //! Python's `csv` module reads the same cells, if all line ends in cells are quoted. Each record after
 //! the header becomes a row, unless
 //!
-//! * it has fewer cells than the header (cells beyond those of the header are skipped),
+//! * it has fewer cells than the header (cells beyond the header's are skipped),
 //! * a requested cell is longer than [`LONGEST`](crate::labels::LONGEST) bytes or is not UTF-8.
 //!
 //! A plain cell of no bytes is NULL; `""` is the empty string. Cells of other columns may hold any

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 
 const NO_TEXT: Error = Error::Input("a cell is not UTF-8");
-const NO_COLUMN: Error = Error::Parameter("there is no such column");
-const REPEATED: Error = Error::Parameter("a column is asked for more than once");
+const NO_COLUMN: Error = Error::Parameter("the table has no column at this index");
+const REPEATED: Error = Error::Parameter("a column is requested more than once");
 const TOO_MANY: Error = Error::Parameter("at most 254 columns can be read at once");
 /// Marks a column that is not requested.
 const NONE: u8 = u8::MAX;

@@ -26,7 +26,7 @@ const SPLIT: usize = 1 << 23;
 const LONGEST_HEADER: usize = 1 << 20;
 
 const HEADLESS: Error =
-    Error::Input("there is no first line; it must hold the names of the columns");
+    Error::Input("the first line is missing; it must hold the names of the columns");
 pub(super) const LONG_HEADER: Error =
     Error::Input("the first line is longer than 1 MiB; it must hold the names of the columns");
 const UNLIKE: Error = Error::Input("the files do not all have the same header");

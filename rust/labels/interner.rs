@@ -8,7 +8,7 @@ use crate::string_prefix::PrefixedString;
 
 /// Returned when the numbers run out.
 pub(crate) const TOO_MANY: Error =
-    Error::Resource("there are more than 2^32 labels; count integers, or fewer rows at a time");
+    Error::Resource("there are more than 2^32 labels; use integers, or count fewer rows at a time");
 
 /// Labels looked up at a time.
 const AT_ONCE: usize = 1 << 8;

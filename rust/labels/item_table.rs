@@ -59,7 +59,9 @@ impl ItemTable {
     pub fn insert(&mut self, label: &[u8]) -> Result<()> {
         let rows = self.labels.len();
         if rows == LIMIT {
-            return Err(Error::Resource("a stream has at most 2^32 - 1 items"));
+            return Err(Error::Resource(
+                "a stream holds at most 2^32 - 1 items; start another stream for new items",
+            ));
         }
         if 4 * (rows + 1) > 3 * self.slots.len() {
             self.slots = vec![0; 2 * self.slots.len()];

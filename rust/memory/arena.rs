@@ -14,17 +14,17 @@ use memmap2::MmapMut;
 pub const BLOCK: usize = 1 << 22;
 
 /// The most blocks in the pool.
-const KEPT: usize = 64;
+const MAX_POOLED: usize = 64;
 /// How often a taken lock is tried again. Threads hold it only for moments. A forked process may
 /// inherit it locked for ever; it goes without the pool.
 const TRIES: usize = 100;
 
 /// Used blocks that can be used again.
-struct Kept(Mutex<Vec<MmapMut>>);
+struct Pool(Mutex<Vec<MmapMut>>);
 
-static ALL: Kept = Kept(Mutex::new(Vec::new()));
+static POOL: Pool = Pool(Mutex::new(Vec::new()));
 
-impl Kept {
+impl Pool {
     fn lock(&self) -> Option<MutexGuard<'_, Vec<MmapMut>>> {
         (0..TRIES).find_map(|_| match self.0.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -43,7 +43,7 @@ impl Kept {
     /// Adds a block, unless the pool is full.
     fn put(&self, map: MmapMut) {
         if let Some(mut maps) = self.lock()
-            && maps.len() < KEPT
+            && maps.len() < MAX_POOLED
         {
             maps.push(map);
         }
@@ -53,22 +53,22 @@ impl Kept {
     fn release_memory(&self, beyond: usize) {
         let Some(mut maps) = self.lock() else { return };
         let more = maps.len().saturating_sub(beyond);
-        let given: Vec<MmapMut> = maps.drain(..more).collect();
+        let released: Vec<MmapMut> = maps.drain(..more).collect();
         // Release the lock first, since unmapping takes long.
         drop(maps);
-        drop(given);
+        drop(released);
     }
 }
 
 /// Returns pooled memory beyond `beyond` bytes to the system.
 pub fn release_memory(beyond: usize) {
-    ALL.release_memory(beyond / BLOCK);
+    POOL.release_memory(beyond / BLOCK);
 }
 
 /// Returns a zeroed vector whose pages are already written. Reading a fresh page first maps the
 /// system's shared zero page. The later write then interrupts all other processors (a TLB
 /// shootdown).
-#[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves it to the first write")]
+#[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves pages unwritten")]
 pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     let mut zeros = Vec::new();
     zeros.resize(len, T::zeroed());
@@ -77,44 +77,44 @@ pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
 
 /// Tells whether huge pages are available. The host of a virtual machine may have reclaimed free
 /// huge pages. Getting them back takes several times as long as clearing small pages.
-struct LargePages {
+struct HugePages {
     /// The number of next blocks that use small pages, before huge pages are tried again.
-    without: AtomicUsize,
+    skip: AtomicUsize,
 }
 
-static LARGE_PAGES: LargePages = LargePages { without: AtomicUsize::new(0) };
+static HUGE_PAGES: HugePages = HugePages { skip: AtomicUsize::new(0) };
 
-impl LargePages {
+impl HugePages {
     /// Clearing a huge page takes a few tenths of this time. It takes a few times as long as this
     /// if the thread waits for the host. If it waits for the processor instead, falling back to
     /// small pages costs little.
     const PATIENCE: Duration = Duration::from_micros(1500);
     /// The number of blocks that use small pages after a slow one. They keep small pages for good.
-    const WITHOUT: usize = 64;
+    const SKIPPED: usize = 64;
 
     /// Returns whether the next block should use huge pages.
-    fn are_at_hand(&self) -> bool {
-        let less = |without: usize| without.checked_sub(1);
-        self.without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    fn are_available(&self) -> bool {
+        let less = |skip: usize| skip.checked_sub(1);
+        self.skip.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
     }
 
     /// Records the time of the first write to a huge page.
-    fn took(&self, time: Duration) {
+    fn record(&self, time: Duration) {
         if time > Self::PATIENCE {
-            self.without.store(Self::WITHOUT, Ordering::Relaxed);
+            self.skip.store(Self::SKIPPED, Ordering::Relaxed);
         }
     }
 
     /// Maps a block in huge pages if they are available, otherwise in small pages.
     fn map(&self) -> std::io::Result<MmapMut> {
         let mut map = MmapMut::map_anon(BLOCK)?;
-        if !self.are_at_hand() {
-            are_declined(&map);
-        } else if are_asked_for(&map) {
+        if !self.are_available() {
+            request_small(&map);
+        } else if request_huge(&map) {
             let start = Instant::now();
             // The middle of a block is in a huge page wherever the block begins.
             map[BLOCK / 2] = 0;
-            self.took(start.elapsed());
+            self.record(start.elapsed());
         }
         Ok(map)
     }
@@ -122,23 +122,23 @@ impl LargePages {
 
 /// Requests huge pages; returns whether the system supports them.
 #[cfg(target_os = "linux")]
-fn are_asked_for(map: &MmapMut) -> bool {
+fn request_huge(map: &MmapMut) -> bool {
     map.advise(memmap2::Advice::HugePage).is_ok()
 }
 
 /// Requests small pages, in case the system uses huge pages by default.
 #[cfg(target_os = "linux")]
-fn are_declined(map: &MmapMut) {
+fn request_small(map: &MmapMut) {
     let _ = map.advise(memmap2::Advice::NoHugePage);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_asked_for(_: &MmapMut) -> bool {
+fn request_huge(_: &MmapMut) -> bool {
     false
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_declined(_: &MmapMut) {}
+fn request_small(_: &MmapMut) {}
 
 /// A block of values.
 pub struct Block<T> {
@@ -157,16 +157,16 @@ impl<T> Drop for Block<T> {
     fn drop(&mut self) {
         if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
         {
-            ALL.put(map);
+            POOL.put(map);
         }
     }
 }
 
 impl<T: Pod> Block<T> {
-    /// Returns a block of arbitrary values, such as those of a used block.
+    /// Returns a block of arbitrary values, such as the content of a used block.
     #[must_use]
     pub fn any() -> Self {
-        let memory = match ALL.take().map_or_else(|| LARGE_PAGES.map(), Ok) {
+        let memory = match POOL.take().map_or_else(|| HUGE_PAGES.map(), Ok) {
             Ok(map) => Memory::Mapped(map),
             Err(_) => Memory::Plain(vec![0; BLOCK / size_of::<u128>()]),
         };
@@ -204,38 +204,38 @@ mod tests {
 
     #[test]
     fn the_pool_is_bounded_and_releases_the_oldest_blocks() {
-        let kept = Kept(Mutex::new(Vec::new()));
-        assert!(kept.take().is_none());
-        for n in 0..KEPT + 2 {
+        let pool = Pool(Mutex::new(Vec::new()));
+        assert!(pool.take().is_none());
+        for n in 0..MAX_POOLED + 2 {
             let mut map = MmapMut::map_anon(BLOCK).unwrap();
             map[1000] = n as u8;
-            kept.put(map);
+            pool.put(map);
         }
-        kept.release_memory(KEPT);
-        assert_eq!(kept.take().unwrap()[1000], KEPT as u8 - 1);
-        kept.release_memory(2);
-        let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
-        assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
+        pool.release_memory(MAX_POOLED);
+        assert_eq!(pool.take().unwrap()[1000], MAX_POOLED as u8 - 1);
+        pool.release_memory(2);
+        let left: Vec<u8> = std::iter::from_fn(|| pool.take()).map(|map| map[1000]).collect();
+        assert_eq!(left, [MAX_POOLED as u8 - 2, MAX_POOLED as u8 - 3]);
     }
 
     #[test]
     fn a_slow_huge_page_suspends_huge_pages_for_64_blocks() {
-        let pages = LargePages { without: AtomicUsize::new(0) };
-        pages.took(LargePages::PATIENCE);
-        assert!(pages.are_at_hand() && pages.are_at_hand());
-        pages.took(2 * LargePages::PATIENCE);
-        assert!((0..LargePages::WITHOUT).all(|_| !pages.are_at_hand()));
-        assert!(pages.are_at_hand());
+        let pages = HugePages { skip: AtomicUsize::new(0) };
+        pages.record(HugePages::PATIENCE);
+        assert!(pages.are_available() && pages.are_available());
+        pages.record(2 * HugePages::PATIENCE);
+        assert!((0..HugePages::SKIPPED).all(|_| !pages.are_available()));
+        assert!(pages.are_available());
     }
 
     #[test]
     fn a_lock_that_is_never_released_blocks_nobody() {
-        let kept = Kept(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
-        let held = kept.0.lock();
-        kept.release_memory(0);
-        kept.put(MmapMut::map_anon(BLOCK).unwrap());
-        assert!(kept.take().is_none());
+        let pool = Pool(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
+        let held = pool.0.lock();
+        pool.release_memory(0);
+        pool.put(MmapMut::map_anon(BLOCK).unwrap());
+        assert!(pool.take().is_none());
         drop(held);
-        assert!(kept.take().is_some() && kept.take().is_none());
+        assert!(pool.take().is_some() && pool.take().is_none());
     }
 }

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 
 use crate::hash::PARTITIONS;
 use crate::memory::arena::{BLOCK, Block};
-use crate::memory::prefetch::ask_next;
+use crate::memory::prefetch::prefetch_next;
 
 /// Lines in a piece. It is not a power of two, because the ends of all lists would then share a few
 /// cache sets. The least memory of a thread holds three pieces of 512-byte lines for each
@@ -68,7 +68,7 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         let (start, end) = (place % Self::BLOCK, place % Self::BLOCK + LINE);
         let values = self.blocks[place / Self::BLOCK].values_mut();
         values[start..end].copy_from_slice(line);
-        ask_next(values, &(start..end));
+        prefetch_next(values, &(start..end));
     }
 
     /// Returns the values from a position to the end of its block.

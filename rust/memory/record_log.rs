@@ -3,7 +3,7 @@
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
-use crate::memory::prefetch::{PIECEMEAL, in_turn};
+use crate::memory::prefetch::{STRETCH, prefetched};
 
 /// Words of a buffer: 512 bytes.
 const LINE: usize = 64;
@@ -11,12 +11,12 @@ const LINE: usize = 64;
 const NO_LINE: usize = usize::MAX;
 const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
-    assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
+    assert!(STRETCH.is_multiple_of(LINE * size_of::<u64>()), "prefetching yields whole lines");
 
 /// Records by partition.
 pub(crate) struct RecordLog {
     /// The buffer of each partition. Its line in `full` is reserved.
-    waiting: Vec<[u64; LINE]>,
+    buffers: Vec<[u64; LINE]>,
     /// The position of each partition's next record, if the buffer has room for it.
     next: Vec<usize>,
     full: ChunkList<u64, LINE>,
@@ -24,8 +24,8 @@ pub(crate) struct RecordLog {
 
 impl Default for RecordLog {
     fn default() -> Self {
-        let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
+        let buffers = bytemuck::zeroed_vec(PARTITIONS);
+        Self { buffers, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
     }
 }
 
@@ -46,7 +46,7 @@ impl RecordLog {
             place = self.new_line(partition);
         }
         self.next[partition] = place + len;
-        (place, &mut self.waiting[partition][place % LINE..][..most])
+        (place, &mut self.buffers[partition][place % LINE..][..most])
     }
 
     /// Flushes a partition's buffer to its line and reserves the next line; returns the position of
@@ -55,7 +55,7 @@ impl RecordLog {
     fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
         if next != NO_LINE {
-            let line = &mut self.waiting[partition];
+            let line = &mut self.buffers[partition];
             line[next % LINE] = Self::END;
             self.full.write(next - next % LINE, line);
         }
@@ -66,7 +66,7 @@ impl RecordLog {
     #[inline]
     pub fn at(&self, partition: usize, place: usize) -> &[u64] {
         if place / LINE == self.next[partition] / LINE {
-            &self.waiting[partition][place % LINE..]
+            &self.buffers[partition][place % LINE..]
         } else {
             self.full.from(place)
         }
@@ -75,8 +75,8 @@ impl RecordLog {
     /// Iterates over the records of a partition, line by line. A full line ends with [`Self::END`].
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
-        let written = in_turn(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
-        let last = (lines > 0).then(|| &self.waiting[partition][..self.next[partition] % LINE]);
+        let written = prefetched(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
+        let last = (lines > 0).then(|| &self.buffers[partition][..self.next[partition] % LINE]);
         written.take(lines.saturating_sub(1)).map(|line: &[u64; LINE]| &line[..]).chain(last)
     }
 

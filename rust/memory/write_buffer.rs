@@ -8,7 +8,7 @@ use crate::memory::chunk_list::ChunkList;
 
 /// Values by partition, of which up to `LINE` are buffered. Lines of about 512 bytes are fastest.
 pub(crate) struct WriteBuffer<T, const LINE: usize> {
-    waiting: Vec<[T; LINE]>,
+    buffers: Vec<[T; LINE]>,
     /// The number of values in each buffer.
     filled: Vec<u8>,
     full: ChunkList<T, LINE>,
@@ -19,8 +19,8 @@ where
     [T; LINE]: Pod,
 {
     fn default() -> Self {
-        let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, filled: vec![0; PARTITIONS], full: ChunkList::default() }
+        let buffers = bytemuck::zeroed_vec(PARTITIONS);
+        Self { buffers, filled: vec![0; PARTITIONS], full: ChunkList::default() }
     }
 }
 
@@ -30,10 +30,10 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn extend(&mut self, values: impl Iterator<Item = (usize, T)>) {
         const { assert!(LINE < 1 << u8::BITS, "a byte counts the values of a line") };
-        let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
+        let (buffers, filled) = (&mut self.buffers[..PARTITIONS], &mut self.filled[..PARTITIONS]);
         for (partition, value) in values {
             let (partition, mut len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
-            let line = &mut waiting[partition];
+            let line = &mut buffers[partition];
             // Flush when the next value arrives, not when the buffer fills: reading a line right
             // after writing it stalls on store forwarding.
             if usize::from(len) == LINE {
@@ -53,8 +53,8 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
 
     /// Returns the number of values.
     pub fn len(&self) -> usize {
-        let waiting: usize = self.filled.iter().map(|&filled| usize::from(filled)).sum();
-        self.full.len() + waiting
+        let buffered: usize = self.filled.iter().map(|&filled| usize::from(filled)).sum();
+        self.full.len() + buffered
     }
 
     /// Returns the number of values of a partition.
@@ -69,7 +69,7 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
 
     /// Iterates over the values of a partition, piece by piece.
     pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> + Clone {
-        let line = &self.waiting[partition][..usize::from(self.filled[partition])];
+        let line = &self.buffers[partition][..usize::from(self.filled[partition])];
         self.full.pieces(partition).chain([line])
     }
 

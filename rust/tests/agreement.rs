@@ -20,9 +20,9 @@ use crate::tests::tables::{self, Row, batches, label_type, number, shuffle};
 fn counts_by_number(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
-    let Counts { labels, counts, .. } = count_distinct(batches, types, terms, || Ok(())).unwrap();
+    let Counts { labels, counts, .. } = count_distinct(batches, types, options, || Ok(())).unwrap();
     let all: BTreeMap<i64, i64> =
         counts.iter().enumerate().map(|(row, &count)| (number(&labels, row), count)).collect();
     assert_eq!(all.len(), counts.len());
@@ -34,10 +34,10 @@ fn counted(
     rows: &[Row],
     as_text: (bool, bool),
     size: usize,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
     let types = (label_type(as_text.0), label_type(as_text.1));
-    counts_by_number(batches(rows, as_text, size), types, terms)
+    counts_by_number(batches(rows, as_text, size), types, options)
 }
 
 fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
@@ -49,7 +49,11 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
     counts
 }
 
-fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> CountOptions<'_> {
+fn options(
+    bound: Option<&Contribution>,
+    threads: usize,
+    memory: Option<usize>,
+) -> CountOptions<'_> {
     CountOptions { bound, limit: None, cap: None, users: false, threads, memory }
 }
 
@@ -62,7 +66,7 @@ fn counts_ignore_row_order_threads_batches_and_memory() {
         for l0 in [None, Some(1), Some(7)] {
             let bound = Contribution::new(l0, None, label_type(as_text)).unwrap();
             let expected =
-                counted(&rows, (as_text, as_text), 30_000, &terms(bound.as_ref(), 1, None));
+                counted(&rows, (as_text, as_text), 30_000, &options(bound.as_ref(), 1, None));
             assert!(l0.is_some() || expected.len() == 400);
             for (threads, size, memory) in
                 [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
@@ -73,7 +77,7 @@ fn counts_ignore_row_order_threads_batches_and_memory() {
                         &rows,
                         (as_text, as_text),
                         size,
-                        &terms(bound.as_ref(), threads, memory)
+                        &options(bound.as_ref(), threads, memory)
                     ),
                     expected
                 );
@@ -97,7 +101,7 @@ fn dictionaries_count_like_their_values_even_if_spilled() {
             text.into_data()
         })
     };
-    let counted = |is_dictionary, terms: &CountOptions<'_>| {
+    let counted = |is_dictionary, options: &CountOptions<'_>| {
         let batch = |rows: &[Row]| {
             let (users, items) = rows.iter().copied().unzip();
             let users = column(users, is_dictionary)?;
@@ -105,13 +109,13 @@ fn dictionaries_count_like_their_values_even_if_spilled() {
         };
         // More than one batch, because the dictionaries of a single batch would be numbered.
         let batches = rows.chunks(11_000).map(batch);
-        counts_by_number(batches, (LabelType::Text, LabelType::Text), terms)
+        counts_by_number(batches, (LabelType::Text, LabelType::Text), options)
     };
     for l0 in [None, Some(1), Some(7)] {
         let bound = Contribution::new(l0, None, LabelType::Text).unwrap();
-        let expected = counted(false, &terms(bound.as_ref(), 1, None));
+        let expected = counted(false, &options(bound.as_ref(), 1, None));
         for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
-            assert_eq!(counted(true, &terms(bound.as_ref(), threads, memory)), expected);
+            assert_eq!(counted(true, &options(bound.as_ref(), threads, memory)), expected);
         }
     }
     FIXED.set(None);
@@ -138,7 +142,7 @@ fn packed_counts_equal_unpacked_when_large_numbers_appear() {
             let mut rows = small.clone();
             rows.splice(place..place, few.iter().chain(few).copied());
             let mut expected = counted_one_by_one(&rows);
-            let mut terms = CountOptions {
+            let mut options = CountOptions {
                 bound: None,
                 limit: None,
                 cap: None,
@@ -152,17 +156,17 @@ fn packed_counts_equal_unpacked_when_large_numbers_appear() {
                 (2, 900, Some(1 << 28)),
                 (2, 9000, Some(1 << 25)),
             ] {
-                terms = CountOptions { threads, memory, ..terms };
-                assert_eq!(counted(&rows, (false, false), size, &terms), expected);
+                options = CountOptions { threads, memory, ..options };
+                assert_eq!(counted(&rows, (false, false), size, &options), expected);
             }
-            terms.cap = Some(30);
+            options.cap = Some(30);
             for count in expected.values_mut() {
                 *count = 30.min(*count);
             }
-            assert_eq!(counted(&rows, (false, false), 9000, &terms), expected);
-            terms = CountOptions { cap: None, limit: Some(10), memory: None, ..terms };
-            let largest = counted(&rows, (false, false), 9000, &terms);
-            let unpacked = CountOptions { memory: Some(0), ..terms };
+            assert_eq!(counted(&rows, (false, false), 9000, &options), expected);
+            options = CountOptions { cap: None, limit: Some(10), memory: None, ..options };
+            let largest = counted(&rows, (false, false), 9000, &options);
+            let unpacked = CountOptions { memory: Some(0), ..options };
             assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
             assert_eq!(largest.len(), 10);
         }
@@ -180,7 +184,7 @@ fn text_and_integers_mix_with_few_and_many_users() {
         let expected = counted_one_by_one(&rows);
         for as_text in [(true, true), (true, false), (false, true)] {
             for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
-                let terms = CountOptions {
+                let options = CountOptions {
                     bound: None,
                     limit: None,
                     cap: None,
@@ -188,7 +192,7 @@ fn text_and_integers_mix_with_few_and_many_users() {
                     threads,
                     memory,
                 };
-                assert_eq!(counted(&rows, as_text, 9000, &terms), expected);
+                assert_eq!(counted(&rows, as_text, 9000, &options), expected);
             }
         }
     }
@@ -204,7 +208,7 @@ fn labels_are_counted_even_if_few_repeat() {
     let expected = counted_one_by_one(&rows);
     for as_text in [(true, true), (false, true), (true, false)] {
         for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
-            assert_eq!(counted(&rows, as_text, 50_000, &terms(None, threads, memory)), expected);
+            assert_eq!(counted(&rows, as_text, 50_000, &options(None, threads, memory)), expected);
         }
     }
 }
@@ -233,7 +237,7 @@ fn integer_items_of_text_users_count_in_any_column_layout() {
         };
         let batches = rows.chunks(size).enumerate().map(batch);
         let types = (LabelType::Text, LabelType::Signed);
-        let counts = counts_by_number(batches, types, &terms(None, threads, memory));
+        let counts = counts_by_number(batches, types, &options(None, threads, memory));
         assert_eq!(counts, counted_one_by_one(&rows));
     }
 }
@@ -248,28 +252,28 @@ fn popular_items_count_in_any_column_layout() {
         *user = user.map(|n| (n + 1) << 40);
         *item = item.map(|n| (popular(n) + 1) << 40);
     }
-    let counted = |size: usize, terms: &CountOptions<'_>| {
+    let counted = |size: usize, options: &CountOptions<'_>| {
         let batch = |(number, rows): (usize, &[Row])| {
             let (users, items) = rows.iter().copied().unzip();
             let users = numbers(users, number % 2 == 1)?;
             Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
-        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), terms)
+        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), options)
     };
     let expected = counted_one_by_one(&rows);
     for (threads, size, memory) in
         [(1, 80_000, None), (3, 11_000, None), (2, 9000, Some(0)), (2, 20_000, Some(1 << 26))]
     {
-        let terms = terms(None, threads, memory);
-        assert_eq!(counted(size, &terms), expected);
+        let options = options(None, threads, memory);
+        assert_eq!(counted(size, &options), expected);
         let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
         let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
-        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..terms }), enough);
+        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..options }), enough);
         let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
         order.sort_unstable();
         let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
-        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..terms }), largest);
+        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..options }), largest);
     }
 }
 
@@ -282,12 +286,12 @@ fn popular_items_count_for_any_key_and_number_of_users() {
     for (user, item_of) in &mut rows {
         (*user, *item_of) = (user.map(odd), item_of.map(item));
     }
-    // One item of 1 row in 100, and then of so many rows that its partition takes several passes.
+    // One item has 1 row in 100, and then so many that its partition takes several passes.
     rows.iter_mut().step_by(100).for_each(|row| row.1 = Some(77));
     rows.extend((0..80_000).map(|n| (Some(odd(n)), Some(77))));
     let expected = counted_one_by_one(&rows);
     for (threads, size, memory) in [(1, 9000, Some(0)), (2, 9000, None), (2, 89_000, Some(1 << 25))]
     {
-        assert_eq!(counted(&rows, (false, false), size, &terms(None, threads, memory)), expected);
+        assert_eq!(counted(&rows, (false, false), size, &options(None, threads, memory)), expected);
     }
 }

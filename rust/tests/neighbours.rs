@@ -72,7 +72,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
         let bound = Contribution::new(l0, None, label_type).unwrap();
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
-            let terms = CountOptions {
+            let options = CountOptions {
                 bound: bound.as_ref(),
                 limit: None,
                 cap: None,
@@ -82,7 +82,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
             };
             let batches = batches(rows, (as_text, as_text), size);
             let found =
-                count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();
+                count_distinct(batches, (label_type, label_type), &options, || Ok(())).unwrap();
             let mut counts = vec![0; worlds * ROOM as usize];
             for (row, &count) in found.counts.iter().enumerate() {
                 counts[number(&found.labels, row) as usize] += count;
@@ -112,7 +112,7 @@ fn one_user_changes_l0_counts_each_by_one() {
 }
 
 #[test]
-#[ignore = "a million neighbours take half a minute"]
+#[ignore = "a million worlds take half a minute"]
 fn one_user_changes_l0_counts_in_a_million_worlds() {
     one_user_changes_at_most_l0_counts(50_000, 20);
 }
@@ -125,11 +125,11 @@ fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> 
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
         let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let terms = gather::CountOptions { l0, memory };
+            let options = gather::CountOptions { l0, memory };
             let (labels, lists) = gather::gather(
                 batches(rows, (false, false), 7000),
                 LabelType::Signed,
-                terms,
+                options,
                 || Ok(()),
             )
             .unwrap();

@@ -27,7 +27,9 @@ use crate::random::entropy::keyed_hash;
 /// The number of an item that does not count.
 const UNLISTED: u32 = u32::MAX;
 
-const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be bounded per user");
+const TOO_MANY: Error = Error::Resource(
+    "there are more than 2^32 distinct items, too many to bound each user's; count fewer rows at a time",
+);
 
 /// A bound on each user's contribution.
 #[derive(Debug)]
@@ -115,7 +117,7 @@ impl<'a> Bounded<'a> {
         let sizes = std::iter::repeat_n(1, Choices::PARTITIONS);
         let begin = || Chooser::new(l0);
         let users = AtomicU64::new(0);
-        threads::share_out(threads, sizes, tick, begin, |chooser, partition, _, _| {
+        threads::run_jobs(threads, sizes, tick, begin, |chooser, partition, _, _| {
             let read = |Self { counted, choices, .. }: &Self| {
                 choices.read(partition, counted, chooser, keys)
             };
@@ -215,8 +217,8 @@ mod tests {
         assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
         assert_eq!(count(2, 1, 1000, None).counts, two_each);
         assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
-        // The first item is kept by all users with one or two items, by 2/3 of those with three,
-        // and by half of those with four.
+        // The first item is kept by all users with one or two items, by 2/3 of the users
+        // with three, and by half of the users with four.
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
         // Items that nobody keeps are left out.
         let listed = Labels::Signed(vec![2, 77]);

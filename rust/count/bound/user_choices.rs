@@ -6,7 +6,7 @@ use crate::count::bound::candidates::Candidates;
 use crate::count::spill::Spill;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
 /// A pair: 64 bits of the user's key; then its other 32 bits above the item's number.
@@ -32,7 +32,7 @@ fn item(choice: &Choice) -> u32 {
 
 /// One thread's pairs.
 pub(crate) struct Choices {
-    waiting: WriteBuffer<Choice, 32>,
+    pairs: WriteBuffer<Choice, 32>,
     /// The number of pairs in memory, and the most allowed.
     len: usize,
     room: usize,
@@ -50,18 +50,18 @@ impl Choices {
     pub fn new(held: usize) -> Self {
         let room = held / (4 * size_of::<Choice>());
         let extents = vec![Vec::new(); PARTITIONS];
-        Self { waiting: WriteBuffer::default(), len: 0, room, file: None, extents }
+        Self { pairs: WriteBuffer::default(), len: 0, room, file: None, extents }
     }
 
     /// Adds a pair: its user's key and its item's number.
     #[inline]
     pub fn push(&mut self, user: u128, item: u32, keys: &HashKeys) {
         let user = (user as u64, (user >> 64) as u64);
-        self.waiting.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
+        self.pairs.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
         self.len += 1;
     }
 
-    /// If there are too many pairs, drops those that no user can keep and, if that is not enough,
+    /// If there are too many pairs, drops pairs that no user can keep and, if that is not enough,
     /// spills all.
     pub fn spill_if_full(&mut self, items: &Candidates, l0: usize, keys: &HashKeys) -> Result<()> {
         if self.len <= self.room {
@@ -70,12 +70,12 @@ impl Choices {
         let (mut chooser, mut kept) = (Chooser::new(l0), Vec::new());
         self.len = 0;
         for partition in 0..PARTITIONS {
-            let all = self.waiting.pieces(partition).collect();
+            let all = self.pairs.pieces(partition).collect();
             let keep = |user, item| kept.push(choice(user, item as u32));
             chooser.choose(&[Offer { items, first: 0, choices: all }], keys, keep);
-            self.waiting.clear(partition);
+            self.pairs.clear(partition);
             self.len += kept.len();
-            kept.drain(..).for_each(|choice| self.waiting.push(partition, choice));
+            kept.drain(..).for_each(|choice| self.pairs.push(partition, choice));
         }
         if 2 * self.len <= self.room {
             return Ok(());
@@ -85,18 +85,18 @@ impl Choices {
             None => self.file.insert(Spill::new()?),
         };
         for (partition, extents) in self.extents.iter_mut().enumerate() {
-            let len = self.waiting.partition_len(partition);
+            let len = self.pairs.partition_len(partition);
             extents.extend((len > 0).then_some((file.end(), len)));
-            for choices in self.waiting.pieces(partition) {
+            for choices in self.pairs.pieces(partition) {
                 file.push(bytemuck::cast_slice(choices))?;
             }
-            self.waiting.clear(partition);
+            self.pairs.clear(partition);
         }
         self.len = 0;
         file.flush()
     }
 
-    /// Reads the spilled pairs of a partition. If there are many, drops those that no user can keep
+    /// Reads the spilled pairs of a partition. If there are many, drops pairs that no user can keep
     /// on the way.
     pub fn read(
         &self,
@@ -128,7 +128,7 @@ impl Choices {
 
     /// Returns the pairs of a partition in memory, followed by the spilled ones.
     pub fn with<'a>(&'a self, partition: usize, spilled: &'a [Choice]) -> Vec<&'a [Choice]> {
-        self.waiting.pieces(partition).chain([spilled]).collect()
+        self.pairs.pieces(partition).chain([spilled]).collect()
     }
 
     /// Returns whether pairs were spilled.
@@ -234,7 +234,7 @@ impl Chooser {
         lens.clear();
         numbers.clear();
         let mask = slots.len() - 1;
-        for choice in in_turn(all()).flatten() {
+        for choice in prefetched(all()).flatten() {
             let user = user(choice);
             let mut slot = keys.pair(user.0, user.1) as usize & mask;
             while slots[slot] != 0 && users[slots[slot] as usize - 1] != user {

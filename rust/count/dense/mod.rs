@@ -13,13 +13,12 @@ use crate::count::store::Store;
 use crate::count::threads;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
 /// The bits of an item's product that choose its partition.
 const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
-/// Items up to this many are packed however few the rows are: counting so many takes negligible
-/// time.
+/// Items up to this many are packed however few the rows are: counting them takes negligible time.
 const ITEMS: u64 = 1 << 20;
 
 /// Converts users and items to rows. All threads of a count share one layout.
@@ -34,8 +33,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns a layout that probably fits a batch and similar ones, or `None`.
     pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
-        let users = look(&batch.users)?;
-        let items = look(&batch.items)?;
+        let users = estimate_largest(&batch.users)?;
+        let items = estimate_largest(&batch.items)?;
         if items >= ITEMS.max(2 * batch.items.len() as u64).min(1 << u32::BITS) {
             return None;
         }
@@ -92,8 +91,8 @@ impl Layout {
 
 /// Returns an upper estimate of a column's values, or `None` if its cells are not numbers. The
 /// estimate is the largest of up to 4,096 values, taken from all over the column, plus an eighth.
-fn look(column: &Column) -> Option<u64> {
-    const LOOKS: usize = 64;
+fn estimate_largest(column: &Column) -> Option<u64> {
+    const SAMPLES: usize = 64;
     if let Some(codes) = column.codes() {
         return Some(codes as u64);
     }
@@ -102,10 +101,10 @@ fn look(column: &Column) -> Option<u64> {
     }
     let (mut cells, mut null) = (Vec::new(), Vec::new());
     let mut largest = 0;
-    let len = column.len().min(LOOKS);
-    for number in 0..LOOKS {
-        let start = (column.len() - len) / (LOOKS - 1) * number;
-        let start = if number + 1 == LOOKS { column.len() - len } else { start };
+    let len = column.len().min(SAMPLES);
+    for number in 0..SAMPLES {
+        let start = (column.len() - len) / (SAMPLES - 1) * number;
+        let start = if number + 1 == SAMPLES { column.len() - len } else { start };
         null.clear();
         null.resize(len, false);
         column.keys(start..start + len, &mut null, &mut cells).ok()?;
@@ -119,9 +118,8 @@ fn look(column: &Column) -> Option<u64> {
 type ShortRows = WriteBuffer<u32, 128>;
 
 impl ShortRows {
-    /// Returns the bytes of memory that the rows hold, and those of a copy with `bytes` bytes a
-    /// row.
-    pub fn held_beside(&self, bytes: usize) -> usize {
+    /// Returns the bytes of memory that the rows hold, including a copy with `bytes` bytes a row.
+    pub fn bytes_with_copy(&self, bytes: usize) -> usize {
         self.bytes_used() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
@@ -166,10 +164,10 @@ impl Packer {
         self.rows.len()
     }
 
-    /// Returns the bytes of memory that the rows hold, and those of their copy when they are
-    /// unpacked.
-    pub fn held_unpacking(&self) -> usize {
-        self.rows.held_beside(size_of::<Wide>())
+    /// Returns the bytes of memory that the rows hold, including their copy while
+    /// they are unpacked.
+    pub fn bytes_unpacking(&self) -> usize {
+        self.rows.bytes_with_copy(size_of::<Wide>())
     }
 
     /// Adds rows if all of them fit; returns whether they do.
@@ -222,21 +220,21 @@ impl Packed {
 
 /// The rows of all threads.
 pub(crate) struct AllPacked<'a> {
-    shares: Vec<&'a Packed>,
+    per_thread: Vec<&'a Packed>,
     layout: Layout,
     extent: Extent,
 }
 
 impl<'a> AllPacked<'a> {
     /// Combines the rows of all threads; `None` if there are no threads.
-    pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
-        let bits = shares.iter().fold(0, |all, share| all | share.bits);
-        let layout = shares.first()?.layout;
-        Some(Self { shares, layout, extent: layout.extent(bits) })
+    pub fn of(per_thread: Vec<&'a Packed>) -> Option<Self> {
+        let bits = per_thread.iter().fold(0, |all, thread| all | thread.bits);
+        let layout = per_thread.first()?.layout;
+        Some(Self { per_thread, layout, extent: layout.extent(bits) })
     }
 
     fn partition_len(&self, partition: usize) -> usize {
-        self.shares.iter().map(|share| share.rows.partition_len(partition)).sum()
+        self.per_thread.iter().map(|thread| thread.rows.partition_len(partition)).sum()
     }
 
     /// Returns the most bytes of memory that one thread needs to count.
@@ -257,7 +255,7 @@ impl<'a> AllPacked<'a> {
         let layout = self.layout;
         let begin = || (Seen::new(self.extent), vec![0_u32; 1 << layout.local], all.begin());
         let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
-        let done = threads::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
+        let done = threads::run_jobs(threads, sizes, tick, begin, |state, partition, len, _| {
             let (seen, counts, found) = state;
             if len == 0 {
                 return Ok(());
@@ -266,7 +264,9 @@ impl<'a> AllPacked<'a> {
             let counts = &mut counts[..];
             // The mask is the layout's; it lets the compiler drop the bounds checks.
             let mask = counts.len() - 1;
-            for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
+            for rows in
+                prefetched(self.per_thread.iter().flat_map(|thread| thread.rows.pieces(partition)))
+            {
                 seen.extend(rows, keys, |row, is_new| {
                     counts[row as usize & mask] += u32::from(is_new);
                 });

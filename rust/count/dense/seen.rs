@@ -144,7 +144,7 @@ impl Seen {
     #[cold]
     fn grow(&mut self, more: usize, keys: &HashKeys) {
         let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
-        assert!(size > self.slots.len(), "more rows than were to come at most");
+        assert!(size > self.slots.len(), "more rows than announced");
         let old = std::mem::replace(&mut self.slots, zeros(size));
         let rows = old.into_iter().flat_map(|slot| [slot as u32, (slot >> 32) as u32]);
         for row in rows.filter(|&row| row != 0) {
@@ -159,7 +159,7 @@ impl Seen {
 
 /// Returns whether a slot has a row.
 #[inline]
-#[allow(clippy::needless_bitwise_bool, reason = "without a jump")]
+#[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
 fn is_in(row: u32, slot: u64) -> bool {
     (slot as u32 == row) | ((slot >> 32) as u32 == row)
 }

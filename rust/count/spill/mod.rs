@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::random::entropy;
 
 const FULL: Error = Error::Resource(
-    "the folder for temporary files is full or cannot be written; set TMPDIR to another one or allow more memory",
+    "the folder for temporary files is full or cannot be written; set TMPDIR to another folder, or allow more memory",
 );
 
 /// Bytes encrypted and written, or read, at a time.
@@ -84,7 +84,7 @@ impl Spill {
     /// [`Error::Resource`] if they cannot be read.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         read_at(&self.file, at, into)
-            .map_err(|_| Error::Resource("a temporary file cannot be read"))?;
+            .map_err(|_| Error::Resource("a temporary file cannot be read back; check the disk, or set TMPDIR to another folder"))?;
         self.cipher(at)?.apply_keystream(into);
         Ok(())
     }
@@ -160,7 +160,7 @@ mod tests {
         let mut raw = vec![0; 251];
         read_at(&spill.file, 0, &mut raw).unwrap();
         let same = raw.iter().zip(&text).filter(|(a, b)| a == b).count();
-        assert!(same < 20, "{same} of 251 bytes are as they were");
+        assert!(same < 20, "{same} of 251 bytes are unchanged");
         assert!(spill.read(text.len() as u64, &mut [0]).is_err());
     }
 }

@@ -17,7 +17,7 @@ use crate::string_prefix::PrefixedString;
 #[derive(Default)]
 pub struct SpilledRuns {
     file: Option<Spill>,
-    chapters: Vec<Vec<Extent>>,
+    runs: Vec<Vec<Extent>>,
 }
 
 /// One partition of one run: the hash and length of every label, then the bytes of the labels, then
@@ -37,19 +37,19 @@ impl SpilledRuns {
     /// Returns whether nothing was spilled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.chapters.is_empty()
+        self.runs.is_empty()
     }
 
     /// Returns the number of runs.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.chapters.len()
+        self.runs.len()
     }
 
     /// Returns the number of rows of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
-        self.chapters.iter().map(|extents| extents[partition].rows).sum()
+        self.runs.iter().map(|extents| extents[partition].rows).sum()
     }
 
     /// Spills labels and rows as one run, unless `stop` is set.
@@ -90,7 +90,7 @@ impl SpilledRuns {
             let rows = rows.partition_len(partition);
             extents.push(Extent { at, labels, bytes, rows });
         }
-        self.chapters.push(extents);
+        self.runs.push(extents);
         file.flush()
     }
 
@@ -99,10 +99,10 @@ impl SpilledRuns {
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or beyond
     /// 2^32 items.
-    pub fn absorb(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
+    pub fn intern_labels(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut text = Vec::new();
-        let of_chapter = |extents: &Vec<Extent>| {
+        let of_run = |extents: &Vec<Extent>| {
             let extent = &extents[partition];
             text.resize(extent.labels * HEAD + extent.bytes, 0);
             file.read(extent.at, &mut text)?;
@@ -115,11 +115,11 @@ impl SpilledRuns {
             };
             heads.as_chunks().0.iter().map(label).collect()
         };
-        self.chapters.iter().map(of_chapter).collect()
+        self.runs.iter().map(of_run).collect()
     }
 
     /// Calls `visit` with the rows of a partition in slices. Their items are the codes that
-    /// [`Self::absorb`] returned, or their own keys if there are none.
+    /// [`Self::intern_labels`] returned, or their own keys if there are none.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read.
@@ -131,7 +131,7 @@ impl SpilledRuns {
     ) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let (mut piece, mut rows_read) = (Vec::new(), Vec::new());
-        for (number, extents) in self.chapters.iter().enumerate() {
+        for (number, extents) in self.runs.iter().enumerate() {
             let Extent { labels, bytes, rows, .. } = extents[partition];
             let width = size_of::<P>();
             let codes = codes.get(number);
