@@ -3,13 +3,14 @@
 pub(crate) mod interner;
 pub mod item_table;
 mod offsets;
+mod strings;
 pub mod top;
 
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::labels::offsets::Offsets;
-use crate::string_prefix::{PrefixedString, StringPrefix};
+
+pub use crate::labels::strings::Strings;
 
 /// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped
 /// like a row with a NULL, so that the number of rows bounds the memory for labels. RFC 9110 asks
@@ -122,10 +123,7 @@ impl Labels {
         let _ = match self {
             Self::Signed(values) => values.try_reserve(more(values.len())),
             Self::Unsigned(values) => values.try_reserve(more(values.len())),
-            Self::Text(strings) | Self::Binary(strings) => strings
-                .ends
-                .try_reserve(more(strings.ends.len()))
-                .and_then(|()| strings.bytes.try_reserve(more(strings.bytes.len()))),
+            Self::Text(strings) | Self::Binary(strings) => strings.try_reserve(more),
         };
     }
 
@@ -225,103 +223,6 @@ impl Labels {
             Self::Text(strings) => Self::Text(strings.select(rows)?),
             Self::Binary(strings) => Self::Binary(strings.select(rows)?),
         })
-    }
-}
-
-/// Strings concatenated in one allocation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Strings {
-    ends: Offsets,
-    bytes: Vec<u8>,
-}
-
-impl Strings {
-    /// Returns the number of strings.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Returns whether there are no strings.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.len() == 0
-    }
-
-    /// Removes all strings.
-    pub fn clear(&mut self) {
-        self.ends.clear();
-        self.bytes.clear();
-    }
-
-    /// Adds a string.
-    #[inline]
-    pub fn push(&mut self, string: &[u8]) {
-        self.bytes.extend_from_slice(string);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Adds a string with a prefix.
-    #[inline]
-    pub fn push_marked(&mut self, string: PrefixedString<'_>) {
-        if !string.mark.is_whole() {
-            return self.push(string.bytes);
-        }
-        // Append the whole prefix, whatever the length, so that no branch depends on it.
-        let end = self.bytes.len() + string.mark.len;
-        self.bytes.extend_from_slice(&string.mark.bytes());
-        self.bytes.truncate(end);
-        self.ends.push(end);
-    }
-
-    /// Returns whether the string of a row equals `string`.
-    #[inline]
-    #[must_use]
-    pub fn is(&self, row: usize, string: PrefixedString<'_>) -> bool {
-        let cell = self.ends.cell(row);
-        if string.mark.is_whole() {
-            StringPrefix::of_cell(&self.bytes, cell) == string.mark
-        } else {
-            &self.bytes[cell] == string.bytes
-        }
-    }
-
-    /// Returns the bytes of memory that the strings hold.
-    #[must_use]
-    pub fn bytes_used(&self) -> usize {
-        self.bytes.capacity() + self.ends.bytes_used()
-    }
-
-    /// Makes room for more strings and bytes.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] if there is not enough memory.
-    #[inline]
-    pub fn make_room(&mut self, strings: usize, bytes: usize) -> Result<()> {
-        self.ends.try_reserve(strings).map_err(|_| NO_MEMORY)?;
-        self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
-    }
-
-    fn append(&mut self, others: &Self) -> Result<()> {
-        self.make_room(others.len(), others.bytes.len())?;
-        self.bytes.extend_from_slice(&others.bytes);
-        self.ends.append(&others.ends);
-        Ok(())
-    }
-
-    /// Returns the string of a row.
-    #[must_use]
-    pub fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[self.ends.cell(row)]
-    }
-
-    fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut selected = Self::default();
-        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
-        for &row in rows {
-            selected.push(self.get(row));
-        }
-        Ok(selected)
     }
 }
 
