@@ -173,7 +173,7 @@ impl Column {
     /// the same length.
     ///
     /// # Errors
-    /// [`Error::Input`] if a dictionary index of an Arrow array is out of range; fix the program that made it.
+    /// [`Error::Input`] if a dictionary index is out of range.
     pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
         self.mark_nulls(rows.clone(), null);
         let Cells::Coded { indices, codes, is_plain } = &self.cells else {

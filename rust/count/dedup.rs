@@ -8,7 +8,7 @@ use crate::hash::{HashKeys, PARTITIONS};
 const SLOTS: usize = 1 << 18;
 
 /// Deduplicates rows by open addressing. A slot holds a row's index in its lower bits and part of
-/// the row's hash above them, so that a probe rarely compares unequal rows. A free slot is zero.
+/// the row's hash above them, so a probe rarely compares unequal rows. A free slot is zero.
 pub struct Dedup<P> {
     slots: Vec<u32>,
     /// The distinct rows, at the indices `1..len`. Free slots point at index 0, which is not a row.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::{Batch, Column};
-use crate::count::dense::{Layout, Packed, Packer};
+use crate::count::dense::{Layout, Packed};
 use crate::count::group::{Group, Grouper};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
@@ -56,7 +56,7 @@ pub(crate) struct Worker<P: Pair> {
     keys: Arc<HashKeys>,
     grouper: Grouper,
     /// All rows while they are packed; `None` once a row did not fit.
-    packed: Option<Packer>,
+    packed: Option<Packed>,
     rows: ThreadRows<P>,
     /// The bytes that may be held in memory before rows are spilled.
     limit: usize,
@@ -83,7 +83,7 @@ impl<P: Pair> Worker<P> {
         let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
-            packed: layout.map(Packer::new),
+            packed: layout.map(Packed::new),
             rows: ThreadRows::default(),
             limit,
             gathered,
@@ -121,24 +121,23 @@ impl<P: Pair> Worker<P> {
             self.spill(stop)?;
         }
         self.rows.labels = self.grouper.take();
-        let packed = self.packed.map(Packer::finish);
-        Ok(Done { packed, rows: self.rows, users: self.counted })
+        Ok(Done { packed: self.packed, rows: self.rows, users: self.counted })
     }
 
     fn len(&self) -> usize {
-        self.packed.as_ref().map_or_else(|| self.rows.rows.len(), Packer::len)
+        self.packed.as_ref().map_or_else(|| self.rows.rows.len(), Packed::len)
     }
 
     /// Converts packed rows to rows with full keys.
     fn unpack(&mut self) {
         if let Some(rows) = self.packed.take() {
-            self.rows.rows = rows.finish().unpack(&self.keys);
+            self.rows.rows = rows.unpack(&self.keys);
         }
     }
 
     /// Spills if the memory exceeds the limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
-        let unpacking = self.packed.as_ref().map_or(0, Packer::bytes_unpacking);
+        let unpacking = self.packed.as_ref().map_or(0, Packed::bytes_unpacking);
         let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
         if unpacking + others > self.limit {
             self.unpack();

@@ -13,7 +13,6 @@ const LIMIT: usize = u32::MAX as usize;
 
 /// Labels of one type, numbered in the order of their arrival.
 pub struct ItemTable {
-    label_type: LabelType,
     labels: Labels,
     /// Open addressing, at most three quarters full: a row number plus one, or zero if free.
     slots: Vec<u32>,
@@ -27,14 +26,13 @@ impl ItemTable {
     /// # Errors
     /// [`Error::Entropy`] if the operating system gives no randomness.
     pub fn new(label_type: LabelType) -> Result<Self> {
-        let labels = Labels::new(label_type);
-        Ok(Self { label_type, labels, slots: vec![0; 8], hash: keyed_hash()? })
+        Ok(Self { labels: Labels::new(label_type), slots: vec![0; 8], hash: keyed_hash()? })
     }
 
     /// Returns the type of the labels.
     #[must_use]
     pub fn label_type(&self) -> LabelType {
-        self.label_type
+        self.labels.label_type()
     }
 
     /// Returns the labels by row.

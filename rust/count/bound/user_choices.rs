@@ -1,6 +1,6 @@
 //! The distinct (user, item) pairs among which users choose, partitioned by user, in memory and
 //! spilled. A pair outside the first `l0` of some of a user's pairs is also outside the first `l0`
-//! of all, so it can be dropped early.
+//! of all: it can be dropped.
 
 use crate::count::bound::candidates::Candidates;
 use crate::count::spill::Spill;

@@ -42,8 +42,8 @@ impl Layout {
         bits >> (self.local + PARTITION_BITS) == 0
     }
 
-    /// Returns whether all users fit. `bits` is the bitwise OR of each user and the user plus one,
-    /// which is above zero.
+    /// Returns whether all users fit. `bits` is the bitwise OR of each user and each user plus one.
+    /// The row holds the user plus one, so that it is never zero.
     pub fn holds_users(self, bits: u64) -> bool {
         bits >> (u32::BITS - self.local) == 0
     }

@@ -50,15 +50,15 @@ impl ShortRows {
     }
 }
 
-/// One thread's rows while they arrive.
-pub(crate) struct Packer {
+/// One thread's rows.
+pub(crate) struct Packed {
     layout: Layout,
     rows: ShortRows,
     /// The bitwise OR of all rows.
     bits: u32,
 }
 
-impl Packer {
+impl Packed {
     pub fn new(layout: Layout) -> Self {
         Self { layout, rows: ShortRows::default(), bits: 0 }
     }
@@ -93,21 +93,6 @@ impl Packer {
         self.rows.compact(self.layout.extent(self.bits), keys);
     }
 
-    /// Returns the finished rows.
-    pub fn finish(self) -> Packed {
-        Packed { layout: self.layout, rows: self.rows, bits: self.bits }
-    }
-}
-
-/// One thread's finished rows.
-pub(crate) struct Packed {
-    layout: Layout,
-    rows: ShortRows,
-    /// The bitwise OR of all rows.
-    bits: u32,
-}
-
-impl Packed {
     /// Converts the rows to rows with full keys.
     pub fn unpack<P: Pair>(self, keys: &HashKeys) -> Store<P> {
         let mut store = Store::default();
@@ -219,12 +204,12 @@ mod tests {
                     assert_eq!((layout.user(row), layout.item(partition, row)), (user, item));
                     assert!(row != 0 && rows.insert((partition, row)));
                 }
-                assert!(Packer::new(layout).extend(&[user], &[items - 1]));
+                assert!(Packed::new(layout).extend(&[user], &[items - 1]));
             }
             for (user, item) in [(users - 1, 0), (u64::MAX, 0), (0, items), (0, u64::MAX)] {
-                let mut rows = Packer::new(layout);
+                let mut rows = Packed::new(layout);
                 assert!(!rows.extend(&[3, user], &[5, item]));
-                assert_eq!(rows.finish().rows.len(), 0);
+                assert_eq!(rows.len(), 0);
             }
         }
     }
@@ -233,13 +218,13 @@ mod tests {
     fn compacting_drops_only_duplicates() {
         let keys = HashKeys::from_os().unwrap();
         let layout = Layout::of(&batch(&[50_000], &[3000]), &keys).unwrap();
-        let all = |rows: Packer| -> BTreeSet<(u64, u128)> {
-            let store = rows.finish().unpack::<Wide>(&keys);
+        let all = |rows: Packed| -> BTreeSet<(u64, u128)> {
+            let store = rows.unpack::<Wide>(&keys);
             let pairs = (0..PARTITIONS).flat_map(|partition| store.pieces(partition).flatten());
             pairs.map(|row| (row.item(), row.user())).collect()
         };
         for (times, users) in [(40, 50), (2, 50_000)] {
-            let mut rows = Packer::new(layout);
+            let mut rows = Packed::new(layout);
             let mut expected = BTreeSet::new();
             for turn in 0..times {
                 for start in (0..100_000).step_by(1000) {

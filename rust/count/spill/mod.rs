@@ -18,6 +18,10 @@ const FULL: Error = Error::Resource(
     "the folder for temporary files is full or cannot be written; set TMPDIR to another folder, or allow more memory",
 );
 
+const LOST: Error = Error::Resource(
+    "a temporary file cannot be read back; check the disk, or set TMPDIR to another folder",
+);
+
 /// Bytes encrypted and written, or read, at a time.
 pub const PIECE: usize = 1 << 20;
 
@@ -83,8 +87,7 @@ impl Spill {
     /// # Errors
     /// [`Error::Resource`] if they cannot be read.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        read_at(&self.file, at, into)
-            .map_err(|_| Error::Resource("a temporary file cannot be read back; check the disk, or set TMPDIR to another folder"))?;
+        read_at(&self.file, at, into).map_err(|_| LOST)?;
         self.cipher(at)?.apply_keystream(into);
         Ok(())
     }
