@@ -13,8 +13,8 @@
 //! cell    = plain | QUOTE { byte except QUOTE | QUOTE QUOTE } QUOTE [ tail ]
 //! plain   = [ byte except QUOTE, DELIMITER, end ] tail
 //! tail    = { byte except DELIMITER, end }       quotes in here are bytes like any other
-//! end     = LF | CR LF | end of file             where the header ends with LF or CR LF
-//!         | CR | end of file                     where it ends with CR alone
+//! end     = LF | CR LF | end of file             if the header ends with LF or CR LF
+//!         | CR | end of file                     if it ends with CR only
 //! ```
 //!
 //! The header decides how records end, because no user writes it. A writer may quote only the line ends
