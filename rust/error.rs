@@ -1,21 +1,21 @@
-//! What a kernel refuses. Messages are constant or name a parameter: never a value from the data.
+//! Errors of the kernels. Messages are constant or name a parameter; they never show data.
 
 use std::fmt;
 
-/// Why a kernel did not run.
+/// The reason why a kernel failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// A parameter is outside the range that the theorem allows.
     Parameter(&'static str),
     /// A column is missing or has a type that cannot be a user or an item.
     Schema(String),
-    /// The data could not be read or contradicts its own layout.
+    /// The data cannot be read or contradicts its own layout.
     Input(&'static str),
     /// The operating system gave no randomness.
     Entropy,
-    /// The machine gave no more memory or time.
+    /// The system refused memory, disk space or threads, or a limit of the engine was reached.
     Resource(&'static str),
-    /// The engine broke a rule of its own.
+    /// The engine violated one of its own invariants.
     Internal,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Error {
             Self::Parameter(text) | Self::Input(text) | Self::Resource(text) => f.write_str(text),
             Self::Schema(text) => f.write_str(text),
             Self::Internal => f.write_str(
-                "an internal error of discreet; nothing was released. Please report what you called",
+                "an internal error of discreet; nothing was released. Please report the call that caused it",
             ),
             Self::Entropy => {
                 f.write_str("the operating system refused to give randomness; nothing was released")

@@ -1,4 +1,4 @@
-//! Keyed hashes: which partition an item belongs to, and what stands for a user.
+//! Keyed hashes of items, which choose partitions, and of users.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -8,39 +8,40 @@ use crate::error::Result;
 use crate::random::entropy;
 use crate::string_prefix::PrefixedString;
 
-/// The number of partitions is two to this power.
+/// The base-2 logarithm of the number of partitions.
 const PARTITION_BITS: u32 = 10;
-/// How many partitions there are.
+/// The number of partitions.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// How many words the keys are made of.
+/// The number of random words that make up the keys.
 pub(crate) const SEEDS: usize = 25;
 
 #[cfg(test)]
 thread_local! {
-    /// What the keys of a thread's tests are made of, where two runs need the same.
+    /// Fixed keys for tests on this thread, if two runs need the same keys.
     pub(crate) static FIXED: std::cell::Cell<Option<[u64; SEEDS]>> = const { std::cell::Cell::new(None) };
 }
 
-/// Hash keys of one run, from the operating system: nobody can choose labels that collide.
+/// The hash keys of one run. They come from the operating system, so nobody can choose labels that
+/// collide.
 pub struct HashKeys {
     strings: StringKeys,
     users: [StringKeys; 2],
     integers: [u64; 4],
 }
 
-/// The keys of one hash of strings.
+/// The keys of one hash function of strings.
 struct StringKeys {
-    /// Of those that their marks tell from all others.
+    /// For strings that are no longer than their prefix.
     short: [u64; 3],
     long: RandomState,
 }
 
 impl HashKeys {
-    /// Fresh keys.
+    /// Draws fresh keys.
     ///
     /// # Errors
-    /// [`Error::Entropy`] where the operating system gives no randomness.
+    /// [`Error::Entropy`] if the operating system gives no randomness.
     pub fn from_os() -> Result<Self> {
         #[allow(unused_mut, reason = "tests fix them")]
         let mut seeds: [u64; SEEDS] = entropy::words()?;
@@ -59,30 +60,31 @@ impl HashKeys {
         })
     }
 
-    /// A hash of a string.
+    /// Hashes a string.
     #[inline]
     #[must_use]
     pub fn string(&self, string: PrefixedString<'_>) -> u64 {
         self.strings.hash(string)
     }
 
-    /// A hash of an integer.
+    /// Hashes an integer.
     #[inline]
     #[must_use]
     pub fn integer(&self, key: u64) -> u64 {
         fold(key ^ self.integers[0], self.integers[1])
     }
 
-    /// The partition of an integer.
+    /// Returns the partition of an integer.
     #[inline]
     #[must_use]
     pub fn partition(&self, key: u64) -> usize {
         partition_of(self.integer(key))
     }
 
-    /// 96 bits that stand for a user. Two users in 10^9 collide with probability below 10^-10, and a
-    /// collision could only lower a count: no user ever moves one by more than one. Where each keeps only some
-    /// of their items, a user who collides (one in 2^96 for every other) could change which ones the other keeps.
+    /// Returns a 96-bit key of a user. Among 10^9 users, any two collide with probability below
+    /// 10^-10. A collision can only lower a count, and one user still changes each count by at most
+    /// one. With a contribution bound, a user who collides (probability 2^-96 for each other user)
+    /// could change which items the other user keeps.
     #[inline]
     #[must_use]
     pub fn user(&self, name: PrefixedString<'_>) -> u128 {
@@ -91,19 +93,21 @@ impl HashKeys {
         u128::from(high) << 64 | u128::from(low)
     }
 
-    /// The place of an item, given by its hash, in the order of a user's items: uniform for every user.
+    /// Returns the priority of an item, given by its hash, among a user's items: uniformly random
+    /// for every user.
     #[must_use]
     pub fn priority(&self, user: u128, item: u64) -> u64 {
         self.users[0].long.hash_one((user, item))
     }
 
-    /// An odd factor.
+    /// Returns an odd factor.
     #[must_use]
     pub fn factor(&self) -> u32 {
         self.integers[1] as u32
     }
 
-    /// A hash of a row of four bytes, no two of which have one: both factors are odd, and secret.
+    /// Hashes a four-byte row without collisions: the function is a bijection, because both factors
+    /// are odd. Both are secret.
     #[inline]
     #[must_use]
     pub fn short(&self, row: u32) -> u32 {
@@ -112,7 +116,7 @@ impl HashKeys {
         mixed ^ mixed >> 16
     }
 
-    /// A hash of a pair of keys, for tables that live in one partition.
+    /// Hashes a pair of keys, for tables within one partition.
     #[inline]
     #[must_use]
     pub fn pair(&self, low: u64, high: u64) -> u64 {
@@ -121,7 +125,7 @@ impl HashKeys {
 }
 
 impl StringKeys {
-    /// The hash of one string, whose length is part of it.
+    /// Hashes a string together with its length.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn hash(&self, PrefixedString { mark, bytes }: PrefixedString<'_>) -> u64 {
@@ -135,14 +139,14 @@ impl StringKeys {
     }
 }
 
-/// The partition of a hash.
+/// Returns the partition of a hash.
 #[inline]
 #[must_use]
 pub fn partition_of(hash: u64) -> usize {
     (hash >> (64 - PARTITION_BITS)) as usize
 }
 
-/// The two halves of a product together: a fast hash of integers, where a factor is secret.
+/// Combines both halves of a product: a fast hash of integers if one factor is secret.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

@@ -1,20 +1,21 @@
-//! The engine of `discreet`: rows in, exact counts out; counts in, noisy rows out. It knows no epsilon.
+//! The engine of `discreet`: it turns rows into exact counts, and counts into noisy rows. It does not
+//! know epsilon.
 //!
-//! Each room uses only rooms below it:
+//! Each module uses only modules below it:
 //!
 //! ```text
-//! tests         properties of whole counts (tests only)
+//! tests         property tests of whole counts
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
 //! count union   distinct users per item; weights of items for set unions
 //! csv columns   CSV files as columns of text; Arrow arrays as columns
-//! labels        distinct labels by number, and their one order
+//! labels        distinct labels by number, and their order
 //! memory        huge pages, prefetching, write-combining buffers
 //! release       thresholds, partition selection, Gumbel, Private Count Release
-//! stream        the noise of streams
-//! noise         exact integer samplers, one law a file
+//! stream        noise of streams
+//! noise         exact integer samplers, one distribution a file
 //! hash          keyed hashes of users and items
-//! random        the one source of randomness
-//! accounting    convolution of privacy-loss laws
+//! random        the only source of randomness
+//! accounting    convolution of privacy-loss distributions
 //! string_prefix error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]

@@ -1,13 +1,14 @@
-"""Docstrings: the examples of public functions run."""
+"""Docstrings: examples run, and public names describe their arguments."""
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import pytest
 
 import discreet
-from discreet import Histogram, answer_queries, count, plan, select, top_k, verify
+from discreet.names import MODULES
 
 
 def examples():
@@ -26,15 +27,55 @@ def test_the_example_of_a_docstring_runs(example):
     assert doctest.DocTestRunner().run(example, out=said.append).failed == 0, "".join(said)
 
 
-PUBLIC = [answer_queries, count, plan, select, top_k, verify]
+def public_names():
+    """Public classes and functions by their full names, once each."""
+    found = {}
+    for name in ["discreet", *(f"discreet.{module}" for module in (*MODULES, "queries.experimental", "sklearn"))]:
+        module = importlib.import_module(name)
+        for member in module.__all__:
+            value = getattr(module, member)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                found.setdefault(value, f"{name}.{member}")
+    return {name: value for value, name in found.items()}
 
 
-@pytest.mark.parametrize(
-    "function", [*PUBLIC, Histogram.from_table, Histogram.from_pairs, Histogram.from_counts], ids=lambda f: f.__name__
-)
-def test_what_a_user_calls_first_says_all(function):
-    text = function.__doc__
-    for section in ("Args:", "Returns:", "Raises:", "Example:"):
-        assert section in text, section
-    for name in function.__annotations__.keys() - {"return", "parameters"}:
-        assert f" {name}:" in text, name
+PUBLIC = public_names()
+
+
+def parameters_of(function):
+    """The names of a signature that a caller can give."""
+    names = inspect.signature(function).parameters
+    return [name for name in names if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def methods_of(kind):
+    """Public functions in the body of a class, without properties, and their docstrings, inherited ones included."""
+    for name, member in vars(kind).items():
+        function = getattr(member, "__func__", member)
+        if not name.startswith("_") and inspect.isfunction(function):
+            yield name, function, inspect.getdoc(getattr(kind, name))
+
+
+def lacks(function, text, sections):
+    """What a docstring does not describe."""
+    names = parameters_of(function)
+    wanted = [*(["Args:"] if names else []), *sections, *(f" {name}:" for name in names)]
+    return [part for part in wanted if part not in (text or "")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_has_arguments_and_an_example(name):
+    value = PUBLIC[name]
+    if inspect.isclass(value):
+        if issubclass(value, Exception) or inspect.isabstract(value):
+            assert value.__doc__
+        else:
+            assert lacks(value, value.__doc__, ["Example:"]) == []
+    else:
+        assert lacks(value, value.__doc__, ["Returns:", "Example:"]) == []
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isclass(PUBLIC[name])])
+def test_a_public_method_describes_its_arguments(name):
+    without = {method: lacks(function, text, []) for method, function, text in methods_of(PUBLIC[name])}
+    assert {method: parts for method, parts in without.items() if parts} == {}

@@ -1,4 +1,4 @@
-//! Integers of any width in the buffers of an Arrow array, whose lengths are checked and not believed.
+//! Integer columns of any width. Buffer lengths are validated before use.
 
 use std::ops::Range;
 
@@ -7,10 +7,12 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
-use crate::memory::prefetch::ask_next;
+use crate::memory::prefetch::prefetch_next;
 
-/// What is said of an array whose buffers are shorter than its layout, or missing.
-pub(crate) const BROKEN: Error = Error::Input("an Arrow array contradicts its own layout");
+/// Returned for an array whose buffers are missing or shorter than its layout says.
+pub(crate) const BROKEN: Error = Error::Input(
+    "an Arrow array's buffers contradict its declared layout; fix the program that made it",
+);
 
 /// Integers of any width, read as 64 bits.
 pub(crate) enum Integers {
@@ -41,10 +43,10 @@ macro_rules! with_slice {
 }
 
 impl Integers {
-    /// Those of the first buffer of an array, which are of `data_type`.
+    /// Reads the first buffer of an array as integers of `data_type`.
     ///
     /// # Errors
-    /// [`Error::Input`] where that is no integer, or the buffer is too short.
+    /// [`Error::Input`] if the type is not an integer, or the buffer is too short.
     pub fn new(data: &ArrayData, data_type: &DataType) -> Result<Self> {
         let (offset, len) = (data.offset(), data.len());
         Ok(match data_type {
@@ -60,17 +62,17 @@ impl Integers {
         })
     }
 
-    /// Those of `rows`, in the place of what is in `into`; one below zero has the upper bits of its sign.
+    /// Reads `rows` into `into`, replacing its content. Negative integers are sign-extended.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         with_slice!(self, cells => {
-            ask_next(cells, &rows);
+            prefetch_next(cells, &rows);
             into.extend(cells[rows].iter().map(|&cell| cell as u64));
         });
     }
 
-    /// The same; says whether all are from zero up and below `end`.
+    /// Reads `rows` like [`Self::read`]; returns whether all integers are in `0..end`.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read_below(&self, end: u64, rows: Range<usize>, into: &mut Vec<u64>) -> bool {
         self.read(rows.clone(), into);
@@ -83,18 +85,18 @@ impl Integers {
     }
 }
 
-/// A buffer of an array by its number.
+/// Returns a buffer of an array.
 ///
 /// # Errors
-/// [`Error::Input`] where there is none.
+/// [`Error::Input`] if there is no such buffer.
 pub(crate) fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {
     data.buffers().get(number).cloned().ok_or(BROKEN)
 }
 
-/// `len` values of a buffer from `offset` on.
+/// Returns `len` values of a buffer from `offset` on.
 ///
 /// # Errors
-/// [`Error::Input`] where it is too short for them.
+/// [`Error::Input`] if the buffer is too short.
 pub(crate) fn typed<T: ArrowNativeType>(
     data: &ArrayData,
     number: usize,

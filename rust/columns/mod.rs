@@ -1,5 +1,5 @@
-//! One column of an Arrow array, read through bounds-checked slices: a lying layout is an error, never a
-//! crash.
+//! Reads one Arrow column with bounds checks. Buffers that contradict the declared layout return an
+//! error; they never panic.
 
 pub(crate) mod integers;
 mod strings;
@@ -16,14 +16,16 @@ use crate::labels::interner::Interner;
 use crate::labels::{LONGEST, LabelType};
 use crate::string_prefix::PrefixedString;
 
-/// Where an index of a dictionary has no value.
-pub(crate) const OUT_OF_RANGE: Error = Error::Input("a dictionary index is out of range");
+/// Returned for a dictionary index without a value.
+pub(crate) const OUT_OF_RANGE: Error = Error::Input(
+    "a dictionary index of an Arrow array is out of range; fix the program that made it",
+);
 
 impl LabelType {
-    /// What the cells of an Arrow type are; the values decide for a dictionary.
+    /// Returns the label type of an Arrow type; for a dictionary, that of its values.
     ///
     /// # Errors
-    /// [`Error::Schema`], naming the column, where they can be neither users nor items.
+    /// [`Error::Schema`], which names the column, if it can be neither users nor items.
     pub fn of(data_type: &DataType, column: &str) -> Result<Self> {
         Ok(match data_type {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Signed,
@@ -31,7 +33,7 @@ impl LabelType {
                 Self::Unsigned
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
-            // A negative width is refused: Arrow's own layout of it panics.
+            // Refuse a negative width: Arrow's own layout of it panics.
             DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView
@@ -57,9 +59,9 @@ pub struct Column {
 
 /// Two columns of equal length.
 pub struct Batch {
-    /// Who.
+    /// The user of each row.
     pub users: Column,
-    /// What.
+    /// The item of each row.
     pub items: Column,
 }
 
@@ -71,10 +73,10 @@ enum Cells {
 }
 
 impl Column {
-    /// A view of an array whose type [`LabelType::of`] accepts.
+    /// Wraps an array whose type [`LabelType::of`] accepts.
     ///
     /// # Errors
-    /// [`Error::Schema`] for another type, [`Error::Input`] where a buffer is too short.
+    /// [`Error::Schema`] for another type, [`Error::Input`] if a buffer is too short.
     pub fn new(mut data: ArrayData) -> Result<Self> {
         let label_type = LabelType::of(data.data_type(), "")?;
         data.align_buffers();
@@ -94,25 +96,25 @@ impl Column {
         Ok(Self { data, cells, label_type })
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     #[must_use]
     pub fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no cells.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// What the cells are.
+    /// Returns the type of the cells.
     #[must_use]
     pub fn label_type(&self) -> LabelType {
         self.label_type
     }
 
-    /// The values that the cells of a dictionary column point at.
+    /// Returns the values of a dictionary column.
     #[must_use]
     pub fn dictionary(&self) -> Option<&Self> {
         match &self.cells {
@@ -121,13 +123,13 @@ impl Column {
         }
     }
 
-    /// Whether a cell is NULL by the column's own bitmap.
+    /// Returns whether the column's own bitmap says that a cell is NULL.
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {
         self.data.nulls().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Marks the NULL cells of `rows` in `null`, which is as long.
+    /// Marks the NULL cells of `rows` in `null`, which has the same length.
     pub fn mark_nulls(&self, rows: Range<usize>, null: &mut [bool]) {
         if let Some(nulls) = self.data.nulls().filter(|nulls| nulls.null_count() > 0) {
             for (mark, row) in null.iter_mut().zip(rows) {
@@ -136,22 +138,23 @@ impl Column {
         }
     }
 
-    /// A dictionary column with a number for each of its values, or [`Self::NONE`], instead of the values.
+    /// Replaces the values of a dictionary column by `codes`, one for each value. The code
+    /// [`Self::NONE`] makes a cell NULL.
     ///
     /// # Errors
-    /// [`Error::Input`] where it is not one.
+    /// [`Error::Input`] if the column is not a dictionary.
     pub fn coded(self, codes: Vec<u32>) -> Result<Self> {
         let Cells::Dictionary { indices, .. } = self.cells else { return Err(BROKEN) };
-        // Values that are distinct, as they mostly are, have their places as codes.
+        // Distinct values, which are usual, have their indices as codes.
         let is_plain = codes.iter().zip(0..).all(|(&code, index)| code == index);
         let cells = Cells::Coded { indices, codes, is_plain };
         Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
     }
 
-    /// The code of a cell that is NULL.
+    /// The code of a NULL cell.
     pub const NONE: u32 = Interner::NONE;
 
-    /// How many codes a column has that is coded.
+    /// Returns the number of codes, if the column has codes.
     #[must_use]
     pub fn codes(&self) -> Option<usize> {
         match &self.cells {
@@ -160,16 +163,17 @@ impl Column {
         }
     }
 
-    /// Whether the cells are numbers that stand for themselves.
+    /// Returns whether the cells are integers or codes, which are their own keys.
     #[must_use]
     pub fn is_keyed(&self) -> bool {
         matches!(self.cells, Cells::Integers(_) | Cells::Coded { .. })
     }
 
-    /// The numbers of `rows`, where they stand for themselves; NULL is marked in `null`, which is as long.
+    /// Reads the keys of `rows`, if the cells are their own keys. Marks NULL in `null`, which has
+    /// the same length.
     ///
     /// # Errors
-    /// [`Error::Input`] where a dictionary has no value for a cell.
+    /// [`Error::Input`] if a dictionary index is out of range.
     pub fn keys(&self, rows: Range<usize>, null: &mut [bool], into: &mut Vec<u64>) -> Result<()> {
         self.mark_nulls(rows.clone(), null);
         let Cells::Coded { indices, codes, is_plain } = &self.cells else {
@@ -192,8 +196,8 @@ impl Column {
         if in_range { Ok(()) } else { Err(OUT_OF_RANGE) }
     }
 
-    /// The integers of `rows`: the cells themselves, or the indices of a dictionary. Cells that are NULL
-    /// hold anything.
+    /// Reads the integers of `rows`, or the indices of a dictionary. NULL cells hold arbitrary
+    /// integers.
     pub fn integers(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         if let Cells::Integers(cells) | Cells::Dictionary { indices: cells, .. } = &self.cells {
@@ -201,10 +205,11 @@ impl Column {
         }
     }
 
-    /// The strings of `rows`, those of NULL cells being empty. Marks cells of more than [`LONGEST`] bytes in `null`.
+    /// Returns the strings of `rows`; NULL cells are empty. Marks cells of more than [`LONGEST`]
+    /// bytes in `null`.
     ///
     /// # Errors
-    /// [`Error::Input`] where the bytes of a cell are not there.
+    /// [`Error::Input`] if the bytes of a cell are out of range.
     pub fn strings(
         &self,
         rows: Range<usize>,
@@ -226,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_longer_than_the_longest_are_null() {
+    fn strings_longer_than_the_limit_are_null() {
         let cells = ["", "a", "b"].map(|letter| letter.repeat(LONGEST));
         let cells = cells.into_iter().chain(["b".repeat(LONGEST + 1)]);
         let column = Column::new(StringArray::from_iter_values(cells).into_data()).unwrap();

@@ -1,4 +1,4 @@
-//! Strings of any layout in the buffers of an Arrow array, whose offsets are checked and not believed.
+//! String columns of any Arrow layout. Offsets and views are validated before use.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use arrow_schema::DataType;
 
 use crate::columns::integers::{BROKEN, buffer, typed};
 use crate::error::Result;
-use crate::memory::prefetch::{AHEAD, ask_at, ask_beyond, ask_next};
+use crate::memory::prefetch::{AHEAD, prefetch_at, prefetch_beyond, prefetch_next};
 use crate::string_prefix::{PrefixedString, StringPrefix};
 
-/// Where strings are.
+/// The buffers of a string column.
 pub(crate) enum StringCells {
     Small { offsets: ScalarBuffer<i32>, bytes: Buffer },
     Large { offsets: ScalarBuffer<i64>, bytes: Buffer },
@@ -19,19 +19,19 @@ pub(crate) enum StringCells {
     Fixed { width: usize, bytes: Buffer },
 }
 
-/// A cell of a buffer.
+/// A buffer and a range in it.
 type Cell<'a> = (&'a [u8], Range<usize>);
 
-/// The most bytes of a string that its view holds itself.
+/// The most bytes that a view holds inline.
 const INLINE: u32 = 12;
 /// A cell without bytes.
 const EMPTY: Cell<'_> = (&[], 0..0);
 
 impl StringCells {
-    /// Those of an array of text or of bytes.
+    /// Reads the layout of an array of text or of bytes.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) for another type, and where a buffer is too short.
+    /// [`Error::Input`](crate::error::Error::Input) for another type, or if a buffer is too short.
     pub fn new(data: &ArrayData) -> Result<Self> {
         let (offset, len) = (data.offset(), data.len());
         Ok(match data.data_type() {
@@ -68,24 +68,24 @@ impl StringCells {
         })
     }
 
-    /// The strings of `rows`, those of NULL cells being empty.
+    /// Returns the strings of `rows`; NULL cells are empty.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) where the bytes of a cell are not there.
+    /// [`Error::Input`](crate::error::Error::Input) if the bytes of a cell are out of range.
     pub fn read(&self, rows: Range<usize>, null: &[bool]) -> Result<Vec<PrefixedString<'_>>> {
         match self {
             Self::Small { offsets, bytes } => {
-                ask_next(offsets, &rows);
+                prefetch_next(offsets, &rows);
                 let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
                 between(ends, |&end| end as usize, bytes, null)
             }
             Self::Large { offsets, bytes } => {
-                ask_next(offsets, &rows);
+                prefetch_next(offsets, &rows);
                 let ends = (&offsets[rows.start..rows.end], &offsets[rows.start + 1..=rows.end]);
                 between(ends, |&end| end as usize, bytes, null)
             }
             Self::Views { views, inline, blocks } => {
-                ask_next(views, &rows);
+                prefetch_next(views, &rows);
                 of_views(views, rows, inline, blocks, null)
             }
             Self::Fixed { width, bytes } => {
@@ -96,7 +96,7 @@ impl StringCells {
     }
 }
 
-/// The strings that lie one behind the other in a buffer.
+/// Returns strings that are contiguous in a buffer.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
 fn between<'a, I: IntoIterator>(
@@ -106,14 +106,14 @@ fn between<'a, I: IntoIterator>(
     null: &[bool],
 ) -> Result<Vec<PrefixedString<'a>>> {
     let cells = starts.into_iter().zip(ends).zip(null);
-    marked(cells.map(|((start, end), null)| {
+    strings_of(cells.map(|((start, end), null)| {
         let cell = place(start)..place(end);
-        ask_beyond(buffer, cell.start);
+        prefetch_beyond(buffer, cell.start);
         Some((buffer, if *null { 0..0 } else { cell }))
     }))
 }
 
-/// The strings that views name, in the order of the views or anywhere.
+/// Returns the strings of views, with prefetching suited to the order of the views.
 fn of_views<'a>(
     views: &[u128],
     rows: Range<usize>,
@@ -121,33 +121,36 @@ fn of_views<'a>(
     blocks: &'a [Buffer],
     null: &[bool],
 ) -> Result<Vec<PrefixedString<'a>>> {
-    let viewed = |row| viewed(views[row], row, inline, blocks);
+    let cell_at = |row| cell_of_view(views[row], row, inline, blocks);
     let empty_or = |null: &bool, cell| if *null { Some(EMPTY) } else { cell };
     let cells = rows.clone().zip(null);
-    if lie_in_order(&views[rows]) {
-        return marked(cells.map(|(row, null)| {
-            let cell = viewed(row);
+    if are_contiguous(&views[rows]) {
+        return strings_of(cells.map(|(row, null)| {
+            let cell = cell_at(row);
             if let Some((buffer, cell)) = &cell {
-                ask_beyond(buffer, cell.start);
+                prefetch_beyond(buffer, cell.start);
             }
             empty_or(null, cell)
         }));
     }
-    marked(cells.map(|(row, null)| {
+    strings_of(cells.map(|(row, null)| {
         if row + AHEAD < views.len()
-            && let Some((buffer, cell)) = viewed(row + AHEAD)
+            && let Some((buffer, cell)) = cell_at(row + AHEAD)
         {
-            ask_at(buffer, cell.start);
+            prefetch_at(buffer, cell.start);
         }
-        empty_or(null, viewed(row))
+        empty_or(null, cell_at(row))
     }))
 }
 
-/// The strings of some cells.
+/// Returns the strings of some cells.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting, one for each layout")]
-fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<PrefixedString<'a>>> {
-    // First all and then whether one was missing: a list that cannot end early has a length that is known.
+fn strings_of<'a>(
+    cells: impl Iterator<Item = Option<Cell<'a>>>,
+) -> Result<Vec<PrefixedString<'a>>> {
+    // Collect all and check for a missing one afterwards: an iterator that cannot end early has a
+    // known length.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
         let bytes = buffer.get(cell.clone())?;
@@ -163,8 +166,9 @@ fn marked<'a>(cells: impl Iterator<Item = Option<Cell<'a>>>) -> Result<Vec<Prefi
     if is_whole { Ok(strings) } else { Err(BROKEN) }
 }
 
-/// Whether views seem to name strings that lie one behind the other: the first and the last of those that are not inline.
-fn lie_in_order(views: &[u128]) -> bool {
+/// Guesses whether views refer to contiguous strings, by the first and the last view that is not
+/// inline.
+fn are_contiguous(views: &[u128]) -> bool {
     /// More bytes than most strings have.
     const USUAL: u32 = 256;
     let mut elsewhere = views.iter().filter(|view| **view as u32 > INLINE).map(|&view| place(view));
@@ -175,13 +179,18 @@ fn lie_in_order(views: &[u128]) -> bool {
     block == last_block && last.wrapping_sub(first) < USUAL.saturating_mul(views.len() as u32)
 }
 
-/// The block that a view of a string names that is not inline, and where it begins there.
+/// Returns the block and the start of the string of a view that is not inline.
 fn place(view: u128) -> (u32, u32) {
     ((view >> 64) as u32, (view >> 96) as u32)
 }
 
-/// Where the bytes are that a view names: inline or in one of the blocks.
-fn viewed<'a>(view: u128, row: usize, inline: &'a [u8], blocks: &'a [Buffer]) -> Option<Cell<'a>> {
+/// Returns the cell of a view: inline or in one of the blocks.
+fn cell_of_view<'a>(
+    view: u128,
+    row: usize,
+    inline: &'a [u8],
+    blocks: &'a [Buffer],
+) -> Option<Cell<'a>> {
     let len = (view as u32) as usize;
     let inline_start = size_of::<u128>() * row + size_of::<u32>();
     if len <= INLINE as usize {
@@ -206,34 +215,34 @@ mod tests {
     }
 
     #[test]
-    fn offsets_that_lie_are_refused_unless_the_cell_is_null() {
-        for lie in [vec![0, -1, 6], vec![0, 7, 7], vec![4, 2, 6], vec![0, i32::MIN, i32::MAX]] {
-            let large = lie.iter().map(|&offset| i64::from(offset) << 20).collect::<Vec<_>>();
+    fn invalid_offsets_are_refused_unless_the_cell_is_null() {
+        for invalid in [vec![0, -1, 6], vec![0, 7, 7], vec![4, 2, 6], vec![0, i32::MIN, i32::MAX]] {
+            let large = invalid.iter().map(|&offset| i64::from(offset) << 20).collect::<Vec<_>>();
             let large = StringCells::Large { offsets: large.into(), bytes: Buffer::from(b"abc") };
-            for cells in [small(lie), large] {
+            for cells in [small(invalid), large] {
                 assert_eq!(bytes(&cells, &[false, false]), None);
                 assert_eq!(bytes(&cells, &[true, true]), Some(vec![vec![], vec![]]));
             }
         }
-        let honest = bytes(&small(vec![1, 1, 6]), &[false, false]);
-        assert_eq!(honest, Some(vec![vec![], b"bcdef".to_vec()]));
+        let valid = bytes(&small(vec![1, 1, 6]), &[false, false]);
+        assert_eq!(valid, Some(vec![vec![], b"bcdef".to_vec()]));
     }
 
     #[test]
-    fn views_that_lie_are_refused_unless_the_cell_is_null() {
+    fn invalid_views_are_refused_unless_the_cell_is_null() {
         let block = Buffer::from(b"abcdefghijklmnopqrst");
         let view = |len: u128, block: u128, start: u128| start << 96 | block << 64 | len;
-        for (lie, is_lie) in [
+        for (invalid, is_invalid) in [
             (view(13, 0, 7), false),
             (view(13, 0, 8), true),
             (view(20, 0, 0), false),
             (view(13, 1, 0), true),
             (view(u32::MAX.into(), 0, u32::MAX.into()), true),
         ] {
-            let inline = Buffer::from(lie.to_le_bytes());
+            let inline = Buffer::from(invalid.to_le_bytes());
             let views = ScalarBuffer::new(inline.clone(), 0, 1);
             let cells = StringCells::Views { views, inline, blocks: vec![block.clone()] };
-            assert_eq!(bytes(&cells, &[false]).is_none(), is_lie, "{lie:x}");
+            assert_eq!(bytes(&cells, &[false]).is_none(), is_invalid, "{invalid:x}");
             assert_eq!(bytes(&cells, &[true]), Some(vec![vec![]]));
         }
     }
@@ -259,8 +268,8 @@ mod tests {
         for (step, in_order) in [(1, true), (299, false)] {
             let order: Vec<usize> = (0..300).map(|n| n * step % 300).collect();
             let mut views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
-            assert_eq!(lie_in_order(&views), in_order);
-            // A cell that is NULL, which the look ahead meets, too.
+            assert_eq!(are_contiguous(&views), in_order);
+            // An invalid view in a NULL cell; prefetching reads it too.
             views[250] = 0x7 << 64 | 0x20;
             let null: Vec<bool> = (0..300).map(|row| row == 250).collect();
             let inline = Buffer::from_vec(views.clone());
@@ -276,16 +285,16 @@ mod tests {
     }
 
     #[test]
-    fn views_of_places_far_apart_or_of_two_blocks_are_in_no_order() {
+    fn views_far_apart_or_of_two_blocks_are_not_contiguous() {
         let view = |block: u128, start: u128| start << 96 | block << 64 | 0x14;
         for in_order in
             [vec![], vec![3, 12], vec![3, view(1, 9), 12], vec![view(1, 9), view(1, 500)]]
         {
-            assert!(lie_in_order(&in_order));
+            assert!(are_contiguous(&in_order));
         }
         for any in [[view(1, 9), view(2, 9)], [view(1, 9), view(1, 8)], [view(1, 9), view(1, 9000)]]
         {
-            assert!(!lie_in_order(&any));
+            assert!(!are_contiguous(&any));
         }
     }
 }

@@ -1,30 +1,31 @@
-//! What is distinct among the rows of one partition, and which items they have: tables that stay in cache.
+//! Deduplicates one partition's rows and numbers its items with hash tables that stay in cache.
 
 use crate::count::pairs::Pair;
 use crate::hash::{HashKeys, PARTITIONS};
 
-/// The largest table that stays in cache; with more rows than half its slots, they are split by their hash.
+/// The largest table that stays in cache. If the rows fill more than half of it, they are split by
+/// hash.
 const SLOTS: usize = 1 << 18;
 
-/// Keeps one of each row, in open addressing: a slot has the place of a row in its lower bits and a piece of the
-/// row's hash above them, so that a search rarely looks at a row that is not the one. It is zero where free.
+/// Deduplicates rows by open addressing. A slot holds a row's index in its lower bits and part of
+/// the row's hash above them, so a probe rarely compares unequal rows. A free slot is zero.
 pub struct Dedup<P> {
     slots: Vec<u32>,
-    /// The distinct rows, up to `len`. The first is none of them: it is what a free slot points at.
+    /// The distinct rows, at the indices `1..len`. Free slots point at index 0, which is not a row.
     rows: Vec<P>,
     len: usize,
-    /// What came when the table was full.
-    waiting: Vec<P>,
+    /// Rows that arrived when the table was full.
+    overflow: Vec<P>,
 }
 
 impl<P: Pair> Default for Dedup<P> {
     fn default() -> Self {
-        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, waiting: Vec::new() }
+        Self { slots: Vec::new(), rows: vec![P::new(0, 0)], len: 1, overflow: Vec::new() }
     }
 }
 
 impl<P: Pair> Dedup<P> {
-    /// Forgets all rows; about so many will come.
+    /// Forgets all rows and prepares for about `rows` new ones.
     pub fn reset(&mut self, rows: usize) {
         self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
     }
@@ -33,10 +34,10 @@ impl<P: Pair> Dedup<P> {
         self.slots.clear();
         self.slots.resize(size.max(1 << 10), 0);
         self.len = 1;
-        self.waiting.clear();
+        self.overflow.clear();
     }
 
-    /// Takes rows, at most so many.
+    /// Adds at most `most` rows.
     #[inline(always)]
     #[allow(
         clippy::inline_always,
@@ -46,7 +47,7 @@ impl<P: Pair> Dedup<P> {
     pub fn extend(&mut self, new: impl Iterator<Item = P>, most: usize, keys: &HashKeys) {
         let end = self.len + most;
         if 2 * end > self.slots.len() {
-            self.waiting.extend(new);
+            self.overflow.extend(new);
             return;
         }
         if self.rows.len() <= end {
@@ -62,7 +63,8 @@ impl<P: Pair> Dedup<P> {
             let mut place = hash as usize & mask;
             let slot = slots[place];
             let is_free = slot == 0;
-            // Whether a row is new is hard to foresee, so that the usual ways share one without a jump.
+            // Whether a row is new is hard to predict, so the common cases share one path without a
+            // branch.
             rows[len] = row;
             if is_free | (rows[(slot & numbers) as usize] == row) {
                 slots[place] = if is_free { piece | len as u32 } else { slot };
@@ -85,15 +87,15 @@ impl<P: Pair> Dedup<P> {
         self.len = len;
     }
 
-    /// One of each row that came.
+    /// Returns the distinct rows.
     pub fn distinct(&mut self, keys: &HashKeys) -> &[P] {
-        if !self.waiting.is_empty() {
-            // The top bits of the hash, which the places of a table do not use, choose the part.
-            let mut waiting = std::mem::take(&mut self.waiting);
-            waiting.extend(&self.rows[1..self.len]);
-            let bits = (waiting.len() / (SLOTS / 16)).next_power_of_two().trailing_zeros().min(16);
+        if !self.overflow.is_empty() {
+            // Split by the top bits of the hash, which do not choose a slot.
+            let mut overflow = std::mem::take(&mut self.overflow);
+            overflow.extend(&self.rows[1..self.len]);
+            let bits = (overflow.len() / (SLOTS / 16)).next_power_of_two().trailing_zeros().min(16);
             let mut parts: Vec<Vec<P>> = (0..1_usize << bits).map(|_| Vec::new()).collect();
-            for row in waiting {
+            for row in overflow {
                 parts[(row.hash(keys) >> 1 >> (63 - bits)) as usize].push(row);
             }
             let mut kept = vec![P::new(0, 0)];
@@ -104,7 +106,7 @@ impl<P: Pair> Dedup<P> {
                     for rows in part.chunks(SLOTS / 64) {
                         self.extend(rows.iter().copied(), rows.len(), keys);
                     }
-                    if self.waiting.is_empty() {
+                    if self.overflow.is_empty() {
                         break;
                     }
                 }
@@ -117,24 +119,24 @@ impl<P: Pair> Dedup<P> {
     }
 }
 
-/// The items of one partition by number. Codes are their own numbers; other keys are found by hash.
+/// Numbers the items of one partition. A code is its own number; other keys are found by hash.
 #[derive(Default)]
 pub struct Items {
     codes: Option<usize>,
     keys: Vec<u64>,
-    /// Open addressing: the number plus one, zero where free.
+    /// Open addressing: an item's number plus one, or zero if free.
     slots: Vec<u32>,
 }
 
 impl Items {
-    /// Forgets all items; with `codes` the items are the numbers below it.
+    /// Forgets all items. With `codes`, the items are the numbers below it.
     pub fn reset(&mut self, codes: Option<usize>) {
         self.codes = codes;
         self.keys.clear();
         self.slots.clear();
     }
 
-    /// Makes room for so many more items.
+    /// Makes room for `more` items.
     pub fn reserve(&mut self, more: usize, keys: &HashKeys) {
         let size = (2 * (self.keys.len() + more)).next_power_of_two();
         if self.codes.is_none() && size > self.slots.len() {
@@ -147,19 +149,20 @@ impl Items {
         }
     }
 
-    /// How many items there are, where they are codes.
+    /// Returns the number of codes, if the items are codes.
     #[must_use]
     pub fn codes(&self) -> Option<usize> {
         self.codes
     }
 
-    /// The keys of those that are not codes, in the order of their numbers.
+    /// Returns the keys of items that are not codes, by number.
     #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// The number of an item, the next one where it is new, for which there must be room.
+    /// Returns the number of an item. A new item, for which there must be room, gets the next
+    /// number.
     #[inline]
     pub fn number(&mut self, item: u64, keys: &HashKeys) -> usize {
         if self.codes.is_some() {
@@ -173,14 +176,15 @@ impl Items {
         self.slots[place] as usize - 1
     }
 
-    /// Adds one to the count of each item, for all of which there must be room. They are no codes.
+    /// Adds one to the count of each item. The items must not be codes, and there must be room for
+    /// all of them.
     pub fn tally(
         &mut self,
         items: impl Iterator<Item = u64>,
         counts: &mut Vec<i64>,
         keys: &HashKeys,
     ) {
-        // The loop keeps in registers where the slots are.
+        // The local slice keeps the address of the slots in registers.
         let slots = &mut self.slots[..];
         for item in items {
             let place = Self::find(slots, &self.keys, item, keys);
@@ -194,7 +198,7 @@ impl Items {
         }
     }
 
-    /// The slot of an item, or the free one where it belongs.
+    /// Returns the slot of an item, or the free slot where it belongs.
     #[inline]
     fn find(slots: &[u32], known: &[u64], item: u64, keys: &HashKeys) -> usize {
         let mask = slots.len() - 1;
@@ -206,12 +210,14 @@ impl Items {
     }
 }
 
-/// Deduplicates one partition after another, and stops if a sample of partitions has few duplicates: a sample of rows
-/// would mislead where one item has most rows. `one` deduplicates a partition and returns its rows before and after.
+/// Deduplicates partitions in turn, and stops if a sample of them has few duplicates. A sample of
+/// rows would mislead if one item has most rows. `one` deduplicates a partition and returns its
+/// number of rows before and after.
 pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
     const SAMPLE: usize = PARTITIONS / 64;
     let (mut tried, mut in_vain) = (0, 0);
-    // From everywhere: those side by side may be of one item, too, or of none.
+    // The stride spreads the sample: neighbouring partitions may all be empty or belong to one
+    // item.
     for partition in (0..PARTITIONS).map(|number| number * 389 % PARTITIONS) {
         if tried == SAMPLE && 2 * in_vain > SAMPLE {
             break;
@@ -228,7 +234,7 @@ mod tests {
     use crate::count::pairs::Wide;
 
     #[test]
-    fn one_of_each_row_is_kept_whatever_the_number_of_rows() {
+    fn distinct_rows_are_kept_once_for_any_number_of_rows() {
         let keys = HashKeys::from_os().unwrap();
         for (rows, users) in [(0, 1), (10, 3), (SLOTS, 500), (SLOTS, 150_000)] {
             let row = |n: usize| Wide::new((n % 7) as u64, (n % users) as u128);
@@ -249,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn items_have_one_number_each_and_codes_are_their_own() {
+    fn items_have_one_number_and_codes_number_themselves() {
         let keys = HashKeys::from_os().unwrap();
         let mut items = Items::default();
         for codes in [None, Some(1009), None] {
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_looked_for_as_far_as_it_pays_among_partitions_that_have_rows() {
+    fn deduplication_stops_if_a_sample_has_few_duplicates() {
         let tried = |of: fn(usize) -> (usize, usize)| {
             let mut tried = [0; PARTITIONS];
             deduplicate(|partition| {

@@ -1,5 +1,5 @@
-//! Look before choosing: where a table is one batch whose columns are integers or dictionaries of few values, the
-//! values are numbered once, and the rows are counted as integers.
+//! Numbers the dictionary values of a table that is one batch of integers and small dictionaries.
+//! Its rows are then counted as integers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,24 +13,24 @@ use crate::labels::Labels;
 use crate::labels::interner::Interner;
 use crate::string_prefix::PrefixedString;
 
-/// A dictionary of at most one value for so many rows is numbered.
+/// A dictionary is numbered if it has at most one value for this many rows.
 const ROWS: usize = 16;
-/// How many values are read at a time.
+/// Values read at a time.
 const AT_ONCE: usize = 1 << 10;
 
-/// What numbered items are called; items that are their own labels are not numbered.
+/// The labels of numbered items; `None` if items are their own labels.
 pub(crate) struct Names(Option<(Interner, LabelType)>);
 
 impl Names {
-    /// Counts of numbered items under their names.
+    /// Replaces item numbers by labels.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the names.
-    pub fn give(self, counted: Counts) -> Result<Counts> {
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
+    pub fn with_labels(self, counted: Counts) -> Result<Counts> {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
             return Ok(counted);
         };
-        // All names as they are, of which those without users, that nobody may see, are few.
+        // Take all labels, since few lack users. Then drop the labels without users, which nobody may see.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let labels = Labels::of_bytes(item_type, names.into_labels());
@@ -40,8 +40,8 @@ impl Names {
     }
 }
 
-/// Whether a batch can be numbered, and need be.
-pub(crate) fn is_worth_it(batch: &Batch) -> bool {
+/// Returns whether a batch can be numbered and has a dictionary.
+pub(crate) fn can_be_numbered(batch: &Batch) -> bool {
     let columns = [&batch.users, &batch.items];
     let is_small = |column: &Column| {
         column.dictionary().is_some_and(|values| ROWS * values.len() <= column.len())
@@ -50,11 +50,11 @@ pub(crate) fn is_worth_it(batch: &Batch) -> bool {
         && columns.iter().any(|column| !column.is_keyed())
 }
 
-/// The batch with numbers for the values of its dictionaries, found on at most so many threads, and what the items are
-/// called.
+/// Replaces dictionary values by numbers, on at most `threads` threads. Returns the labels of the
+/// items too.
 ///
 /// # Errors
-/// [`crate::error::Error::Input`] where an array contradicts itself; whatever `tick` returns.
+/// [`crate::error::Error::Input`] if an array contradicts its layout, and any error of `tick`.
 pub(crate) fn number(
     batch: Batch,
     threads: usize,
@@ -71,7 +71,7 @@ pub(crate) fn number(
             column.dictionary().map(|values| number_values(values, keys, is_text)).transpose()?;
         Ok(())
     };
-    let made = threads::share_out(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
+    let made = threads::run_jobs(threads.clamp(1, 2), sizes, tick, Default::default, work)?;
     let [of_users, of_items] =
         made.into_iter().fold([None, None], |[users, items], [u, i]| [users.or(u), items.or(i)]);
     let users = match of_users {
@@ -85,10 +85,11 @@ pub(crate) fn number(
     Ok((Batch { users, items }, Names(names.map(|names| (names, item_type)))))
 }
 
-/// The number of every value of a dictionary, and the values by number.
+/// The number of every dictionary value, and the distinct values by number.
 type Codes = (Vec<u32>, Interner);
 
-/// Numbers the distinct values of a dictionary. One that is NULL, or should be text and is not, has no number.
+/// Numbers the distinct values of a dictionary. A value that is NULL or should be text but is not
+/// UTF-8 has no number.
 fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Codes> {
     let mut names = Interner::default();
     names.reset(values.len());

@@ -1,6 +1,6 @@
-//! Labels to codes: every row gets a partition, by a keyed hash of its item, and a key that stands for one item
-//! exactly. An integer is its own key; the key of a string is its code in the thread's [`LabelLog`], so that no
-//! collision ever merges two items.
+//! Assigns each row a partition, by a keyed hash of its item, and a key that identifies the item
+//! exactly. An integer is its own key. The key of a string is its code in the thread's
+//! [`LabelLog`], so hash collisions never merge two items.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,37 +13,38 @@ use crate::hash::{HashKeys, partition_of};
 use crate::labels::LabelType;
 use crate::string_prefix::PrefixedString;
 
-/// Where a row belongs: its partition and its item's key there.
+/// A row's partition and its item's key there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// The number of a partition, or [`Group::DROPPED`].
+    /// The partition's number, or [`Group::DROPPED`].
     pub partition: u32,
-    /// What stands for the item in this partition.
+    /// The item's key in this partition.
     pub key: u64,
 }
 
 impl Group {
-    /// The partition of a row that does not count: its user or item is NULL, or its text is not UTF-8.
+    /// The partition of a row that does not count: its user or item is NULL, or its text is not
+    /// UTF-8.
     pub const DROPPED: u32 = u32::MAX;
     const UNKNOWN: Self = Self { partition: Self::DROPPED - 1, key: 0 };
     const NONE: Self = Self { partition: Self::DROPPED, key: 0 };
 }
 
-/// One thread's labels so far.
+/// Groups one thread's rows and keeps their labels.
 pub struct Grouper {
     keys: Arc<HashKeys>,
     labels: Option<LabelLog>,
     is_text: bool,
-    /// The groups of the dictionary of batch number `memo_of`, as far as they have been needed.
+    /// The groups of the dictionary of batch `memo_of`, filled on demand.
     memo: Vec<Group>,
     memo_of: u64,
-    /// Cells, or their hashes, and the codes of labels, of the rows at hand.
+    /// The cells or hashes, and the label codes, of the current rows.
     scratch: Vec<u64>,
     codes: Vec<u32>,
 }
 
 impl Grouper {
-    /// A grouper of items of a type. Where they are `logged`, integers get codes too.
+    /// Creates a grouper for items of a type. If `logged`, integers get codes too.
     #[must_use]
     pub fn new(keys: Arc<HashKeys>, items: LabelType, logged: bool) -> Self {
         Self {
@@ -57,11 +58,12 @@ impl Grouper {
         }
     }
 
-    /// The group of every row of `rows`; rows marked in `null` are dropped, and more rows may be.
-    /// `batch` numbers the array, so that a dictionary is decoded once.
+    /// Returns the group of every row of `rows` in `into`. Drops the rows marked in `null`, and
+    /// marks further ones. `batch` numbers the array, so that a dictionary is decoded once.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) where the array contradicts itself, [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
+    /// [`Error::Input`](crate::error::Error::Input) if the array's buffers contradict its layout.
+    /// [`Error::Resource`](crate::error::Error::Resource) beyond 2^32 labels.
     pub fn group(
         &mut self,
         items: &Column,
@@ -99,27 +101,27 @@ impl Grouper {
         Ok(())
     }
 
-    /// Whether the cells of a column are numbers that stand for themselves.
+    /// Returns whether the cells of a column are used as keys as they are.
     #[must_use]
     pub fn keeps_keys(&self, items: &Column) -> bool {
         self.labels.is_none() && items.is_keyed()
     }
 
-    /// How many bytes of memory the labels hold.
+    /// Returns the bytes of memory that the labels hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.labels.as_ref().map_or(0, LabelLog::bytes_used)
     }
 
-    /// The labels so far, where items have codes; they are forgotten.
+    /// Takes out the labels, if items have codes.
     #[must_use]
     pub fn take(&mut self) -> Option<LabelLog> {
         self.memo_of = u64::MAX;
         self.labels.as_mut().map(std::mem::take)
     }
 
-    /// The groups of cells with these hashes: where labels come back, of all that are found at once, and then of the others
-    /// one by one.
+    /// Groups cells by their hashes. If labels repeat, looks all of them up in the cache at once;
+    /// then adds the others one by one.
     fn group_labels(
         &mut self,
         cells: &[PrefixedString<'_>],
@@ -128,8 +130,8 @@ impl Grouper {
         into: &mut Vec<Group>,
     ) -> Result<()> {
         let Self { labels: Some(labels), is_text, codes, .. } = self else { return Err(BROKEN) };
-        let is_worth_it = labels.is_worth_it(hashes.len());
-        if is_worth_it {
+        let should_look_up = labels.should_look_up(hashes.len());
+        if should_look_up {
             labels.find_all(hashes, cells, null, codes);
         } else {
             codes.clear();
@@ -138,7 +140,7 @@ impl Grouper {
         let rows = cells.iter().zip(hashes).zip(null);
         for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
             if *code == LabelLog::NONE && !null {
-                let new = if is_worth_it {
+                let new = if should_look_up {
                     labels.code(hash, cell, *is_text)?
                 } else {
                     labels.add(hash, cell, *is_text)?
@@ -217,7 +219,7 @@ impl Grouper {
 }
 
 impl Group {
-    /// That of an integer which is its own key.
+    /// Returns the group of an integer that is its own key.
     #[inline]
     fn of_integer(hash: u64, key: u64) -> Self {
         Self { partition: partition_of(hash) as u32, key }
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_do_not_count_have_no_item_and_others_the_same_each_time() {
+    fn dropped_rows_have_no_group_and_others_keep_theirs() {
         let long = [b'a'; 300];
         let cells = [Some(&b"a"[..]), None, Some(b""), Some(b"\xff"), Some(&long), Some(b"a")];
         let items = Column::new(BinaryArray::from(cells.to_vec()).into_data()).unwrap();
@@ -249,7 +251,6 @@ mod tests {
         for _ in 0..3 {
             let mut null = [false, false, false, false, false, false];
             grouper.group(&items, 0, 0..6, &mut null, &mut groups).unwrap();
-            // The largest key of all tells whether rows of four bytes hold them.
             assert_eq!([groups[1], groups[3]], [Group::NONE; 2]);
             assert!([0, 2, 4].iter().all(|&row| groups[row].partition != Group::DROPPED));
             assert!(groups[0] == groups[5] && groups[0] != groups[2]);

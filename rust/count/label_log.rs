@@ -1,38 +1,40 @@
-//! The labels that one thread has met, in the order of its rows. A label that was met lately is found again by its
-//! hash and confirmed by its bytes, unless hardly one comes back; any other is written down once more. So a label may
-//! have several codes, but a code has one label, and to look one up never leaves the nearer caches.
+//! One thread's labels in the order of its rows. A recent label is found by its hash and confirmed
+//! by its bytes, as long as at least 1 in 16 repeats. Any other label is appended once more. So a
+//! label may have several codes, but a code has one label. Lookups stay within a cache of at most 4
+//! MiB.
 
-use crate::count::label_cache::{LabelCache, Met};
+use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
 use crate::labels::interner::TOO_MANY;
 use crate::memory::record_log::RecordLog;
 use crate::string_prefix::{PrefixedString, StringPrefix};
 
-/// Labels of more bytes are kept apart from the others, in allocations that take a little more.
+/// Longer labels are stored in an allocation each, which costs `ALLOCATION` more bytes.
 const LONG: usize = 240;
 const ALLOCATION: usize = 32;
-/// What stands for their length, of which there is a byte.
+/// The length byte of a label longer than `LONG`.
 const IS_LONG: u64 = 255;
-/// The bytes before those of a label: half of its hash and its length.
+/// The bytes of a record before the label: 4 of its hash, 1 for its length.
 const HEAD: usize = 5;
-const _: () = assert!(LONG < IS_LONG as usize, "a byte tells the lengths apart");
+const _: () = assert!(LONG < IS_LONG as usize, "a length fits in a byte");
 const _: () = assert!(2 * words(LONG) <= RecordLog::MOST, "a line has room for two labels");
 
-/// The words of a record.
+/// Returns the number of words of a record.
 const fn words(len: usize) -> usize {
     (HEAD + len).div_ceil(size_of::<u64>())
 }
 
-/// The labels of one thread, with repetitions, by partition.
+/// One thread's labels by partition, with repetitions.
 pub struct LabelLog {
-    /// Of each label half of its hash, its length and its bytes, or a word with its number in `long`.
+    /// Half of each label's hash, its length and its bytes. For a long label, a word with its index
+    /// in `long` instead of the bytes.
     records: RecordLog,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
-    /// How many labels each partition has.
+    /// The number of labels of each partition.
     lens: Vec<u32>,
-    recent: LabelCache,
+    cache: LabelCache,
 }
 
 impl Default for LabelLog {
@@ -42,23 +44,24 @@ impl Default for LabelLog {
             long: Vec::new(),
             long_bytes: 0,
             lens: vec![0; PARTITIONS],
-            recent: LabelCache::default(),
+            cache: LabelCache::default(),
         }
     }
 }
 
 impl LabelLog {
-    /// The code of no label.
+    /// Marks a label without a code.
     pub const NONE: u32 = LabelCache::NONE;
 
-    /// Returns whether the labels of the next `rows` rows should be looked up; otherwise add them. Call it once for
-    /// each row.
+    /// Returns whether to look up the labels of the next `rows` rows; otherwise, use [`Self::add`].
+    /// Call it once for each row.
     #[inline]
-    pub fn is_worth_it(&mut self, rows: usize) -> bool {
-        self.recent.is_worth_it(rows)
+    pub fn should_look_up(&mut self, rows: usize) -> bool {
+        self.cache.should_look_up(rows)
     }
 
-    /// The codes of labels of up to 24 bytes that were met lately, [`Self::NONE`] for others and for NULL.
+    /// Looks up labels of up to 24 bytes in the cache. Returns [`Self::NONE`] for misses, longer
+    /// labels and NULL.
     #[inline]
     pub fn find_all(
         &mut self,
@@ -67,11 +70,11 @@ impl LabelLog {
         null: &[bool],
         into: &mut Vec<u32>,
     ) {
-        self.recent.find_all(hashes, labels, null, into);
+        self.cache.find_all(hashes, labels, null, into);
     }
 
-    /// The code of a label in the partition of its hash, or nothing where it should be text and is not UTF-8, or has
-    /// 4 GiB.
+    /// Returns a label's code in the partition of its hash. Returns `None` if the label should be
+    /// text but is not UTF-8, or has 4 GiB or more.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -82,19 +85,20 @@ impl LabelLog {
         label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<u32>> {
-        if let Some(met) = self.recent.find(hash, label.mark)
+        if let Some(entry) = self.cache.find(hash, label.mark)
             && (label.mark.is_whole()
-                || self.label(partition_of(hash), met.place()).bytes == label.bytes)
+                || self.label(partition_of(hash), entry.place()).bytes == label.bytes)
         {
-            return Ok(Some(met.code()));
+            return Ok(Some(entry.code()));
         }
         Ok(self.write(hash, label, is_text)?.map(|(place, code)| {
-            self.recent.remember(hash, Met::new(hash, label.mark, place, code));
+            self.cache.remember(hash, Entry::new(hash, label.mark, place, code));
             code
         }))
     }
 
-    /// The code of a label that comes alone, an old one if it is worth a search; or nothing, as above.
+    /// Returns the code of a single label, looked up only if labels repeat; `None` as for
+    /// [`Self::code`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -104,14 +108,14 @@ impl LabelLog {
         label: PrefixedString<'_>,
         is_text: bool,
     ) -> Result<Option<u32>> {
-        if self.is_worth_it(1) {
+        if self.should_look_up(1) {
             self.code(hash, label, is_text)
         } else {
             self.add(hash, label, is_text)
         }
     }
 
-    /// A new code of a label, whether or not it was met; or nothing, as above.
+    /// Appends a label without a lookup and returns its code; `None` as for [`Self::code`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -125,7 +129,7 @@ impl LabelLog {
         Ok(self.write(hash, label, is_text)?.map(|(_, code)| code))
     }
 
-    /// Writes a label down; returns the place of its record and its code.
+    /// Appends a label; returns the position of its record and its code.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn write(
@@ -167,13 +171,13 @@ impl LabelLog {
         Ok(Some((place, code)))
     }
 
-    /// The label at a place of a partition.
+    /// Returns the label at a position of a partition.
     #[inline]
     fn label(&self, partition: usize, place: usize) -> PrefixedString<'_> {
         self.read(self.records.at(partition, place)).1
     }
 
-    /// How many words the first record of some has, and its label.
+    /// Returns the number of words of the first record, and its label.
     #[inline]
     fn read<'a>(&'a self, record: &'a [u64]) -> (usize, PrefixedString<'a>) {
         let len = u64::from_le(record[0]) >> 32 & 0xFF;
@@ -188,16 +192,17 @@ impl LabelLog {
         (words(len as usize), label)
     }
 
-    /// How many labels a partition has.
+    /// Returns the number of labels of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         self.lens[partition] as usize
     }
 
-    /// Calls `visit` with the lower half of the hash of every label and the label of a partition, by code.
+    /// Calls `visit` with the lower half of the hash and the label, for all labels of a partition
+    /// in the order of their codes.
     ///
     /// # Errors
-    /// Those of `visit`.
+    /// Any error of `visit`.
     pub fn visit(
         &self,
         partition: usize,
@@ -214,7 +219,7 @@ impl LabelLog {
         Ok(())
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the bytes of memory that the labels hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.records.bytes_used() + self.long_bytes
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_hashes_of_unlike_labels_are_told_apart() {
+    fn labels_with_equal_hashes_get_different_codes() {
         let mut log = LabelLog::default();
         for round in 0..2 {
             for n in 0..100_u32 {
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_of_one_hash_that_begin_alike_are_told_apart() {
+    fn labels_with_equal_hashes_and_prefixes_get_own_codes() {
         let mut log = LabelLog::default();
         for n in 0..100_u8 {
             let label = [&[b'a'; 24], &[n % 3][..]].concat();
@@ -264,18 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_one_row_in_ten_is_written_once_among_new_labels() {
+    fn a_label_of_one_row_in_ten_is_written_under_100_times() {
         let mut log = LabelLog::default();
         let hash = |n: u64| (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for chunk in 0..1000 {
             let of_row = |n: u64| if n.is_multiple_of(10) { 0 } else { n };
             let labels: Vec<u64> = (chunk * 500..(chunk + 1) * 500).map(of_row).collect();
             let hashes: Vec<u64> = labels.iter().map(|&n| hash(n)).collect();
-            let is_worth_it = log.is_worth_it(500);
+            let should_look_up = log.should_look_up(500);
             for (n, &hash) in labels.iter().zip(&hashes) {
                 let bytes = n.to_le_bytes();
                 let label = PrefixedString::new(&bytes);
-                let code = if is_worth_it { LabelLog::code } else { LabelLog::add };
+                let code = if should_look_up { LabelLog::code } else { LabelLog::add };
                 code(&mut log, hash, label, false).unwrap();
             }
         }
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_that_begin_alike_are_written_down_once_though_they_share_a_line() {
+    fn labels_with_equal_prefixes_in_one_line_are_written_once() {
         let mut log = LabelLog::default();
         for n in 0..1000 {
             let label = [&[b'a'; 24], &[n as u8 % 2][..]].concat();
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_found_again_after_their_lines_were_written() {
+    fn labels_are_found_after_their_lines_were_flushed() {
         let lens = [0, 1, 3, 4, 8, 19, 23, 24, 25, 32, 239, 240, 241, 1000];
         let label = |n: u8| {
             let byte = |place: usize| (place as u8).wrapping_mul(31) ^ n;
@@ -311,7 +316,7 @@ mod tests {
         }
         let expected: Vec<_> = (0..112).map(label).collect();
         assert_eq!(labels(&log, 0), expected);
-        // What is added has a code of its own.
+        // An added label has its own code.
         for n in 0..112 {
             let (hash, label) = (u64::from(n), label(n));
             let added = log.add(hash, PrefixedString::new(&label), false);
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_any_length_come_back() {
+    fn labels_of_any_length_are_read_back() {
         let mut log = LabelLog::default();
         let label =
             |n: usize| (0..n * n % 1117).map(|k| (n * 31 + k * k) as u8).collect::<Vec<u8>>();
@@ -344,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_has_no_code() {
+    fn invalid_text_has_no_code() {
         let mut log = LabelLog::default();
         assert_eq!(code(&mut log, 3, b"\xff", true), Ok(None));
         assert_eq!(code(&mut log, 3, b"\xff", false), Ok(Some(0)));

@@ -1,6 +1,6 @@
-//! Every partition is put together from all threads and all that they have put away, deduplicated, and handed on.
-//! One that is too large for memory is read several times, each time for some of its users: users do not meet, so
-//! that what comes of them adds up.
+//! Merges each partition from all threads and their spilled runs, and deduplicates it. A partition
+//! too large for memory takes several passes over disjoint sets of users, so the results of the
+//! passes add up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
 use crate::labels::interner::Interner;
 
-/// What is made of the distinct rows of partitions.
+/// Accumulates the distinct rows of partitions.
 pub(crate) trait Tally<P: Pair>: Send {
-    /// Adds distinct rows of `partition`, of users that no other call for it has.
+    /// Adds distinct rows of `partition`. No two calls for one partition share a user.
     ///
     /// # Errors
-    /// What keeps the tally from growing.
+    /// Any error that keeps the tally from growing.
     fn add(
         &mut self,
         partition: usize,
@@ -27,29 +27,30 @@ pub(crate) trait Tally<P: Pair>: Send {
         keys: &HashKeys,
     ) -> Result<()>;
 
-    /// Offsets a partition that has these items.
+    /// Ends the current partition, which has these items.
     ///
     /// # Errors
-    /// What keeps the tally from growing.
+    /// Any error that keeps the tally from growing.
     fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()>;
 }
 
-/// The tallies of all partitions, made on `threads` threads, each with one of its own and of at most `held` bytes
-/// beside it.
-pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
-    shares: &[ThreadRows<P>],
+/// Merges all partitions on `threads` threads. Each thread fills a tally and holds at most `held`
+/// further bytes.
+pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
+    per_thread: &[ThreadRows<P>],
     keys: &HashKeys,
     (threads, held): (usize, usize),
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> T + Sync,
 ) -> Result<Vec<T>> {
-    let len = |partition: usize| shares.iter().map(|share| share.partition_len(partition)).sum();
-    let has_labels = shares.iter().any(|share| share.labels.is_some());
+    let len =
+        |partition: usize| per_thread.iter().map(|thread| thread.partition_len(partition)).sum();
+    let has_labels = per_thread.iter().any(|thread| thread.labels.is_some());
     let at_once = (held / (3 * size_of::<P>())).max(1 << 12);
     let begin = || (Items::default(), Dedup::default(), Interner::default(), new());
     let work = |state: &mut (Items, Dedup<P>, _, T), partition, len: usize, stop: &AtomicBool| {
         let (items, dedup, known, tally) = state;
-        let sources = merge_labels(shares, partition, known)?;
+        let sources = merge_labels(per_thread, partition, known)?;
         let labels = has_labels.then_some(&*known);
         items.reset(labels.map(|labels| labels.labels().len()));
         let passes = len.div_ceil(at_once).max(1) as u64;
@@ -65,47 +66,47 @@ pub(crate) fn each_partition<P: Pair, T: Tally<P>>(
         }
         tally.close(items, labels)
     };
-    let done = threads::share_out(threads, (0..PARTITIONS).map(len), tick, begin, work)?;
+    let done = threads::run_jobs(threads, (0..PARTITIONS).map(len), tick, begin, work)?;
     Ok(done.into_iter().map(|(.., tally)| tally).collect())
 }
 
-/// Where rows of a partition come from, and what their codes are called now.
+/// One thread's rows of a partition, and the merged codes of their items.
 struct Source<'a, P: Pair> {
-    share: &'a ThreadRows<P>,
-    /// Of the rows in memory; they keep theirs where there are none.
+    thread: &'a ThreadRows<P>,
+    /// The merged code of each code in memory; `None` if items are their own keys.
     codes: Option<Vec<u32>>,
-    /// Of the rows put away, by chapter.
-    chapters: Vec<Vec<u32>>,
+    /// The merged code of each code of each spilled run.
+    runs: Vec<Vec<u32>>,
 }
 
-/// Puts a partition's labels of all threads together, all that are then `known`.
+/// Merges the labels of a partition from all threads into `known`.
 fn merge_labels<'a, P: Pair>(
-    shares: &'a [ThreadRows<P>],
+    per_thread: &'a [ThreadRows<P>],
     partition: usize,
     known: &mut Interner,
 ) -> Result<Vec<Source<'a, P>>> {
-    known.reset(shares.iter().map(|share| share.partition_labels(partition)).sum());
+    known.reset(per_thread.iter().map(|thread| thread.partition_labels(partition)).sum());
     let mut sources = Vec::new();
-    for share in shares {
+    for thread in per_thread {
         let mut codes = None;
-        if let Some(labels) = &share.labels {
+        if let Some(labels) = &thread.labels {
             let codes = codes.insert(Vec::with_capacity(labels.partition_len(partition)));
             labels.visit(partition, |hash, label| {
                 codes.push(known.intern(hash, label)?);
                 Ok(())
             })?;
         }
-        let chapters = match codes {
-            Some(_) => share.runs.absorb(partition, known)?,
+        let runs = match codes {
+            Some(_) => thread.runs.intern_labels(partition, known)?,
             None => Vec::new(),
         };
-        sources.push(Source { share, codes, chapters });
+        sources.push(Source { thread, codes, runs });
     }
     Ok(sources)
 }
 
 impl<P: Pair> Source<'_, P> {
-    /// Hands the rows of a partition to `dedup`, or those of one pass of so many.
+    /// Passes the rows of a partition to `dedup`, or only the rows of pass number `pass`.
     fn read(
         &self,
         partition: usize,
@@ -113,12 +114,12 @@ impl<P: Pair> Source<'_, P> {
         keys: &HashKeys,
         dedup: &mut Dedup<P>,
     ) -> Result<()> {
-        let Self { share, codes, chapters } = self;
+        let Self { thread, codes, runs } = self;
         let is_now = |row: &P| {
             let user = row.user();
             (keys.pair(user as u64, (user >> 64) as u64) >> 32) % passes == pass
         };
-        for rows in share.rows.pieces(partition) {
+        for rows in thread.rows.pieces(partition) {
             let most = rows.len();
             match codes {
                 None if passes == 1 => dedup.extend(rows, most, keys),
@@ -133,7 +134,7 @@ impl<P: Pair> Source<'_, P> {
                 }
             }
         }
-        share.runs.visit(partition, chapters, |rows: &[P]| {
+        thread.runs.visit(partition, runs, |rows: &[P]| {
             dedup.extend(
                 rows.iter().copied().filter(|row| passes == 1 || is_now(row)),
                 rows.len(),

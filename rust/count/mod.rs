@@ -1,9 +1,14 @@
-//! Exact distinct users per item, on all cores, with the GIL nowhere near.
+//! Counts exact distinct users per item, in parallel and without the GIL.
 //!
-//! Workers take morsels of rows, group them (see [`crate::count::group`]) and append each row to its partition.
-//! All rows of an item share a partition, so that in the end each partition is merged over the workers, deduplicated and
-//! counted on its own, in cache. Where duplicates pile up, partitions are deduplicated on the way: memory stays a small multiple of the distinct pairs. A worker that holds more than its part of the
-//! memory puts its rows and labels away (see [`crate::count::spill::runs`]), and the merge reads them back partition by partition.
+//! Each worker takes morsels of rows, groups them (see [`crate::count::group`]) and appends each
+//! row to its partition.
+//! All rows of an item share a partition, so the merge deduplicates and counts one partition at a
+//! time, in cache. If
+//! duplicates pile up, workers deduplicate on the way: memory stays a small multiple of the
+//! distinct pairs. A worker
+//! that exceeds its memory limit spills its rows and labels (see [`crate::count::spill::runs`]).
+//! The merge reads them
+//! back partition by partition.
 
 pub mod bound;
 mod dedup;
@@ -31,7 +36,7 @@ use crate::columns::Batch;
 use crate::count::bound::{Bounded, Contribution};
 use crate::count::dedup::Items;
 use crate::count::dense::{AllPacked, Layout};
-use crate::count::merge::{Tally, each_partition};
+use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
 use crate::count::users::Users;
@@ -44,39 +49,41 @@ use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
 
-/// The most rows that a worker is sent at a time: to wait for them costs as much as to count some thousand.
-const MOST: usize = 8 * MORSEL;
+/// The most rows a worker receives at a time. Waiting for a morsel costs as much as counting a few
+/// thousand rows.
+const MAX_MORSEL: usize = 8 * MORSEL;
 
-/// How a table is to be counted.
+/// Options of a count.
 pub struct CountOptions<'a> {
-    /// Which of a user's items count: all where there is none.
+    /// Which of a user's items count; `None` for all.
     pub bound: Option<&'a Contribution>,
-    /// How many of the largest counts are wanted: all where there is none.
+    /// How many of the largest counts are wanted; `None` for all.
     pub limit: Option<usize>,
-    /// Where counts stop: those of more users are as large.
+    /// The value at which counts are capped; `None` for no cap.
     pub cap: Option<i64>,
-    /// Whether to count the users of all counted rows too.
+    /// Whether to count the distinct users of all counted rows too.
     pub users: bool,
-    /// How many threads there may be.
+    /// The most threads to use.
     pub threads: usize,
-    /// How many bytes of memory may be held beside the batches and the counts themselves.
+    /// The most bytes to hold, not including the batches and the counts; `None` for no limit.
     pub memory: Option<usize>,
 }
 
-/// The parts of the memory: three quarters for the rows and labels of all threads, a quarter for the merge.
-struct Parts {
+/// The number of threads and the bytes each may hold: three quarters of the memory for rows and
+/// labels, one quarter for the merge.
+struct Limits {
     threads: usize,
     rows: usize,
     merge: usize,
 }
 
-impl Parts {
-    /// Below this a thread would do nothing but put away.
+impl Limits {
+    /// The least memory of a thread, in bytes. With less, it would do little but spill.
     const THREAD: usize = 1 << 25;
 
-    fn of(terms: &CountOptions<'_>) -> Self {
-        let threads = terms.threads.clamp(1, 64);
-        let Some(memory) = terms.memory else {
+    fn of(options: &CountOptions<'_>) -> Self {
+        let threads = options.threads.clamp(1, 64);
+        let Some(memory) = options.memory else {
             return Self { threads, rows: usize::MAX, merge: usize::MAX };
         };
         let threads = threads.min((memory / Self::THREAD).max(1));
@@ -84,25 +91,25 @@ impl Parts {
     }
 }
 
-/// Counts the distinct users of each item over all batches. `tick` is called between morsels and while threads
-/// are waited for, and may stop the work with an error.
+/// Counts the distinct users of each item over all batches. Calls `tick` between morsels and while
+/// it waits for threads; an error of `tick` stops the count.
 ///
 /// # Errors
-/// The first error of the batches, of `tick` or of a worker; [`Error::Resource`] where the folder for temporary
-/// files is needed and full.
+/// The first error of the batches, of `tick` or of a worker. [`Error::Resource`] if rows must be
+/// spilled and the folder for temporary files is full.
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let counts = count_table(batches, types, terms, tick);
-    make_ready(terms.memory);
+    let counts = count_table(batches, types, options, tick);
+    make_ready(options.memory);
     counts
 }
 
-/// Gives back to the system what is kept of earlier counts beyond the merge's part of the memory, which nobody needs while
-/// rows come. Every count ends with it; it should begin with it before rows are at hand.
+/// Returns pooled memory beyond the merge's quarter to the system: it is not needed while rows
+/// arrive. Every count ends with it. Call it also before a count fetches its first rows.
 pub fn make_ready(memory: Option<usize>) {
     release_memory(memory.map_or(usize::MAX, |memory| memory / 4));
 }
@@ -110,69 +117,70 @@ pub fn make_ready(memory: Option<usize>) {
 fn count_table(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let keys = Arc::new(HashKeys::from_os()?);
     let mut batches = batches.fuse();
     let mut first = batches.next().transpose()?;
     let second = batches.next();
-    // What bounds a contribution looks at labels, and many dictionaries differ.
+    // Not with a bound, which needs the labels, nor for several batches, whose dictionaries may
+    // differ.
     let is_coded = second.is_none()
-        && terms.bound.is_none()
-        && first.as_ref().is_some_and(dictionary::is_worth_it);
+        && options.bound.is_none()
+        && first.as_ref().is_some_and(dictionary::can_be_numbered);
     let Some(batch) = first.take_if(|_| is_coded) else {
         let batches = first.map(Ok).into_iter().chain(second).chain(batches);
-        return count_batches(batches, types, terms, &keys, tick);
+        return count_batches(batches, types, options, &keys, tick);
     };
-    let (batch, names) = dictionary::number(batch, terms.threads, &keys, &mut tick)?;
+    let (batch, names) = dictionary::number(batch, options.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
-    // Ties at the limit are broken by label.
-    let all = CountOptions { limit: None, ..*terms };
+    // Ties at the limit are broken by label, so the limit is applied once the labels are back.
+    let all = CountOptions { limit: None, ..*options };
     let mut counts =
-        names.give(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
-    terms.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
+        names.with_labels(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
+    options.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
     Ok(counts)
 }
 
 fn count_batches(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     if types.0.is_integer() {
-        count_rows::<Wide>(batches, types, terms, keys, tick)
+        count_rows::<Wide>(batches, types, options, keys, tick)
     } else {
-        count_rows::<Hashed>(batches, types, terms, keys, tick)
+        count_rows::<Hashed>(batches, types, options, keys, tick)
     }
 }
 
 fn count_rows<P: Pair>(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &Arc<HashKeys>,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
-    let parts = Parts::of(terms);
+    let limits = Limits::of(options);
     let mut batches = batches.peekable();
     let layout = match batches.peek() {
-        // A bound looks at the keys of users and items, which packed rows do not hold.
-        Some(Ok(batch)) if terms.bound.is_none() => Layout::of(batch, keys),
+        // A bound needs the keys of users and items, which packed rows do not hold.
+        Some(Ok(batch)) if options.bound.is_none() => Layout::of(batch, keys),
         _ => None,
     };
     let stop = AtomicBool::new(false);
     let (sender, receiver) = channel::<Morsel>();
     let (ticket, tickets) = channel();
-    (0..4 * parts.threads).for_each(|_| ticket.send(()).unwrap_or_default());
+    (0..4 * limits.threads).for_each(|_| ticket.send(()).unwrap_or_default());
     let receiver = Arc::new(Mutex::new(receiver));
-    let jobs = (0..parts.threads).map(|_| {
+    let jobs = (0..limits.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        // Where a bound deals pairs out by user, users are counted then.
-        let users = terms.users && terms.bound.is_none();
-        let room = (parts.threads, parts.rows);
+        // With a bound, users are counted when pairs are partitioned by user.
+        let users = options.users && options.bound.is_none();
+        let room = (limits.threads, limits.rows);
         let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
         move || worker.run(&receiver, &ticket, stop)
     });
@@ -180,7 +188,7 @@ fn count_rows<P: Pair>(
     drop((receiver, ticket));
     let done = threads::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
-            // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+            // A source that waits for data sends empty batches, so that Ctrl-C is seen.
             tick()?;
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
@@ -189,8 +197,9 @@ fn count_rows<P: Pair>(
             let len = batch.users.len();
             let mut start = 0;
             while start < len {
-                // The fewer of a batch are left, the fewer at a time, so that all workers finish it together.
-                let rows = ((len - start) / (4 * parts.threads)).clamp(MORSEL, MOST);
+                // Morsels shrink towards the end of a batch, so that all workers finish it
+                // together.
+                let rows = ((len - start) / (4 * limits.threads)).clamp(MORSEL, MAX_MORSEL);
                 let end = len.min(start + rows);
                 let morsel =
                     Morsel { batch: Arc::clone(&batch), number: number as u64, start, end };
@@ -210,24 +219,24 @@ fn count_rows<P: Pair>(
         drop(sender);
         Ok(())
     })?;
-    // Free blocks would only take the merge's part of the memory.
+    // Pooled blocks would take memory from the merge.
     release_memory(0);
-    finish::<P>(done, types.1, terms, keys, &parts, tick)
+    finish::<P>(done, types.1, options, keys, &limits, tick)
 }
 
-/// Brings the rows of all workers into one form and counts them.
+/// Counts the rows of all workers, and their users if requested.
 fn finish<P: Pair>(
     mut done: Vec<Done<P>>,
     item_type: LabelType,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &HashKeys,
-    parts: &Parts,
+    limits: &Limits,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let users: Option<Vec<_>> = done.iter_mut().map(|done| done.users.take()).collect();
-    let room = (parts.threads, parts.merge);
+    let room = (limits.threads, limits.merge);
     let users = users.map(|users| Users::count(users, keys, room, &mut tick)).transpose()?;
-    let mut counts = finish_counts(done, item_type, terms, keys, parts, tick)?;
+    let mut counts = finish_counts(done, item_type, options, keys, limits, tick)?;
     counts.users = counts.users.or(users);
     Ok(counts)
 }
@@ -235,16 +244,16 @@ fn finish<P: Pair>(
 fn finish_counts<P: Pair>(
     done: Vec<Done<P>>,
     item_type: LabelType,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
     keys: &HashKeys,
-    parts: &Parts,
+    limits: &Limits,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<Counts> {
     let packed: Option<Vec<_>> = done.iter().map(|done| done.packed.as_ref()).collect();
     let packed = packed.and_then(AllPacked::of);
-    if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= parts.merge) {
-        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
-        rows.count(parts.threads, keys, &mut tick, &all)?;
+    if let Some(rows) = packed.filter(|rows| rows.bytes_used() <= limits.merge) {
+        let all = SharedCounts::new(item_type, options.limit, options.cap);
+        rows.count(limits.threads, keys, &mut tick, &all)?;
         return all.into_counts();
     }
     let unpacked = |Done { packed, mut rows, .. }: Done<P>| {
@@ -254,19 +263,19 @@ fn finish_counts<P: Pair>(
         rows
     };
     let rows: Vec<_> = done.into_iter().map(unpacked).collect();
-    Ok(if let Some(bound) = terms.bound {
-        let half = parts.merge / 2;
+    Ok(if let Some(bound) = options.bound {
+        let half = limits.merge / 2;
         let new = || Bounded::new(item_type, bound, half);
-        let tallies = each_partition(&rows, keys, (parts.threads, half), &mut tick, new)?;
+        let tallies = merge_partitions(&rows, keys, (limits.threads, half), &mut tick, new)?;
         drop(rows);
-        let crew = (parts.threads, keys);
-        let mut total = Bounded::count(tallies, item_type, terms.cap, crew, tick)?;
-        terms.limit.map_or(Ok(()), |limit| total.keep(limit))?;
+        let workers = (limits.threads, keys);
+        let mut total = Bounded::count(tallies, item_type, options.cap, workers, tick)?;
+        options.limit.map_or(Ok(()), |limit| total.keep(limit))?;
         total
     } else {
-        let all = SharedCounts::new(item_type, terms.limit, terms.cap);
-        let new = || Unbounded { found: all.begin(), here: Vec::new() };
-        let tallies = each_partition(&rows, keys, (parts.threads, parts.merge), tick, new)?;
+        let all = SharedCounts::new(item_type, options.limit, options.cap);
+        let new = || Unbounded { found: all.begin(), counts: Vec::new() };
+        let tallies = merge_partitions(&rows, keys, (limits.threads, limits.merge), tick, new)?;
         for tally in tallies {
             tally.found.finish()?;
         }
@@ -274,11 +283,11 @@ fn finish_counts<P: Pair>(
     })
 }
 
-/// The counts of some partitions, of all items of each user.
+/// Counts some partitions without a contribution bound.
 struct Unbounded<'a> {
     found: CountsBuilder<'a>,
-    /// Those of the partition that is being counted.
-    here: Vec<i64>,
+    /// The counts of the current partition.
+    counts: Vec<i64>,
 }
 
 impl<P: Pair> Tally<P> for Unbounded<'_> {
@@ -290,21 +299,21 @@ impl<P: Pair> Tally<P> for Unbounded<'_> {
         _: Option<&Interner>,
         keys: &HashKeys,
     ) -> Result<()> {
-        let here = &mut self.here;
+        let counts = &mut self.counts;
         if let Some(codes) = items.codes() {
-            here.resize(codes, 0);
+            counts.resize(codes, 0);
             for row in rows {
-                here[row.item() as usize] += 1;
+                counts[row.item() as usize] += 1;
             }
             return Ok(());
         }
         items.reserve(rows.len(), keys);
-        items.tally(rows.iter().map(|row| row.item()), here, keys);
+        items.tally(rows.iter().map(|row| row.item()), counts, keys);
         Ok(())
     }
 
     fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()> {
-        self.found.add(self.here.drain(..), |into| match labels {
+        self.found.add(self.counts.drain(..), |into| match labels {
             Some(interner) => into.append_strings(interner.labels()),
             None => {
                 items.keys().iter().for_each(|&item| into.push_integer(item));

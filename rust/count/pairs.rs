@@ -1,35 +1,35 @@
-//! (item, user) pairs as integers.
+//! (item, user) pairs packed into integers.
 
 use bytemuck::Pod;
 
 use crate::hash::HashKeys;
 
-/// A row as one integer, the item, where there is one, above the user.
+/// A row packed into one integer: the item's key above the user's key.
 pub trait Pair: Copy + Eq + Send {
-    /// The plain integer.
+    /// The integer type.
     type Bits: Pod + Send + Sync;
-    /// The plain integer of a row.
+    /// Returns the row's integer.
     fn bits(self) -> Self::Bits;
-    /// The row of a plain integer.
+    /// Returns the row of an integer.
     fn of_bits(bits: Self::Bits) -> Self;
-    /// The row of an item's key and a user's key.
+    /// Returns the row of an item's key and a user's key.
     fn new(item: u64, user: u128) -> Self;
-    /// The item's key.
+    /// Returns the item's key.
     fn item(self) -> u64;
-    /// The user's key.
+    /// Returns the user's key.
     fn user(self) -> u128;
-    /// The same row with another key for its item.
+    /// Returns the row with another key for its item.
     #[must_use]
     fn with_item(self, item: u64) -> Self;
-    /// A keyed hash.
+    /// Returns a keyed hash.
     fn hash(self, keys: &HashKeys) -> u64;
-    /// Adds the row's bytes.
+    /// Appends the row's bytes.
     fn write(self, into: &mut Vec<u8>);
-    /// The row of its bytes.
+    /// Reads a row from its bytes.
     fn read(bytes: &[u8]) -> Self;
 }
 
-/// Defines a row of so many bits, the item's key above so many of the user's.
+/// Defines a row type by its integer type and the number of bits of the user's key.
 macro_rules! pair {
     ($(#[$doc:meta])* $name:ident, $bits:ty, $user_bits:literal) => {
         $(#[$doc])*
@@ -39,7 +39,7 @@ macro_rules! pair {
         impl $name {
             const USER: $bits = <$bits>::MAX >> (<$bits>::BITS - $user_bits);
 
-            /// An item's key where it belongs; nothing where a row has no room for one.
+            /// Shifts an item's key above the user's key; zero if the row has no room for an item.
             #[inline]
             fn above(item: u64) -> $bits {
                 <$bits>::from(item).checked_shl($user_bits).unwrap_or(0)
@@ -89,11 +89,11 @@ macro_rules! pair {
 }
 
 pair!(
-    /// Two keys of 64 bits.
+    /// An item's key and a user's key of 64 bits each.
     Wide, u128, 64
 );
 pair!(
-    /// An item's key below 2^32 and 96 bits that stand for a user.
+    /// An item's key of 32 bits and a user's key of 96 bits.
     Hashed, u128, 96
 );
 

@@ -1,4 +1,4 @@
-//! A histogram before it is sorted, and how it grows partition by partition.
+//! An unsorted histogram that grows partition by partition.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,32 +7,32 @@ use crate::hash::PARTITIONS;
 use crate::labels::top::top;
 use crate::labels::{LabelType, Labels};
 
-/// A histogram before it is sorted.
+/// An unsorted histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// The distinct items.
     pub labels: Labels,
-    /// How many distinct users each has.
+    /// The number of distinct users of each item.
     pub counts: Vec<i64>,
-    /// How many distinct users have any of them, where that was asked for.
+    /// The number of distinct users of all items, if requested.
     pub users: Option<u64>,
 }
 
 impl Counts {
-    /// No counts.
+    /// Creates empty counts.
     pub(crate) fn new(item_type: LabelType) -> Self {
         Self { labels: Labels::new(item_type), counts: Vec::new(), users: None }
     }
 
-    /// Makes room for so many times what there is and a little more, where there is so much: what is not used is never
-    /// touched.
+    /// Makes room for `times` + 0.5 times the present number of items, if there is enough memory.
+    /// Unused room is never touched, so it costs no memory.
     fn reserve(&mut self, times: usize) {
         let more = |len: usize| len * times + len / 2;
         let _ = self.counts.try_reserve(more(self.counts.len()));
         self.labels.try_reserve(more);
     }
 
-    /// Keeps the items that have users.
+    /// Drops the items without users.
     pub(crate) fn drop_zeros(&mut self) -> Result<()> {
         if self.counts.contains(&0) {
             let rows: Vec<usize> =
@@ -43,7 +43,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Keeps the `limit` largest alone.
+    /// Keeps only the `limit` largest counts.
     pub(crate) fn keep(&mut self, limit: usize) -> Result<()> {
         if limit < self.counts.len() {
             let rows = top(&self.labels, &self.counts, limit);
@@ -54,61 +54,61 @@ impl Counts {
     }
 }
 
-/// The counts of all partitions, put together while threads find them.
+/// Collects the counts of all partitions from all threads.
 pub(crate) struct SharedCounts {
     item_type: LabelType,
-    /// How many of the largest are wanted, and where counts stop.
+    /// The number of largest counts wanted, and the cap of each count.
     limit: Option<usize>,
     cap: Option<i64>,
-    together: Mutex<Together>,
+    merged: Mutex<Merged>,
 }
 
-struct Together {
+struct Merged {
     counts: Counts,
-    /// How many partitions they are of.
+    /// The number of partitions in `counts`.
     partitions: usize,
 }
 
 impl SharedCounts {
-    /// After so many partitions it is foreseen how many items there are.
+    /// After this many partitions, the number of items is extrapolated.
     const SEEN: usize = 8;
 
     pub fn new(item_type: LabelType, limit: Option<usize>, cap: Option<i64>) -> Self {
-        let together = Together { counts: Counts::new(item_type), partitions: 0 };
-        Self { item_type, limit, cap, together: Mutex::new(together) }
+        let merged = Merged { counts: Counts::new(item_type), partitions: 0 };
+        Self { item_type, limit, cap, merged: Mutex::new(merged) }
     }
 
-    /// What one thread begins with.
+    /// Creates an empty builder for one thread.
     pub fn begin(&self) -> CountsBuilder<'_> {
         CountsBuilder { all: self, counts: Counts::new(self.item_type), partitions: 0, kept: 0 }
     }
 
-    /// The counts, after every thread has finished.
+    /// Returns the counts. Call it after every thread has finished.
     pub fn into_counts(self) -> Result<Counts> {
-        let Together { mut counts, .. } =
-            self.together.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Merged { mut counts, .. } =
+            self.merged.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.limit.map_or(Ok(()), |limit| counts.keep(limit))?;
         Ok(counts)
     }
 }
 
-/// The counts of the partitions that one thread has counted and not yet put together with all others.
+/// One thread's counts that are not merged yet.
 pub(crate) struct CountsBuilder<'a> {
     all: &'a SharedCounts,
     counts: Counts,
     partitions: usize,
-    /// How many bytes the labels held when all but the largest counts were dropped last.
+    /// The bytes of the labels after small counts were last dropped.
     kept: usize,
 }
 
 impl CountsBuilder<'_> {
-    /// Labels of fewer bytes are not worth dropping.
+    /// Small counts are not dropped while the labels hold less than about twice this many bytes.
     const FEW_BYTES: usize = 1 << 26;
 
-    /// Adds all counts of a partition, and the `labels` that they belong to.
+    /// Adds all counts of a partition. `labels` appends their labels.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
     pub fn add(
         &mut self,
         counts: impl Iterator<Item = i64>,
@@ -116,23 +116,24 @@ impl CountsBuilder<'_> {
     ) -> Result<()> {
         let most = self.all.cap.unwrap_or(i64::MAX);
         let counts = counts.map(|count| count.min(most));
-        let free = self.all.limit.is_none().then(|| self.all.together.try_lock().ok()).flatten();
-        if let Some(mut together) = free {
-            let before = together.partitions;
-            self.move_to(&mut together)?;
-            labels(&mut together.counts.labels)?;
-            together.counts.counts.extend(counts);
-            together.partitions += 1;
-            if (before..together.partitions).contains(&SharedCounts::SEEN) {
-                let times = PARTITIONS / together.partitions;
-                together.counts.reserve(times);
+        let free = self.all.limit.is_none().then(|| self.all.merged.try_lock().ok()).flatten();
+        if let Some(mut merged) = free {
+            let before = merged.partitions;
+            self.move_to(&mut merged)?;
+            labels(&mut merged.counts.labels)?;
+            merged.counts.counts.extend(counts);
+            merged.partitions += 1;
+            if (before..merged.partitions).contains(&SharedCounts::SEEN) {
+                let times = PARTITIONS / merged.partitions;
+                merged.counts.reserve(times);
             }
             return Ok(());
         }
         labels(&mut self.counts.labels)?;
         self.counts.counts.extend(counts);
         self.partitions += 1;
-        // Now and then what cannot be among the largest is dropped; a count of one partition is final.
+        // Drop counts that cannot be among the largest. This is safe because an item's count is
+        // complete after its partition.
         if let Some(limit) = self.all.limit
             && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
                 || self.counts.labels.bytes_used() / 2 > self.kept.max(Self::FEW_BYTES))
@@ -143,19 +144,19 @@ impl CountsBuilder<'_> {
         Ok(())
     }
 
-    /// Puts what is left together with all others.
+    /// Merges the remaining counts.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for the labels.
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
     pub fn finish(mut self) -> Result<()> {
-        let mut together = self.all.together.lock().unwrap_or_else(PoisonError::into_inner);
-        self.move_to(&mut together)
+        let mut merged = self.all.merged.lock().unwrap_or_else(PoisonError::into_inner);
+        self.move_to(&mut merged)
     }
 
-    fn move_to(&mut self, together: &mut Together) -> Result<()> {
-        together.counts.labels.append(&self.counts.labels)?;
-        together.counts.counts.append(&mut self.counts.counts);
-        together.partitions += std::mem::take(&mut self.partitions);
+    fn move_to(&mut self, merged: &mut Merged) -> Result<()> {
+        merged.counts.labels.append(&self.counts.labels)?;
+        merged.counts.counts.append(&mut self.counts.counts);
+        merged.partitions += std::mem::take(&mut self.partitions);
         self.counts.labels.clear();
         Ok(())
     }
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_where_another_thread_is_putting_counts_together() {
+    fn no_count_is_lost_while_another_thread_merges() {
         for limit in [None, Some(20_000)] {
             let all = SharedCounts::new(LabelType::Signed, limit, Some(5));
             let mut threads = [all.begin(), all.begin()];
@@ -180,11 +181,11 @@ mod tests {
                     })
                     .unwrap();
             };
-            let busy = all.together.lock().unwrap();
+            let busy = all.merged.lock().unwrap();
             (0..500).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
             (500..900).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
-            let busy = all.together.lock().unwrap();
+            let busy = all.merged.lock().unwrap();
             (900..1000).for_each(|partition| add(&mut threads[partition as usize % 2], partition));
             drop(busy);
             for found in threads {
@@ -192,7 +193,7 @@ mod tests {
             }
             let Counts { labels: Labels::Signed(labels), counts, .. } = all.into_counts().unwrap()
             else {
-                panic!("labels of their own type")
+                panic!("labels keep their type")
             };
             let mut rows: Vec<_> = labels.into_iter().zip(counts).collect();
             rows.sort_unstable();

@@ -12,7 +12,7 @@ use crate::count::store::Store;
 use crate::error::Result;
 use crate::hash::HashKeys;
 
-/// One thread's part of a table.
+/// One thread's rows in memory and spilled.
 pub(crate) struct ThreadRows<P: Pair> {
     /// The labels of the rows in memory, once the thread has finished.
     pub labels: Option<LabelLog>,
@@ -29,12 +29,12 @@ impl<P: Pair> Default for ThreadRows<P> {
 }
 
 impl<P: Pair> ThreadRows<P> {
-    /// The number of rows of a partition, in memory and spilled.
+    /// Returns the number of rows of a partition, in memory and spilled.
     pub fn partition_len(&self, partition: usize) -> usize {
         self.rows.partition_len(partition) + self.runs.partition_len(partition)
     }
 
-    /// The number of labels of a partition that are in memory, with repetitions.
+    /// Returns the number of labels of a partition in memory, with repetitions.
     pub fn partition_labels(&self, partition: usize) -> usize {
         self.labels.as_ref().map_or(0, |labels| labels.partition_len(partition))
     }
@@ -46,7 +46,7 @@ impl<P: Pair> ThreadRows<P> {
             .extend(rows.map(|(&item, &user)| (keys.partition(item), P::new(item, user.into()))));
     }
 
-    /// Adds rows that have been grouped.
+    /// Adds grouped rows.
     pub fn extend(&mut self, groups: &[Group], users: impl Iterator<Item = u128>) {
         let rows = groups.iter().zip(users).filter(|(group, _)| group.partition != Group::DROPPED);
         self.rows
@@ -73,10 +73,10 @@ impl<P: Pair> ThreadRows<P> {
         });
     }
 
-    /// Writes all rows in memory and the labels of their items to the spill file.
+    /// Spills all rows in memory and the labels of their items.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where the disk is full.
+    /// [`Error::Resource`](crate::error::Error::Resource) if the disk is full.
     pub fn spill(&mut self, labels: Option<&LabelLog>, stop: &AtomicBool) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.runs.add(labels, &rows, stop)

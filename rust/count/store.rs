@@ -1,7 +1,7 @@
-//! The rows of one thread by partition.
+//! One thread's rows by partition.
 
 use crate::count::pairs::Pair;
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
 /// Rows by partition.
@@ -26,30 +26,30 @@ impl<P: Pair> Store<P> {
         self.0.push(partition, row.bits());
     }
 
-    /// How many rows there are in all.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// How many rows a partition has.
+    /// Returns the number of rows of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         self.0.partition_len(partition)
     }
 
-    /// How many bytes of memory they hold.
+    /// Returns the bytes of memory that the rows hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.0.bytes_used()
     }
 
-    /// The rows of a partition, some at a time.
+    /// Iterates over the rows of a partition in short slices.
     pub fn pieces(
         &self,
         partition: usize,
     ) -> impl Iterator<Item = impl ExactSizeIterator<Item = P>> {
-        in_turn(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
+        prefetched(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
     }
 
     /// Forgets the rows of a partition.

@@ -1,4 +1,4 @@
-//! Some threads at work while the one that called leads them and looks for interrupts.
+//! Runs jobs on threads while the calling thread coordinates them and checks for interrupts.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,23 +7,25 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// How long nobody looks for an interrupt.
+/// The longest time between two checks for an interrupt.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a thread says that has stopped because something else failed, whose reason is then told.
+/// Returned by a thread that stopped because another one failed. The other error is the one
+/// reported.
 pub(crate) const STOPPED: Error = Error::Resource("interrupted");
 
-/// Threads that the system refuses are done without, unless it refuses all.
+/// Reported if the system refuses every thread. If it refuses some, the others do all the work.
 const REFUSED: Error = Error::Resource(
-    "the system starts no more threads; end other programs, or allow more threads or memory",
+    "the operating system refused to start a thread; close other programs, or raise the limit on threads or memory",
 );
 
-/// What the jobs return, each on a thread of its own. They are to look at `stop` now and then: it is set where a job
-/// or `tick` fails, or `lead`, which runs here in the meantime. Jobs for which there is no thread are dropped, so that
-/// the others must do their work.
+/// Runs each job on its own thread and `lead` on the calling thread, and returns the results of the
+/// jobs. Jobs must check `stop`: it is set if a job, `tick` or `lead` fails. A job whose thread the
+/// system refuses is dropped, so the others must be able to do its work.
 ///
 /// # Errors
-/// [`Error::Resource`] where there is no thread at all, and what a job, `tick` or `lead` returns.
+/// [`Error::Resource`] if the system refuses every thread, and any error of a job, `tick` or
+/// `lead`.
 pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
     jobs: impl Iterator<Item = impl FnOnce() -> Result<S> + Send>,
     stop: &AtomicBool,
@@ -53,7 +55,9 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
             led = tick();
         }
         stop.fetch_or(led.is_err(), Ordering::Relaxed);
-        let crashed = Error::Resource("a counting thread did not finish");
+        let crashed = Error::Resource(
+            "a counting thread crashed; nothing was released. Please report the call that caused it",
+        );
         let done: Vec<Result<S>> =
             handles.into_iter().map(|h| h.join().unwrap_or(Err(crashed.clone()))).collect();
         (led, done)
@@ -66,21 +70,22 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
     }
 }
 
-/// What threads have made of numbered jobs of these sizes, each beginning with `new`. The largest jobs come first, so
-/// that no thread is left with one at the end; the last argument of `work` says whether all are to stop.
-pub(crate) fn share_out<S: Send>(
+/// Runs numbered jobs of these sizes and returns each thread's state, which begins as `new()`. The
+/// largest jobs run first, so that no thread ends up with a large job at the end. The last argument
+/// of `work` is set when all threads must stop.
+pub(crate) fn run_jobs<S: Send>(
     threads: usize,
     sizes: impl Iterator<Item = usize>,
     tick: impl FnMut() -> Result<()>,
     new: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, usize, usize, &AtomicBool) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    let mut waiting: Vec<(usize, usize)> = sizes.enumerate().collect();
-    waiting.sort_by_key(|&(_, size)| std::cmp::Reverse(size));
+    let mut jobs: Vec<(usize, usize)> = sizes.enumerate().collect();
+    jobs.sort_by_key(|&(_, size)| std::cmp::Reverse(size));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let job = || {
         let mut made = new();
-        while let Some(&(number, size)) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(&(number, size)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
                 return Err(STOPPED);
             }

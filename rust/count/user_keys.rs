@@ -1,4 +1,4 @@
-//! The keys of users by which one thread tells them apart: integers are their own, strings are hashed.
+//! The key of each user: an integer is its own key, a string's key is its hash.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use crate::columns::{Column, OUT_OF_RANGE};
 use crate::error::Result;
 use crate::hash::HashKeys;
 
-/// Keys that no user has: those have at most 96 bits.
+/// Keys that no user has: real keys have at most 96 bits.
 const UNKNOWN: u128 = u128::MAX;
 const NULL: u128 = u128::MAX - 1;
 
-/// The keys of the users of some rows, read last.
+/// The keys of the users of the rows that were read last.
 pub(crate) struct UserKeys {
     keys: Arc<HashKeys>,
-    /// Of strings and of what comes in a dictionary; of none where users are integers.
+    /// Keys of strings and of dictionary values; empty if users are integers.
     pub hashes: Vec<u128>,
     pub integers: Vec<u64>,
-    /// The keys of the dictionary of batch number `memo_of`, as far as they have been needed.
+    /// The keys of the dictionary of batch `memo_of`, filled on demand.
     memo: Vec<u128>,
     memo_of: u64,
 }
@@ -27,7 +27,7 @@ impl UserKeys {
         Self { keys, hashes: Vec::new(), integers: Vec::new(), memo: Vec::new(), memo_of: u64::MAX }
     }
 
-    /// Reads `rows` of batch number `batch`, and marks those that are `null`.
+    /// Reads `rows` of batch number `batch`, and marks NULL users in `null`.
     pub fn read(
         &mut self,
         column: &Column,
@@ -69,7 +69,7 @@ impl UserKeys {
     }
 }
 
-/// The key of a dictionary's value, or nothing where it is NULL or too long.
+/// Returns the key of a dictionary value, or `None` if it is NULL or too long.
 fn key_of(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
     if values.is_null(index) {
         return Ok(None);

@@ -1,31 +1,32 @@
-//! The number of users of any counted row: a second count, of one item that every user has.
+//! Counts the distinct users of all counted rows, like the users of one item that every user has.
 //!
-//! Users that are small numbers are bits of a bitmap. Of the others, most rows are of users that were seen a moment
-//! before; a small table knows the last ones and drops these. The rest is kept by partition, chosen by the user, spilled,
-//! merged and deduplicated like all rows.
+//! Users with small keys are bits in a bitmap. Most of the other rows repeat a recent user; a small
+//! cache finds and drops them. The remaining rows are partitioned by user, then spilled, merged and
+//! deduplicated like all rows.
 
 use std::sync::atomic::AtomicBool;
 
 use crate::count::dedup::Items;
-use crate::count::merge::{Tally, each_partition};
+use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
 use crate::labels::interner::Interner;
 
-/// How many users are remembered at a time.
+/// The number of recent users in the cache.
 const RECENT: usize = 1 << 15;
-/// The fewest users that are searched for duplicates.
+/// The fewest rows that are deduplicated.
 const FEWEST: usize = 1 << 20;
-/// Smaller numbers have a bit each.
+/// Keys below this are bits in a bitmap.
 const SMALL: u128 = 1 << 24;
 
 /// One thread's users.
 pub(crate) struct Users<P: Pair> {
-    /// One bit for each small number; empty until there is one.
+    /// One bit for each small key; empty until there is one.
     small: Vec<u64>,
-    /// One user for each value of the lower bits of the hash, under the item 1; none under the item 0.
+    /// A direct-mapped cache: a user for each value of the hash's lower bits. Entries have the item
+    /// 1, free entries the item 0.
     recent: Vec<P>,
     rows: ThreadRows<P>,
     len: usize,
@@ -67,7 +68,7 @@ impl<P: Pair> Users<P> {
         }
     }
 
-    /// How many bytes of memory the users hold.
+    /// Returns the bytes of memory that the users hold.
     pub fn bytes_used(&self) -> usize {
         self.rows.rows.bytes_used()
     }
@@ -78,26 +79,26 @@ impl<P: Pair> Users<P> {
         self.rows.spill(None, stop)
     }
 
-    /// How many users all threads have seen.
+    /// Counts the distinct users of all threads.
     pub fn count(
-        shares: Vec<Self>,
+        per_thread: Vec<Self>,
         keys: &HashKeys,
         room: (usize, usize),
         tick: impl FnMut() -> Result<()>,
     ) -> Result<u64> {
         let mut small = vec![0; SMALL as usize / 64];
-        let mut rows = Vec::with_capacity(shares.len());
-        for share in shares {
-            small.iter_mut().zip(&share.small).for_each(|(all, own)| *all |= own);
-            rows.push(share.rows);
+        let mut rows = Vec::with_capacity(per_thread.len());
+        for thread in per_thread {
+            small.iter_mut().zip(&thread.small).for_each(|(all, own)| *all |= own);
+            rows.push(thread.rows);
         }
         let small: u64 = small.iter().map(|bits: &u64| u64::from(bits.count_ones())).sum();
-        let others = each_partition(&rows, keys, room, tick, || Total(0))?;
+        let others = merge_partitions(&rows, keys, room, tick, || Total(0))?;
         Ok(others.into_iter().fold(small, |all, Total(users)| all + users))
     }
 }
 
-/// The users of some partitions.
+/// The number of users of some partitions.
 struct Total(u64);
 
 impl<P: Pair> Tally<P> for Total {

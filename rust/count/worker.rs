@@ -1,4 +1,5 @@
-//! What one thread does: takes morsels of rows, finds their keys, and keeps them by partition.
+//! A worker thread: takes morsels of rows, computes their keys, and appends them to their
+//! partitions.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::{Batch, Column};
-use crate::count::dense::{Layout, Packed, Packer};
+use crate::count::dense::{Layout, Packed};
 use crate::count::group::{Group, Grouper};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
@@ -18,19 +19,20 @@ use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::memory::arena::release_memory;
 
-/// How many rows all workers gather before they look for duplicates, and the fewest that one does.
+/// The rows that all workers gather before they deduplicate, and the fewest that one gathers.
 const COMPACT_ROWS: usize = 1 << 24;
 const FEWEST_ROWS: usize = 1 << 20;
 
-/// The fewest rows of a morsel but the last: after so many a worker looks for duplicates, and whether all are to stop.
+/// The fewest rows of a morsel, except the last one. After this many rows a worker checks for
+/// duplicates and for `stop`.
 pub(crate) const MORSEL: usize = 1 << 15;
 
-/// How many rows pass through the nearest cache at a time.
+/// Rows processed at a time, so that they stay in L1.
 const AT_ONCE: usize = 1 << 9;
-/// The same of numbers, of which as many more are asked for ahead.
+/// Integer rows processed at a time, while the same number of next rows is prefetched.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
 
-/// Some rows of a batch.
+/// A range of rows of a batch.
 pub(crate) struct Morsel {
     pub batch: Arc<Batch>,
     /// The number of the batch.
@@ -41,28 +43,28 @@ pub(crate) struct Morsel {
 
 /// One thread's rows, labels and spill file once it has finished.
 pub(crate) struct Done<P: Pair> {
-    /// Its rows, where all of them are packed.
+    /// Its rows, if all of them are packed.
     pub packed: Option<Packed>,
     /// Its labels and all other rows.
     pub rows: ThreadRows<P>,
-    /// Its users, where they are counted.
+    /// Its users, if they are counted.
     pub users: Option<Users<P>>,
 }
 
-/// One thread's part of the work.
+/// One thread's state while it counts.
 pub(crate) struct Worker<P: Pair> {
     keys: Arc<HashKeys>,
     grouper: Grouper,
     /// All rows while they are packed; `None` once a row did not fit.
-    packed: Option<Packer>,
+    packed: Option<Packed>,
     rows: ThreadRows<P>,
     /// The bytes that may be held in memory before rows are spilled.
     limit: usize,
-    /// How many rows are gathered before duplicates are dropped, at first and now.
+    /// The number of rows that triggers deduplication, at first and now.
     gathered: usize,
     compact_at: usize,
     users: UserKeys,
-    /// The users of all rows, where they are counted.
+    /// The users of all rows, if they are counted.
     counted: Option<Users<P>>,
     cells: Vec<u64>,
     null: Vec<bool>,
@@ -70,7 +72,7 @@ pub(crate) struct Worker<P: Pair> {
 }
 
 impl<P: Pair> Worker<P> {
-    /// A worker that holds at most `limit` bytes and packs its rows where there is a `layout`.
+    /// Creates a worker that holds at most `limit` bytes and packs its rows if there is a `layout`.
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
@@ -81,7 +83,7 @@ impl<P: Pair> Worker<P> {
         let gathered = FEWEST_ROWS.max(COMPACT_ROWS / threads);
         Self {
             grouper: Grouper::new(Arc::clone(&keys), item_type, !user_type.is_integer()),
-            packed: layout.map(Packer::new),
+            packed: layout.map(Packed::new),
             rows: ThreadRows::default(),
             limit,
             gathered,
@@ -95,8 +97,8 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Works until there are no more morsels, each of which returns a ticket to the sender, or until all are to
-    /// `stop`.
+    /// Processes morsels until there are no more or `stop` is set. Sends a ticket for each morsel
+    /// it receives.
     pub fn run(
         mut self,
         morsels: &Mutex<Receiver<Morsel>>,
@@ -119,24 +121,23 @@ impl<P: Pair> Worker<P> {
             self.spill(stop)?;
         }
         self.rows.labels = self.grouper.take();
-        let packed = self.packed.map(Packer::finish);
-        Ok(Done { packed, rows: self.rows, users: self.counted })
+        Ok(Done { packed: self.packed, rows: self.rows, users: self.counted })
     }
 
     fn len(&self) -> usize {
-        self.packed.as_ref().map_or_else(|| self.rows.rows.len(), Packer::len)
+        self.packed.as_ref().map_or_else(|| self.rows.rows.len(), Packed::len)
     }
 
-    /// Turns packed rows into rows that hold any keys.
+    /// Converts packed rows to rows with full keys.
     fn unpack(&mut self) {
         if let Some(rows) = self.packed.take() {
-            self.rows.rows = rows.finish().unpack(&self.keys);
+            self.rows.rows = rows.unpack(&self.keys);
         }
     }
 
-    /// Spills where more memory is held than the limit.
+    /// Spills if the memory exceeds the limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
-        let unpacking = self.packed.as_ref().map_or(0, Packer::held_unpacking);
+        let unpacking = self.packed.as_ref().map_or(0, Packed::bytes_unpacking);
         let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
         if unpacking + others > self.limit {
             self.unpack();
@@ -152,15 +153,16 @@ impl<P: Pair> Worker<P> {
         self.compact_at = self.gathered;
         self.rows.spill(self.grouper.take().as_ref(), stop)?;
         self.counted.as_mut().map_or(Ok(()), |users| users.spill(stop))?;
-        // No more may be kept than this thread's part of what the merge will need.
+        // Keep no more free memory than this thread's quarter for the merge.
         release_memory(self.limit / 3);
         Ok(())
     }
 
-    /// Takes some rows of a morsel.
+    /// Processes some rows of a morsel.
     fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
-        // The labels of a dictionary are in memory anyway, and labels that have been spilled soon come back.
+        // For dictionaries, check the limit only once at the end: their labels are in memory
+        // anyway, and spilled labels soon return.
         let is_dictionary = items.dictionary().is_some();
         let are_numbers = self.grouper.keeps_keys(items) && users.is_keyed();
         let at_once = if are_numbers { NUMBERS_AT_ONCE } else { AT_ONCE };
@@ -184,7 +186,7 @@ impl<P: Pair> Worker<P> {
         self.spill_if_full(stop)
     }
 
-    /// Appends rows of integers, the quickest path.
+    /// Appends rows of integers, the fastest path.
     fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
         let Self { users: UserKeys { integers, .. }, cells, null, .. } = self;
         users.keys(rows.clone(), null, integers)?;
@@ -203,7 +205,7 @@ impl<P: Pair> Worker<P> {
         Ok(())
     }
 
-    /// Drops duplicates whenever the rows have doubled.
+    /// Deduplicates when the rows have doubled.
     fn compact(&mut self) {
         if self.len() >= self.compact_at {
             match &mut self.packed {
@@ -214,7 +216,7 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Appends the rows that have been grouped.
+    /// Appends the grouped rows.
     fn append(&mut self) {
         let Self { rows, groups, users: UserKeys { hashes, integers, .. }, counted, .. } = self;
         if let Some(counted) = counted {
@@ -234,7 +236,7 @@ impl<P: Pair> Worker<P> {
     }
 }
 
-/// Drops the pairs of which either is NULL.
+/// Drops pairs with a NULL.
 fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
     if !null.iter().fold(false, |any, null| any | null) {
         return;
@@ -259,11 +261,11 @@ mod tests {
     use crate::count::pairs::Wide;
 
     #[test]
-    fn what_is_put_away_of_a_dictionary_is_not_put_away_again_after_every_few_rows() {
+    fn dictionaries_spill_once_per_morsel_not_every_few_rows() {
         let len = 40 * AT_ONCE;
         let labels: StringArray = (0..len).map(|row| Some(format!("label {}", row % 7))).collect();
         let indexed: DictionaryArray<Int32Type> = labels.iter().collect();
-        for (items, chapters) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
+        for (items, runs) in [(labels.into_data(), 40), (indexed.into_data(), 1)] {
             let users = Int64Array::from_iter_values(0..len as i64).into_data();
             let (users, items) = (Column::new(users).unwrap(), Column::new(items).unwrap());
             let keys = Arc::new(HashKeys::from_os().unwrap());
@@ -276,8 +278,8 @@ mod tests {
             let (tickets, _all) = channel();
             let stop = AtomicBool::new(false);
             let Done { rows, .. } = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
-            // One more holds what there was at the end: nothing.
-            assert_eq!(rows.runs.len(), chapters + 1);
+            // The last run is the empty one that is spilled at the end.
+            assert_eq!(rows.runs.len(), runs + 1);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Reads and decompresses a file on a thread of its own, block by block, so that a wait for data can be interrupted.
+//! Reads and decompresses a file block by block on its own thread, so that a caller who waits for
+//! data can be interrupted.
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, stdin};
@@ -11,23 +12,27 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Result};
 
-/// How many bytes are read at a time, unless a test asks for fewer: a block stays in a core's own cache.
+/// Bytes read at a time, except in tests. A block fits into the cache of one core.
 pub const BLOCK: usize = 1 << 18;
-/// How many blocks are read ahead.
+/// The most blocks that are read ahead.
 const AHEAD: usize = 4;
-/// How long a caller waits before it looks for an interrupt.
+/// The longest time a caller waits before it checks for an interrupt.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-const CLOSED: Error = Error::Input("the file does not exist or may not be read");
-const BROKEN: Error = Error::Input("the data is cut short or damaged, or its suffix is wrong");
-const REFUSED: Error = Error::Resource("the system refused a thread that reads a file");
+const CLOSED: Error =
+    Error::Input("the file does not exist or cannot be opened; check its path and permissions");
+const BROKEN: Error =
+    Error::Input("the data is truncated or damaged, or its suffix does not match its format");
+const REFUSED: Error = Error::Resource(
+    "the operating system refused to start a thread to read a file; close other programs, or raise the limit on threads",
+);
 
-/// Where bytes come from.
+/// The source of the bytes.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// A file, compressed if its name ends in `.gz`.
     File(PathBuf),
-    /// These first bytes, and then standard input; compressed if they begin as gzip does.
+    /// These first bytes followed by standard input, compressed if they begin like gzip.
     Input(Vec<u8>),
 }
 
@@ -50,10 +55,10 @@ impl Source {
     }
 }
 
-/// What the next look at a file found.
+/// The result of waiting for a block.
 pub(super) enum Next {
     Block(Vec<u8>),
-    /// Nothing yet: the caller may look for an interrupt and ask again.
+    /// No data yet: the caller may check for an interrupt and ask again.
     Wait,
     End,
 }
@@ -61,13 +66,14 @@ pub(super) enum Next {
 /// The blocks of a file in order.
 pub(super) struct Blocks {
     full: Receiver<Result<Option<Vec<u8>>>>,
-    /// Blocks that were read and may be filled again.
+    /// Used blocks that can be filled again.
     used: Sender<Vec<u8>>,
 }
 
 impl Blocks {
-    /// Begins to read blocks of `size` bytes, at least four. The thread ends with the file, or when the blocks are
-    /// dropped; one that waits for standard input ends with that.
+    /// Starts a thread that reads blocks of `size` bytes, at least four. The thread ends with the
+    /// file, or when the blocks are dropped. A thread that waits for standard input ends with
+    /// standard input.
     pub fn open(source: Source, size: usize) -> Result<Self> {
         let (ready, full) = sync_channel(AHEAD);
         let (used, free) = channel();
@@ -76,7 +82,7 @@ impl Blocks {
         Ok(Self { full, used })
     }
 
-    /// The next block, which is only empty at the end.
+    /// Returns the next block, which is never empty.
     pub fn next(&mut self) -> Result<Next> {
         match self.full.recv_timeout(PATIENCE) {
             Ok(Ok(Some(block))) => Ok(Next::Block(block)),
@@ -87,14 +93,14 @@ impl Blocks {
         }
     }
 
-    /// Gives back a block that was read.
+    /// Returns a used block to the thread.
     pub fn recycle(&mut self, block: Vec<u8>) {
-        // Without its thread nobody needs it.
+        // If the thread has ended, the block is dropped.
         self.used.send(block).unwrap_or_default();
     }
 }
 
-/// Sends all blocks, and then either nothing or why there are no more.
+/// Sends all blocks, then either `None` or the error that ended them.
 fn read(
     source: Source,
     size: usize,
@@ -113,11 +119,11 @@ fn read(
             }
         }
     });
-    // Where nobody listens any more, nobody needs to know.
+    // The receiver may be gone; then nobody needs the result.
     ready.send(end).unwrap_or_default();
 }
 
-/// Reads until the block is full or the source has ended.
+/// Reads until the block is full or the source ends. Returns the number of bytes read.
 fn fill(bytes: &mut impl Read, block: &mut [u8]) -> Result<usize> {
     let mut held = 0;
     while held < block.len() {

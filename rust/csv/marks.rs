@@ -1,19 +1,19 @@
 //! Finds quotes, delimiters and line ends, 64 bytes at a time.
 
-/// How many bytes are looked at together: one bit each in a word.
+/// Bytes compared together: one bit each in a word.
 pub(super) const SPAN: usize = 64;
 
-/// A span's places of interest: bit `n` is byte `n`.
+/// Bit `n` is set if byte `n` of a span matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marks {
-    /// Quotes and the bytes that were asked for.
+    /// Quotes and the other requested bytes.
     pub all: u64,
-    /// Quotes alone.
+    /// Quotes only.
     pub quotes: u64,
 }
 
 impl Marks {
-    /// Looks at a whole span.
+    /// Finds quotes and the bytes `a`, `b` and `c` in a span.
     pub fn of(span: &[u8; SPAN], [a, b, c]: [u8; 3]) -> Self {
         let quotes = word(span, |byte| u8::from(byte == b'"'));
         let is_other = |byte| u8::from(byte == a) | u8::from(byte == b) | u8::from(byte == c);
@@ -22,15 +22,16 @@ impl Marks {
     }
 }
 
-/// One bit for each byte.
+/// Returns one bit for each byte.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "the compiler makes vector code of it where it is called")]
+#[allow(clippy::inline_always, reason = "the compiler vectorizes it at its call")]
 fn word(span: &[u8; SPAN], mark: impl Fn(u8) -> u8) -> u64 {
     let mut flags = [0; SPAN];
     for (flag, &byte) in flags.iter_mut().zip(span) {
         *flag = mark(byte);
     }
-    // The product moves the lowest bit of byte n to bit 56 + n; no two terms meet, so nothing is carried.
+    // The product moves the lowest bit of byte n to bit 56 + n. No two terms meet, so nothing
+    // carries.
     let gather =
         |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let eights = flags.as_chunks().0.iter().enumerate();
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_marked_byte_has_its_bit() {
+    fn every_matching_byte_has_its_bit() {
         for place in 0..SPAN {
             for (byte, is_quote) in [(b'"', true), (b';', false), (b'\n', false), (b'\r', false)] {
                 let mut span = [b'a'; SPAN];

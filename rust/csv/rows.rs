@@ -1,4 +1,4 @@
-//! Collects the wanted cells of records as Arrow columns of text.
+//! Collects the requested cells of records as Arrow columns of text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 
 const NO_TEXT: Error = Error::Input("a cell is not UTF-8");
-const NO_COLUMN: Error = Error::Parameter("there is no such column");
-const REPEATED: Error = Error::Parameter("a column is asked for more than once");
+const NO_COLUMN: Error = Error::Parameter("the table has no column at this index");
+const REPEATED: Error = Error::Parameter("a column is requested more than once");
 const TOO_MANY: Error = Error::Parameter("at most 254 columns can be read at once");
-/// Columns that are not wanted.
+/// Marks a column that is not requested.
 const NONE: u8 = u8::MAX;
 /// Cells up to this length are copied without a loop.
 const SHORT: usize = 32;
 
-/// The rows of some records, of the wanted columns alone.
+/// The requested columns of the records so far.
 pub struct Rows {
     width: usize,
-    /// For each column of the file the place among the wanted ones, or `NONE`.
+    /// For each column of the file, its index among the requested ones, or `NONE`.
     slots: Vec<u8>,
     columns: Vec<Cells>,
     whole: usize,
@@ -32,9 +32,9 @@ pub struct Rows {
 #[derive(Default)]
 struct Cells {
     bytes: Vec<u8>,
-    /// Where cells end in `bytes`.
+    /// The end of each cell in `bytes`.
     ends: Vec<i32>,
-    /// Which rows are NULL.
+    /// The rows that are NULL.
     missing: Vec<usize>,
 }
 
@@ -52,9 +52,9 @@ impl Cells {
         }
     }
 
-    /// Whether every cell is UTF-8.
+    /// Returns whether every cell is UTF-8.
     fn is_text(&self) -> bool {
-        // Halves of a character in two cells are not text.
+        // A character split between two cells is not UTF-8.
         let is_bounded =
             |text: &str| self.ends.iter().all(|&end| text.is_char_boundary(end as usize));
         self.bytes.is_ascii() || std::str::from_utf8(&self.bytes).is_ok_and(is_bounded)
@@ -64,7 +64,7 @@ impl Cells {
         std::str::from_utf8(&self.bytes[self.end(row)..self.end(row + 1)]).is_ok()
     }
 
-    /// The cells of the rows that are kept.
+    /// Returns the cells of the rows with `keep`.
     fn kept(&self, keep: &[bool]) -> Self {
         let mut kept = Self::default();
         let mut missing = self.missing.iter().peekable();
@@ -94,10 +94,11 @@ impl Cells {
 }
 
 impl Rows {
-    /// No rows yet of a file with `width` columns. `wanted` lists different columns of the file by place, at most 254.
+    /// Creates an empty collector for a file with `width` columns. `wanted` lists at most 254
+    /// distinct column indices.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a place that the file does not have, for a repeated one, and for too many.
+    /// [`Error::Parameter`] if an index is out of range or repeated, or if there are too many.
     pub fn new(width: usize, wanted: &[usize]) -> Result<Self> {
         if wanted.len() >= usize::from(NONE) {
             return Err(TOO_MANY);
@@ -114,38 +115,39 @@ impl Rows {
         Ok(Self { width, slots, columns, whole: 0, is_bad: false })
     }
 
-    /// Rows that panic at the end of a record.
+    /// Creates a collector that panics at the end of a record.
     #[cfg(test)]
     pub(super) fn broken() -> Self {
         Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false }
     }
 
-    /// How many rows there are, those included that may turn out not to be text.
+    /// Returns the number of whole rows, including rows that may turn out not to be UTF-8.
     #[must_use]
     pub fn len(&self) -> usize {
         self.whole
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no whole rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.whole == 0
     }
 
-    /// How many bytes the cells of whole rows have. A cell that is still open is left out: a batch cannot end in it.
+    /// Returns the bytes of the cells of whole rows. A cell that is still open does not count,
+    /// because a batch cannot end in it.
     #[must_use]
     pub fn held(&self) -> usize {
         self.columns.iter().map(|cells| cells.end(self.whole)).sum()
     }
 
-    /// How many bytes are held of cells that no whole row has yet.
+    /// Returns the bytes of cells that belong to no whole row yet.
     #[cfg(test)]
     pub(super) fn open(&self) -> usize {
         self.columns.iter().map(|cells| cells.bytes.len()).sum::<usize>() - self.held()
     }
 
-    /// Truncates an open cell to [`LONGEST`] + 1 bytes; its row is dropped later. Called after every block, so that
-    /// memory is bounded by [`LONGEST`] and a block.
+    /// Truncates an open cell to [`LONGEST`] + 1 bytes; its row is dropped later. Called after
+    /// every block, so that memory is bounded by [`LONGEST`] and a block.
     pub fn trim(&mut self) {
         for cells in &mut self.columns {
             let start = cells.end(cells.ends.len());
@@ -153,7 +155,8 @@ impl Rows {
         }
     }
 
-    /// Takes out all whole rows, as a column of text for each wanted one; rows with a cell that is not UTF-8 are dropped.
+    /// Takes out all whole rows, as one text column for each requested column. Drops rows with a
+    /// cell that is not UTF-8.
     ///
     /// # Errors
     /// None: cells are checked before.
@@ -161,7 +164,7 @@ impl Rows {
         let rows = std::mem::take(&mut self.whole);
         let mut whole = Vec::with_capacity(self.columns.len());
         for cells in &mut self.columns {
-            // A cell may be half read.
+            // The last cell may be incomplete.
             let mut rest = Cells::default();
             let end = cells.end(rows);
             rest.bytes.extend_from_slice(&cells.bytes[end..]);

@@ -1,4 +1,5 @@
-//! Follows the quotes of a CSV file from byte to byte; see [`crate::csv`] for the grammar.
+//! Splits a CSV file into cells and records, following the quotes byte by byte. The grammar is in
+//! [`crate::csv`].
 
 use std::ops::Range;
 
@@ -6,34 +7,36 @@ use super::marks::{Marks, SPAN};
 
 /// Receives the cells of records in order.
 pub trait Sink {
-    /// The next bytes of the cell in this column; a cell comes in any number of pieces, none included.
+    /// Receives the next bytes of the cell in a column. A cell may come in any number of pieces,
+    /// including none.
     fn piece(&mut self, column: usize, block: &[u8], at: Range<usize>);
-    /// The end of the cell in this column, and whether it began with a quote.
+    /// Ends the cell in a column; `quoted` says whether it began with a quote.
     fn end_cell(&mut self, column: usize, quoted: bool);
-    /// The end of a record of so many cells; whether the splitter is to go on with the next one.
+    /// Ends a record of `cells` cells. Returns whether the splitter should continue with the next
+    /// record.
     fn end_record(&mut self, cells: usize) -> bool;
 }
 
-/// Where the splitter is inside of a cell.
+/// The state inside a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Before the first byte.
     Start,
-    /// Quotes are bytes like any other.
+    /// Quotes are ordinary bytes.
     Plain,
-    /// Inside of quotes.
+    /// Inside quotes.
     Quoted,
-    /// After a quote that ends the cell, unless another one follows.
+    /// After a quote that ends the cell, unless another quote follows.
     Closed,
 }
 
-/// What ends a record. The header says it, which no user writes: some writers quote the line ends of their own file
-/// alone, so that a cell may hold the other ones as they are.
+/// The bytes that end a record. The header decides, because no user writes it. Some writers quote
+/// only the line ends of their own file, so a cell may hold other line ends unquoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The header ends with LF or CR.
+    /// The header is still open; it ends with LF or CR.
     Unknown,
-    /// The header ended with CR; the next byte tells whether this is CR LF.
+    /// The header ended with CR; the next byte decides whether it was CR LF.
     Undecided,
     /// LF, or CR LF.
     Lf,
@@ -41,7 +44,7 @@ enum End {
     Cr,
 }
 
-/// Splits a file that comes in blocks of any lengths.
+/// Splits a file that arrives in blocks of any lengths.
 #[derive(Debug)]
 pub struct Splitter {
     delimiter: u8,
@@ -54,7 +57,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// A splitter at the beginning of a record.
+    /// Creates a splitter at the beginning of a file.
     #[must_use]
     pub fn new(delimiter: u8) -> Self {
         Self {
@@ -67,14 +70,14 @@ impl Splitter {
         }
     }
 
-    /// The byte between cells.
+    /// Returns the byte between cells.
     #[must_use]
     pub fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
-    /// Reads a block up to its end, up to the end of the header, or up to the end of the first record that the sink wants
-    /// to be the last. Returns how many bytes were read.
+    /// Splits a block up to its end, the end of the header, or the end of the first record after
+    /// which the sink stops. Returns the number of bytes read.
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) -> usize {
         let Some(&first) = block.first() else { return 0 };
         let mut from = 0;
@@ -97,7 +100,7 @@ impl Splitter {
             }
         }
         if !rest.is_empty() {
-            // Zeros are no marks.
+            // Zeros match nothing.
             let mut span = [0; SPAN];
             span[..rest.len()].copy_from_slice(rest);
             let marks = Marks::of(&span, [self.delimiter, ends[0], ends[1]]);
@@ -117,7 +120,7 @@ impl Splitter {
         block.len()
     }
 
-    /// Ends the file: a record that is not over ends here.
+    /// Ends the file, and with it an open record.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         if self.mode != Mode::Start || self.column > 0 {
             self.end_cell(sink);
@@ -125,7 +128,7 @@ impl Splitter {
         }
     }
 
-    /// Sends a part of a cell that goes on.
+    /// Sends a part of an open cell.
     fn piece(&mut self, block: &[u8], at: Range<usize>, sink: &mut impl Sink) {
         if self.mode != Mode::Quoted {
             self.mode = Mode::Plain;
@@ -133,7 +136,8 @@ impl Splitter {
         sink.piece(self.column, block, at);
     }
 
-    /// Reads the marks of one span, which begins at `base`. Returns where to stop, if the sink says so.
+    /// Processes the marks of a span that begins at `base`. Returns the position to stop at, if the
+    /// sink stops.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop over bytes")]
     fn span(
@@ -144,7 +148,7 @@ impl Splitter {
         from: &mut usize,
         sink: &mut impl Sink,
     ) -> Option<usize> {
-        // The LF of CR LF may be the first byte of a block.
+        // The LF of a CR LF may be the first byte of a block.
         let mut left = if base < *from { marks.all & !1 } else { marks.all };
         while left != 0 {
             if self.mode == Mode::Quoted {
@@ -159,7 +163,7 @@ impl Splitter {
             let byte = block[at];
             if byte == b'"' {
                 self.quote(at, block, from, sink);
-                // Inside of quotes other marks were passed over; from here on they count.
+                // Other marks were skipped inside the quotes; they count again from here on.
                 left = marks.all & (u64::MAX << bit << 1);
                 continue;
             }
@@ -195,7 +199,7 @@ impl Splitter {
             Mode::Start if at == *from => {
                 (self.mode, self.quoted, *from) = (Mode::Quoted, true, at + 1);
             }
-            // The second of two quotes stands for one, which begins the next piece.
+            // The second of two quotes stands for one quote, which begins the next piece.
             Mode::Closed if at == *from => self.mode = Mode::Quoted,
             Mode::Quoted => {
                 sink.piece(self.column, block, *from..at);

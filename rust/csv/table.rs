@@ -1,4 +1,4 @@
-//! CSV files of one header as a table, in Arrow batches.
+//! CSV files with a common header as one table of Arrow batches.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,28 +13,29 @@ use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
 
-/// A batch ends when it has as many rows, or their cells as many bytes.
+/// A batch ends at this many rows, or at this many bytes of cells.
 const ROWS: usize = 1 << 16;
 const BYTES: usize = 1 << 20;
-/// How many bytes are split before the batch is looked at.
+/// Bytes split between two checks of the batch's size.
 const STEP: usize = 1 << 16;
-/// A batch ends when as many bytes were split, be it empty: the caller then looks for an interrupt.
+/// A batch, even an empty one, ends after this many bytes were split. The caller then checks for an
+/// interrupt.
 const SPLIT: usize = 1 << 23;
 
-/// The most bytes of a header, with its delimiters.
+/// The most bytes of a header, including delimiters.
 const LONGEST_HEADER: usize = 1 << 20;
 
 const HEADLESS: Error =
-    Error::Input("there is no first line; it must hold the names of the columns");
+    Error::Input("the first line is missing; it must hold the names of the columns");
 pub(super) const LONG_HEADER: Error =
     Error::Input("the first line is longer than 1 MiB; it must hold the names of the columns");
 const UNLIKE: Error = Error::Input("the files do not all have the same header");
 
-/// A file that is read from its header on.
+/// An open file and its header.
 pub struct Table {
     header: Header,
     blocks: Blocks,
-    /// The block that is being read, and how much of it has been.
+    /// The current block and the number of its bytes that were read.
     block: (Vec<u8>, usize),
     splitter: Splitter,
     is_first: bool,
@@ -42,11 +43,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads the header of a file. `block` is how many bytes are read at a time.
+    /// Opens a file and reads its header. Reads `block` bytes at a time, and calls `tick` while it
+    /// waits for the header.
     ///
     /// # Errors
-    /// [`Error::Input`] where the file cannot be read or has no header, or one longer than 1 MiB, and what `tick` returns,
-    /// which is called while the header is waited for.
+    /// [`Error::Input`] if the file cannot be read, has no header, or has a header longer than 1
+    /// MiB; any error of `tick`.
     pub fn open(
         source: Source,
         delimiter: u8,
@@ -71,7 +73,8 @@ impl Table {
         })
     }
 
-    /// Reads one block of the header, or waits for a moment. Returns whether the header is whole.
+    /// Reads one block of the header, or waits for a moment. Returns whether the header is
+    /// complete.
     fn read_header(&mut self) -> Result<bool> {
         let header = &mut self.header;
         if header.is_whole {
@@ -101,13 +104,13 @@ impl Table {
         if header.held > LONGEST_HEADER { Err(LONG_HEADER) } else { Ok(header.is_whole) }
     }
 
-    /// The cells of the first record.
+    /// Returns the cells of the first record.
     #[must_use]
     pub fn header(&self) -> &[Vec<u8>] {
         &self.header.cells
     }
 
-    /// Adds rows until there are enough for a batch or the file is over, or data has to be waited for.
+    /// Adds rows until the batch is full, the file ends, or no data is available.
     fn read(&mut self, rows: &mut Rows) -> Result<()> {
         let mut split = 0;
         while !self.is_over && rows.len() < ROWS && rows.held() < BYTES && split < SPLIT {
@@ -141,7 +144,7 @@ impl Table {
 struct Header {
     cells: Vec<Vec<u8>>,
     open: Vec<u8>,
-    /// How many bytes all cells have, and one more for the end of each.
+    /// The bytes of all cells, plus one for the end of each.
     held: usize,
     is_whole: bool,
 }
@@ -163,7 +166,7 @@ impl Sink for Header {
     }
 }
 
-/// The wanted columns of one or several files of the same header, as columns of text.
+/// The requested columns of files with the same header, as columns of text.
 pub struct Batches {
     schema: SchemaRef,
     header: Vec<Vec<u8>>,
@@ -175,10 +178,10 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The rows of `first` and then of `others`; `wanted` are different columns of the header, by place.
+    /// Creates the batches of `first` and then of `others`. `wanted` lists distinct column indices.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where there are no such columns, one is repeated, or there are more than 254.
+    /// [`Error::Parameter`] if an index is out of range or repeated, or if there are more than 254.
     pub fn new(
         first: Table,
         others: impl IntoIterator<Item = Source>,
@@ -196,7 +199,7 @@ impl Batches {
         Ok(Self { schema, header, delimiter, block, rows, open: Some(first), others })
     }
 
-    /// The next rows, none while data is waited for.
+    /// Returns the next rows; none while it waits for data.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         if self.open.is_none() {
             let Some(source) = self.others.pop_front() else { return Ok(None) };
@@ -221,7 +224,7 @@ impl Iterator for Batches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The caller is C, through which a panic aborts the process.
+        // The caller is C: a panic would abort the process.
         let batch = catch_unwind(AssertUnwindSafe(|| self.read().transpose()));
         let batch = batch.unwrap_or_else(|_| {
             (self.open, self.others) = (None, VecDeque::new());
@@ -237,7 +240,7 @@ impl RecordBatchReader for Batches {
     }
 }
 
-/// All records of a file that comes in blocks: for tests, and for whoever throws bytes at the splitter.
+/// Returns all records of a file that arrives in blocks, for tests and fuzzing.
 pub fn records<'a>(blocks: impl IntoIterator<Item = &'a [u8]>, delimiter: u8) -> Vec<Vec<Vec<u8>>> {
     let mut splitter = Splitter::new(delimiter);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Records, rows and batches, however the bytes are cut into blocks.
+//! Tests of records, rows and batches for any division into blocks.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::labels::LONGEST;
 use crate::random::entropy;
 
-/// A file that is removed with the test.
-struct Kept(PathBuf);
+/// A file that is removed at the end of a test.
+struct TempFile(PathBuf);
 
-impl Kept {
+impl TempFile {
     fn new(name: &str, content: &[u8]) -> Self {
         let [word] = entropy::words().unwrap();
         let path = std::env::temp_dir().join(format!("discreet-test-{word:016x}-{name}"));
@@ -24,13 +24,13 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for TempFile {
     fn drop(&mut self) {
         std::fs::remove_file(&self.0).unwrap();
     }
 }
 
-fn open(file: &Kept, block: usize) -> Result<Table> {
+fn open(file: &TempFile, block: usize) -> Result<Table> {
     Table::open(Source::File(file.0.clone()), b',', block, || Ok(()))
 }
 
@@ -46,7 +46,7 @@ fn pairs(batches: &[RecordBatch]) -> Vec<(Option<String>, Option<String>)> {
     found
 }
 
-fn read(file: &Kept, block: usize) -> Result<Vec<(Option<String>, Option<String>)>> {
+fn read(file: &TempFile, block: usize) -> Result<Vec<(Option<String>, Option<String>)>> {
     let batches: std::result::Result<Vec<_>, _> =
         Batches::new(open(file, block)?, [], &[0, 1], block)?.collect();
     batches.map(|batches| pairs(&batches)).map_err(|_| Error::Input("a batch failed"))
@@ -66,7 +66,7 @@ const ODD: &[u8] =
     b"a,b\r\n\"1,\n\",\"x\"\"y\"\r\n\r\n3,\n4,\"\"\n5\n6,7,8\n\"9\"z\",q\"q\n\n\"10\",\"open\n11,b";
 
 #[test]
-fn records_are_the_same_however_blocks_are_cut() {
+fn records_do_not_depend_on_block_boundaries() {
     let whole = records([ODD], b',');
     let texts: Vec<Vec<&str>> = whole
         .iter()
@@ -92,7 +92,7 @@ fn records_are_the_same_however_blocks_are_cut() {
 }
 
 #[test]
-fn random_bytes_split_alike_in_blocks_of_any_length() {
+fn random_bytes_split_alike_for_any_block_length() {
     let letters = b",\"\"\"\n\ra\x00\xff";
     for _ in 0..2000 {
         let words: [u64; 32] = entropy::words().unwrap();
@@ -109,7 +109,7 @@ fn random_bytes_split_alike_in_blocks_of_any_length() {
 }
 
 #[test]
-fn records_end_as_the_header_does() {
+fn records_end_like_the_header() {
     let cells = |text: &str| -> Vec<Vec<String>> {
         let whole = records([text.as_bytes()], b',');
         for size in 1..9 {
@@ -127,8 +127,8 @@ fn records_end_as_the_header_does() {
 }
 
 #[test]
-fn null_is_not_the_empty_text_and_short_rows_are_dropped() {
-    let file = Kept::new("odd.csv", ODD);
+fn empty_text_is_not_null_and_short_rows_are_dropped() {
+    let file = TempFile::new("odd.csv", ODD);
     let mut expected =
         some(&[("1,\n", "x\"y"), ("3", ""), ("4", ""), ("6", "7"), ("9z\"", "q\"q")]);
     expected[1].1 = None;
@@ -139,20 +139,20 @@ fn null_is_not_the_empty_text_and_short_rows_are_dropped() {
 }
 
 #[test]
-fn halves_of_a_character_in_two_cells_are_not_text() {
-    let file = Kept::new("halves.csv", b"a,b\n1,\xc3\n2,\xa9\n,x\n3,\xc3\xa9\n");
+fn a_character_split_between_cells_is_not_text() {
+    let file = TempFile::new("halves.csv", b"a,b\n1,\xc3\n2,\xa9\n,x\n3,\xc3\xa9\n");
     let mut expected = some(&[("", "x"), ("3", "\u{e9}")]);
     expected[0].0 = None;
     assert_eq!(read(&file, 64).unwrap(), expected);
 }
 
 #[test]
-fn a_cell_that_is_too_long_costs_its_own_row_alone() {
+fn a_cell_that_is_too_long_drops_only_its_row() {
     for quote in ["", "\""] {
         let letter = if quote.is_empty() { "x" } else { "\"\"" };
         let (fits, long) = (letter.repeat(LONGEST), letter.repeat(LONGEST + 1));
         let content = format!("a,b\n1,x\n2,{quote}{long}{quote}\n3,{quote}{fits}{quote}\n4,y\n");
-        let file = Kept::new("long.csv", content.as_bytes());
+        let file = TempFile::new("long.csv", content.as_bytes());
         let found = read(&file, 1 << 16).unwrap();
         let users: Vec<_> = found.iter().map(|row| row.0.clone().unwrap()).collect();
         assert_eq!(users, ["1", "3", "4"]);
@@ -161,7 +161,7 @@ fn a_cell_that_is_too_long_costs_its_own_row_alone() {
 }
 
 #[test]
-fn an_open_cell_holds_no_more_than_the_longest() {
+fn an_open_cell_holds_at_most_the_limit() {
     let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]).unwrap());
     splitter.push(b"a,b\n", &mut Rows::new(2, &[1]).unwrap());
     splitter.push(b"1,\"", &mut rows);
@@ -175,38 +175,38 @@ fn an_open_cell_holds_no_more_than_the_longest() {
 }
 
 #[test]
-fn a_compressed_file_is_read_whole_or_not_at_all() {
+fn a_truncated_gzip_file_is_an_error() {
     let content = format!("a,b\n{}", "1,x\n2,y\n".repeat(50_000));
     let whole = gzip(content.as_bytes());
-    let file = Kept::new("whole.csv.gz", &whole);
+    let file = TempFile::new("whole.csv.gz", &whole);
     assert_eq!(read(&file, 1 << 16).unwrap().len(), 100_000);
-    let twice = Kept::new("twice.csv.gz", &[gzip(b"a,b\n1,x\n"), gzip(b"2,y\n")].concat());
+    let twice = TempFile::new("twice.csv.gz", &[gzip(b"a,b\n1,x\n"), gzip(b"2,y\n")].concat());
     assert_eq!(read(&twice, 64).unwrap(), some(&[("1", "x"), ("2", "y")]));
     for cut in [whole.len() - 1, whole.len() / 2, 5] {
-        let file = Kept::new("cut.csv.gz", &whole[..cut]);
+        let file = TempFile::new("cut.csv.gz", &whole[..cut]);
         assert!(matches!(read(&file, 1 << 16), Err(Error::Input(_))), "cut at {cut}");
     }
 }
 
 #[test]
-fn files_of_another_header_and_files_without_one_are_refused() {
+fn files_with_another_or_no_header_are_refused() {
     let (one, other) =
-        (Kept::new("1.csv", b"a,b\n1,x"), Kept::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
-    let both = |file: &Kept| {
+        (TempFile::new("1.csv", b"a,b\n1,x"), TempFile::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
+    let both = |file: &TempFile| {
         let others = [Source::File(file.0.clone())];
         Batches::new(open(&one, 64).unwrap(), others, &[0, 1], 64).unwrap()
     };
     let batches: Vec<_> = both(&other).map(|batch| batch.unwrap()).collect();
     assert_eq!(pairs(&batches), some(&[("1", "x"), ("2", "y")]));
-    assert!(both(&Kept::new("3.csv", b"b,a\n2,y")).any(|batch| batch.is_err()));
-    assert!(open(&Kept::new("4.csv", b"\n\r\n"), 64).is_err());
+    assert!(both(&TempFile::new("3.csv", b"b,a\n2,y")).any(|batch| batch.is_err()));
+    assert!(open(&TempFile::new("4.csv", b"\n\r\n"), 64).is_err());
     let missing = Source::File(std::env::temp_dir().join("discreet-missing").join("5.csv"));
     assert!(Table::open(missing, b',', 64, || Ok(())).is_err());
 }
 
 #[test]
 fn repeated_unknown_and_too_many_columns_are_refused() {
-    let file = Kept::new("columns.csv", b"a,b\n1,x\n");
+    let file = TempFile::new("columns.csv", b"a,b\n1,x\n");
     let many: Vec<usize> = (0..255).collect();
     for wanted in [&[0, 0][..], &[1, 0, 1], &[2], &many] {
         let batches = Batches::new(open(&file, 64).unwrap(), [], wanted, 64);
@@ -218,7 +218,7 @@ fn repeated_unknown_and_too_many_columns_are_refused() {
 
 #[test]
 fn a_panic_while_a_batch_is_read_is_an_error() {
-    let file = Kept::new("panic.csv", b"a,b\n1,x\n2,y\n");
+    let file = TempFile::new("panic.csv", b"a,b\n1,x\n2,y\n");
     let mut batches = Batches::new(open(&file, 64).unwrap(), [], &[0, 1], 64).unwrap();
     batches.rows = Rows::broken();
     assert!(batches.next().unwrap().is_err());
@@ -226,13 +226,13 @@ fn a_panic_while_a_batch_is_read_is_an_error() {
 }
 
 #[test]
-fn a_header_of_more_than_a_mebibyte_is_refused() {
+fn a_header_longer_than_1_mib_is_refused() {
     let names = "n".repeat((1 << 20) - 3);
-    assert!(open(&Kept::new("fits.csv", format!("a,{names}\n").as_bytes()), 1 << 18).is_ok());
+    assert!(open(&TempFile::new("fits.csv", format!("a,{names}\n").as_bytes()), 1 << 18).is_ok());
     let long = [format!("a,b{names}\n1,2"), format!("a,b{names}"), ",".repeat(2 << 20)];
     for (content, block) in long.iter().flat_map(|content| [(content, 1 << 18), (content, 4 << 20)])
     {
-        let file = Kept::new("long-header.csv", content.as_bytes());
+        let file = TempFile::new("long-header.csv", content.as_bytes());
         assert_eq!(open(&file, block).err(), Some(LONG_HEADER));
     }
 }
@@ -242,12 +242,12 @@ fn a_header_of_more_than_a_mebibyte_is_refused() {
 fn a_wait_for_the_header_of_a_later_file_can_be_interrupted() {
     use std::os::fd::AsRawFd;
 
-    let file = Kept::new("first.csv", b"a,b\n1,x\n");
+    let file = TempFile::new("first.csv", b"a,b\n1,x\n");
     let (later, mut writer) = std::io::pipe().unwrap();
     let path = PathBuf::from(format!("/dev/fd/{}", later.as_raw_fd()));
     let (seen, wait) = std::sync::mpsc::channel();
     let writing = std::thread::spawn(move || {
-        // A reader that waits for the header alone must end nevertheless.
+        // Write after a minute at the latest, so that the test ends even if the reader blocks.
         wait.recv_timeout(std::time::Duration::from_secs(60)).unwrap_or_default();
         writer.write_all(b"a,b\n2,y\n").unwrap();
     });

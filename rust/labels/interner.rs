@@ -1,4 +1,4 @@
-//! Distinct labels by number: found by hash, confirmed by their bytes.
+//! Numbers distinct labels, found by hash and confirmed by their bytes.
 
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
@@ -6,18 +6,18 @@ use crate::labels::Strings;
 use crate::memory::arena::zeros;
 use crate::string_prefix::PrefixedString;
 
-/// What is said of labels beyond the numbers that there are.
+/// Returned when the numbers run out.
 pub(crate) const TOO_MANY: Error =
-    Error::Resource("there are more than 2^32 labels; count integers, or fewer rows at a time");
+    Error::Resource("there are more than 2^32 labels; use integers, or count fewer rows at a time");
 
-/// How many labels are looked for at a time.
+/// Labels looked up at a time.
 const AT_ONCE: usize = 1 << 8;
 
-/// Distinct labels, those of one partition or of a whole column, numbered in the order of their arrival.
+/// Numbers the distinct labels of one partition or of a whole column in the order of their arrival.
 #[derive(Default)]
 pub struct Interner {
-    /// Open addressing: a slot has the code plus one in its lower bits, as many as tell the slots apart, and above them
-    /// the hash's own bits there; it is zero where free.
+    /// Open addressing. A slot holds the code plus one in as many lower bits as number the slots,
+    /// and the hash's own bits above them. A free slot is zero.
     slots: Vec<u32>,
     labels: Strings,
     /// The hash of each label, by code, for when the table grows.
@@ -25,10 +25,10 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// What stands for a label that has no code.
+    /// Marks a label without a code.
     pub const NONE: u32 = u32::MAX;
 
-    /// Forgets all labels; about so many will come.
+    /// Forgets all labels and prepares for about `labels` new ones.
     pub fn reset(&mut self, labels: usize) {
         self.slots.clear();
         self.slots.resize((2 * labels + 1).next_power_of_two().max(8), 0);
@@ -36,7 +36,7 @@ impl Interner {
         self.hashes.clear();
     }
 
-    /// The code of a label, a new one where it is new.
+    /// Returns the code of a label; a new label gets a new code.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -49,7 +49,8 @@ impl Interner {
         }
     }
 
-    /// The code of each label, [`Self::NONE`] for one that is NULL, or should be text and is not.
+    /// Appends the code of each label. A label that is NULL, or should be text but is not UTF-8,
+    /// gets [`Self::NONE`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -76,8 +77,8 @@ impl Interner {
         Ok(())
     }
 
-    /// Touches what a search for each hash will read, all loads under way together, so that the searches
-    /// wait for memory once and not once each.
+    /// Loads the memory that the lookup of each hash will read. The loads overlap, so the lookups
+    /// wait for memory once in all.
     fn prefetch(&self, hashes: &[u32]) {
         if self.labels.is_empty() {
             return;
@@ -96,7 +97,7 @@ impl Interner {
         std::hint::black_box((slots, labels));
     }
 
-    /// The code of a label, or nothing where it should be text and is not UTF-8.
+    /// Returns the code of a label, or `None` if it should be text but is not UTF-8.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -138,8 +139,8 @@ impl Interner {
         }
     }
 
-    /// The bits of a slot that hold the code plus one, where its place has those of `mask`: at most half of the slots are
-    /// taken.
+    /// Returns the bits of a slot that hold the code plus one. As many as number the slots suffice,
+    /// because at most half of the slots are taken.
     #[inline]
     fn code_bits(mask: usize) -> u32 {
         u32::try_from(mask).unwrap_or(u32::MAX)
@@ -153,7 +154,7 @@ impl Interner {
         if 2 * self.labels.len() >= self.slots.len() {
             self.grow();
         }
-        // Room for a whole mark, as it is written.
+        // A prefix is written whole, so reserve at least its length.
         self.labels.make_room(1, label.bytes.len().max(24))?;
         self.labels.push_marked(label);
         self.hashes.push(hash);
@@ -164,7 +165,7 @@ impl Interner {
     #[cold]
     fn grow(&mut self) {
         let size = (2 * self.slots.len()).max(8);
-        // The old one goes first, so that there are never two.
+        // Free the old table first, so that there are never two.
         self.slots = Vec::new();
         self.slots = zeros(size);
         for code in 0..self.hashes.len() {
@@ -182,19 +183,19 @@ impl Interner {
         self.slots[place] = hash & !Self::code_bits(mask) | (code + 1);
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the bytes of memory that the table holds.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.bytes_used()
     }
 
-    /// The labels by code.
+    /// Returns the labels by code.
     #[must_use]
     pub fn labels(&self) -> &Strings {
         &self.labels
     }
 
-    /// The labels by code, without the table.
+    /// Returns the labels by code and frees the table.
     #[must_use]
     pub fn into_labels(self) -> Strings {
         self.labels
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_hashes_of_unlike_labels_are_told_apart() {
+    fn labels_with_equal_hashes_get_different_codes() {
         let mut interner = Interner::default();
         let codes: Vec<u32> = (0..100_u32)
             .map(|n| interner.intern(7, PrefixedString::new(&n.to_le_bytes())).unwrap())

@@ -1,4 +1,5 @@
-//! Labels by row number, found by hash and confirmed by their bytes, in little memory.
+//! A compact hash table of labels by row number. Labels are found by hash and confirmed by their
+//! bytes.
 
 use ahash::RandomState;
 
@@ -7,41 +8,40 @@ use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::random::entropy::keyed_hash;
 
-/// The most items, as row numbers have 32 bits.
+/// The most items: row numbers have 32 bits.
 const LIMIT: usize = u32::MAX as usize;
 
 /// Labels of one type, numbered in the order of their arrival.
 pub struct ItemTable {
-    label_type: LabelType,
     labels: Labels,
-    /// Open addressing, at most three quarters full: a row number plus one, zero where free.
+    /// Open addressing, at most three quarters full: a row number plus one, or zero if free.
     slots: Vec<u32>,
     hash: RandomState,
 }
 
 impl ItemTable {
-    /// No labels of a type, under a hash key from the operating system: nobody can choose labels that collide.
+    /// Creates an empty table. Its hash key comes from the operating system, so that nobody can
+    /// choose labels that collide.
     ///
     /// # Errors
-    /// [`Error::Entropy`] where the operating system gives no randomness.
+    /// [`Error::Entropy`] if the operating system gives no randomness.
     pub fn new(label_type: LabelType) -> Result<Self> {
-        let labels = Labels::new(label_type);
-        Ok(Self { label_type, labels, slots: vec![0; 8], hash: keyed_hash()? })
+        Ok(Self { labels: Labels::new(label_type), slots: vec![0; 8], hash: keyed_hash()? })
     }
 
-    /// What the labels are.
+    /// Returns the type of the labels.
     #[must_use]
     pub fn label_type(&self) -> LabelType {
-        self.label_type
+        self.labels.label_type()
     }
 
-    /// The labels by row.
+    /// Returns the labels by row.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
     }
 
-    /// The row of a label, by its bytes as in [`Labels::push_bytes`].
+    /// Returns the row of a label, given by its bytes as in [`Labels::push_bytes`].
     #[must_use]
     pub fn find(&self, label: &[u8]) -> Option<usize> {
         match self.slots[self.place(label)] {
@@ -50,14 +50,16 @@ impl ItemTable {
         }
     }
 
-    /// Adds a label; nothing where it is there already.
+    /// Adds a label, unless it is present.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 - 1 items.
     pub fn insert(&mut self, label: &[u8]) -> Result<()> {
         let rows = self.labels.len();
         if rows == LIMIT {
-            return Err(Error::Resource("a stream has at most 2^32 - 1 items"));
+            return Err(Error::Resource(
+                "a stream holds at most 2^32 - 1 items; start another stream for new items",
+            ));
         }
         if 4 * (rows + 1) > 3 * self.slots.len() {
             self.slots = vec![0; 2 * self.slots.len()];
@@ -75,7 +77,7 @@ impl ItemTable {
         Ok(())
     }
 
-    /// Where a label is, or where it would be.
+    /// Returns the slot of a label, or the free slot where it belongs.
     fn place(&self, label: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut place = self.hash.hash_one(label) as usize & mask;

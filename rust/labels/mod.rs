@@ -1,25 +1,27 @@
-//! The distinct labels of a histogram, one a row, and their one order.
+//! The distinct labels of a histogram by row, and their order.
 
 pub(crate) mod interner;
 pub mod item_table;
 mod offsets;
+mod strings;
 pub mod top;
 
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::labels::offsets::Offsets;
-use crate::string_prefix::{PrefixedString, StringPrefix};
 
-/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped like one that is NULL, so
-/// that the memory for labels is bounded by the number of rows. RFC 9110 asks for URIs of 8,000 bytes.
+pub use crate::labels::strings::Strings;
+
+/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped
+/// like a row with a NULL, so that the number of rows bounds the memory for labels. RFC 9110 asks
+/// for URIs of 8,000 bytes.
 pub const LONGEST: usize = 1 << 13;
 
 const NO_MEMORY: Error = Error::Resource(
     "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
 );
 
-/// What the labels of a column are.
+/// The type of the labels of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelType {
     /// Signed integers of any width.
@@ -33,14 +35,14 @@ pub enum LabelType {
 }
 
 impl LabelType {
-    /// Whether a label is a number, its own key.
+    /// Returns whether labels are integers, which are their own keys.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(self, Self::Signed | Self::Unsigned)
     }
 }
 
-/// Labels of one type, by row number.
+/// Labels of one type, by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Labels {
     /// Signed integers.
@@ -54,7 +56,7 @@ pub enum Labels {
 }
 
 impl Labels {
-    /// No labels of a type.
+    /// Creates an empty list of a type.
     #[must_use]
     pub fn new(label_type: LabelType) -> Self {
         match label_type {
@@ -65,7 +67,7 @@ impl Labels {
         }
     }
 
-    /// The labels of a type that have these bytes; see [`Self::push_bytes`].
+    /// Creates labels of a type from their bytes; see [`Self::push_bytes`].
     #[must_use]
     pub fn of_bytes(label_type: LabelType, strings: Strings) -> Self {
         match label_type {
@@ -79,7 +81,7 @@ impl Labels {
         }
     }
 
-    /// What they are.
+    /// Returns the type of the labels.
     #[must_use]
     pub fn label_type(&self) -> LabelType {
         match self {
@@ -90,7 +92,7 @@ impl Labels {
         }
     }
 
-    /// How many labels there are.
+    /// Returns the number of labels.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -100,13 +102,13 @@ impl Labels {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all labels.
+    /// Removes all labels.
     pub fn clear(&mut self) {
         match self {
             Self::Signed(values) => values.clear(),
@@ -115,19 +117,17 @@ impl Labels {
         }
     }
 
-    /// Makes room for as many labels and bytes more as `more` says of those there are, where there is so much memory.
+    /// Makes room for `more(n)` further labels or bytes, if there is enough memory, for `n` present
+    /// ones.
     pub fn try_reserve(&mut self, more: impl Fn(usize) -> usize) {
         let _ = match self {
             Self::Signed(values) => values.try_reserve(more(values.len())),
             Self::Unsigned(values) => values.try_reserve(more(values.len())),
-            Self::Text(strings) | Self::Binary(strings) => strings
-                .ends
-                .try_reserve(more(strings.ends.len()))
-                .and_then(|()| strings.bytes.try_reserve(more(strings.bytes.len()))),
+            Self::Text(strings) | Self::Binary(strings) => strings.try_reserve(more),
         };
     }
 
-    /// Adds a label that is its own key; nothing where the labels are bytes.
+    /// Adds an integer label by its key. Does nothing if the labels are text or bytes.
     pub fn push_integer(&mut self, key: u64) {
         match self {
             Self::Signed(values) => values.push(key as i64),
@@ -136,7 +136,7 @@ impl Labels {
         }
     }
 
-    /// Adds a label by its bytes: an integer's are the eight of its key, the lowest first.
+    /// Adds a label by its bytes: for an integer, its 64-bit key in little-endian order.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         match self {
             Self::Text(strings) | Self::Binary(strings) => strings.push(bytes),
@@ -144,10 +144,10 @@ impl Labels {
         }
     }
 
-    /// Makes room for one more label of so many bytes.
+    /// Makes room for one more label of `bytes` bytes.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is not so much memory.
+    /// [`Error::Resource`] if there is not enough memory.
     #[inline]
     pub fn make_room(&mut self, bytes: usize) -> Result<()> {
         match self {
@@ -157,10 +157,10 @@ impl Labels {
         }
     }
 
-    /// Adds all labels of a list of bytes; see [`Self::push_bytes`].
+    /// Adds labels by their bytes; see [`Self::push_bytes`].
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is not so much memory.
+    /// [`Error::Resource`] if there is not enough memory.
     pub fn append_strings(&mut self, others: &Strings) -> Result<()> {
         match self {
             Self::Text(strings) | Self::Binary(strings) => strings.append(others)?,
@@ -172,7 +172,7 @@ impl Labels {
     /// Adds the labels of another list of the same type.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is not so much memory.
+    /// [`Error::Resource`] if there is not enough memory.
     pub fn append(&mut self, others: &Self) -> Result<()> {
         match (self, others) {
             (Self::Signed(values), Self::Signed(others)) => values.extend(others),
@@ -183,7 +183,7 @@ impl Labels {
         Ok(())
     }
 
-    /// What `work` makes of a label's bytes; see [`Self::push_bytes`].
+    /// Calls `work` with a label's bytes and returns its result; see [`Self::push_bytes`].
     pub fn with_bytes<T>(&self, row: usize, work: impl FnOnce(&[u8]) -> T) -> T {
         match self {
             Self::Signed(values) => work(&values[row].to_le_bytes()),
@@ -192,7 +192,7 @@ impl Labels {
         }
     }
 
-    /// The order of two rows: integers by value, strings by their bytes.
+    /// Compares two rows: integers by value, strings by their bytes.
     #[must_use]
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         match self {
@@ -202,7 +202,7 @@ impl Labels {
         }
     }
 
-    /// How many bytes of memory they hold.
+    /// Returns the bytes of memory that the labels hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         match self {
@@ -212,10 +212,10 @@ impl Labels {
         }
     }
 
-    /// The labels of some rows, in their order.
+    /// Returns the labels of some rows, in that order.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is not so much memory.
+    /// [`Error::Resource`] if there is not enough memory.
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
         Ok(match self {
             Self::Signed(values) => Self::Signed(rows.iter().map(|&row| values[row]).collect()),
@@ -226,109 +226,12 @@ impl Labels {
     }
 }
 
-/// Strings end to end in one allocation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Strings {
-    ends: Offsets,
-    bytes: Vec<u8>,
-}
-
-impl Strings {
-    /// How many strings there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.len() == 0
-    }
-
-    /// Forgets all strings.
-    pub fn clear(&mut self) {
-        self.ends.clear();
-        self.bytes.clear();
-    }
-
-    /// Adds a string.
-    #[inline]
-    pub fn push(&mut self, string: &[u8]) {
-        self.bytes.extend_from_slice(string);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Adds a string with a mark.
-    #[inline]
-    pub fn push_marked(&mut self, string: PrefixedString<'_>) {
-        if !string.mark.is_whole() {
-            return self.push(string.bytes);
-        }
-        // All words, whatever the length: no jump depends on it.
-        let end = self.bytes.len() + string.mark.len;
-        self.bytes.extend_from_slice(&string.mark.bytes());
-        self.bytes.truncate(end);
-        self.ends.push(end);
-    }
-
-    /// Whether the string of a row is this one.
-    #[inline]
-    #[must_use]
-    pub fn is(&self, row: usize, string: PrefixedString<'_>) -> bool {
-        let cell = self.ends.cell(row);
-        if string.mark.is_whole() {
-            StringPrefix::of_cell(&self.bytes, cell) == string.mark
-        } else {
-            &self.bytes[cell] == string.bytes
-        }
-    }
-
-    /// How many bytes of memory they hold.
-    #[must_use]
-    pub fn bytes_used(&self) -> usize {
-        self.bytes.capacity() + self.ends.bytes_used()
-    }
-
-    /// Makes room for so many more strings and bytes.
-    ///
-    /// # Errors
-    /// [`Error::Resource`] where there is not so much memory.
-    #[inline]
-    pub fn make_room(&mut self, strings: usize, bytes: usize) -> Result<()> {
-        self.ends.try_reserve(strings).map_err(|_| NO_MEMORY)?;
-        self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
-    }
-
-    fn append(&mut self, others: &Self) -> Result<()> {
-        self.make_room(others.len(), others.bytes.len())?;
-        self.bytes.extend_from_slice(&others.bytes);
-        self.ends.append(&others.ends);
-        Ok(())
-    }
-
-    /// The string of a row.
-    #[must_use]
-    pub fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[self.ends.cell(row)]
-    }
-
-    fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut selected = Self::default();
-        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
-        for &row in rows {
-            selected.push(self.get(row));
-        }
-        Ok(selected)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn there_need_not_be_the_memory_to_make_room_in() {
+    fn reserving_too_much_memory_changes_nothing() {
         let mut text = Labels::new(LabelType::Text);
         text.push_bytes(b"a");
         for mut labels in [Labels::new(LabelType::Signed), Labels::new(LabelType::Unsigned), text] {
@@ -341,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_beyond_the_memory_are_an_error() {
+    fn labels_that_exceed_the_memory_are_an_error() {
         let mut text = Labels::new(LabelType::Text);
         assert_eq!(text.make_room(usize::MAX), Err(NO_MEMORY));
         assert_eq!(text.make_room(1 << 62), Err(NO_MEMORY));

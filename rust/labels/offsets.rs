@@ -1,31 +1,32 @@
-//! Where strings end that lie end to end, in four bytes each however many bytes there are.
+//! The ends of concatenated strings, in four bytes each for any total length.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-/// The ends of strings by row: the lowest `BITS` of each, 32 but in tests, and the rows before which those began anew.
+/// The ends of strings by row: the lowest `BITS` bits of each (32, but fewer in tests) and the rows
+/// at which these wrap around.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Offsets<const BITS: u32 = 32> {
     low: Vec<u32>,
-    /// Nearly always none: one for each 4 GiB.
+    /// Usually empty: one entry for each 4 GiB.
     carries: Vec<usize>,
 }
 
 impl<const BITS: u32> Offsets<BITS> {
     const LOW: usize = usize::MAX >> (usize::BITS - BITS);
 
-    /// What is above the lowest bits of an end; nothing where that has no more.
+    /// Returns the bits of an end above the lowest `BITS` bits.
     #[inline]
     fn above(end: usize) -> usize {
         end.checked_shr(BITS).unwrap_or(0)
     }
 
-    /// How many strings there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.low.len()
     }
 
-    /// Adds a string's end, behind that of all others.
+    /// Adds the end of a string that comes after all others.
     #[inline]
     pub fn push(&mut self, end: usize) {
         while Self::above(end) > self.carries.len() {
@@ -34,7 +35,7 @@ impl<const BITS: u32> Offsets<BITS> {
         self.low.push((end & Self::LOW) as u32);
     }
 
-    /// Adds the ends of others, whose bytes lie behind those of all strings now.
+    /// Adds the ends of strings that come after all present ones.
     pub fn append(&mut self, others: &Self) {
         let start = self.last();
         if Self::above(start + others.last()) == Self::above(start) {
@@ -44,7 +45,7 @@ impl<const BITS: u32> Offsets<BITS> {
         }
     }
 
-    /// Where the string of a row lies.
+    /// Returns the range of the string of a row.
     #[inline]
     pub fn cell(&self, row: usize) -> Range<usize> {
         let start = if row == 0 { 0 } else { self.end(row - 1) };
@@ -60,26 +61,26 @@ impl<const BITS: u32> Offsets<BITS> {
         self.carries.partition_point(|&first| first <= row) << BITS | low
     }
 
-    /// Where the last string ends.
+    /// Returns the end of the last string.
     fn last(&self) -> usize {
         self.len().checked_sub(1).map_or(0, |last| self.end(last))
     }
 
-    /// Forgets all.
+    /// Removes all ends.
     pub fn clear(&mut self) {
         self.low.clear();
         self.carries.clear();
     }
 
-    /// Makes room for so many more.
+    /// Makes room for `more` ends.
     ///
     /// # Errors
-    /// Where there is not so much memory.
+    /// [`TryReserveError`] if there is not enough memory.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         self.low.try_reserve(more)
     }
 
-    /// How many bytes of memory they hold.
+    /// Returns the bytes of memory that the ends hold.
     pub fn bytes_used(&self) -> usize {
         self.low.capacity() * size_of::<u32>() + self.carries.capacity() * size_of::<usize>()
     }
@@ -89,7 +90,7 @@ impl<const BITS: u32> Offsets<BITS> {
 mod tests {
     use super::*;
 
-    /// The ends of strings of so many bytes, and where each lies.
+    /// Returns the ends of strings of these lengths, and the range of each.
     fn laid(lens: &[usize]) -> (Offsets<4>, Vec<Range<usize>>) {
         let (mut ends, mut cells, mut start) = (Offsets::default(), Vec::new(), 0);
         for len in lens {
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_where_they_do_also_beyond_what_a_number_holds() {
+    fn ends_are_right_beyond_the_range_of_their_lower_bits() {
         for step in 1..40 {
             let lens: Vec<usize> = (0..200).map(|n| n * step % 41).collect();
             let (mut ends, expected) = laid(&lens);
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_ends_are_those_of_all_strings_one_after_the_other() {
+    fn appended_ends_equal_the_ends_of_all_strings() {
         for split in 0..60 {
             let lens: Vec<usize> = (0..60).map(|n| n * 7 % (split % 9 + 1)).collect();
             let (expected, laid_out) = laid(&lens);

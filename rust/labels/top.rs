@@ -1,15 +1,17 @@
-//! The largest counts, in one total order that no input order can change: count descending, then label.
+//! Selects the largest counts in one total order: count descending, then label. The order of the
+//! input does not matter.
 
 use std::cmp::Ordering;
 
 use crate::labels::Labels;
 
-/// How many counts are looked at together: mostly none of them is among the largest.
+/// Counts compared at a time. Usually none of them is among the largest.
 const AT_ONCE: usize = 64;
 
-/// The numbers of the `n` rows with the largest counts, in order; all of them where there are fewer.
+/// Returns the rows of the `n` largest counts in order, or all rows if there are fewer.
 ///
-/// `counts` must be as long as `labels`. It is read once, and beside it there are never more than some `2 n` rows.
+/// `counts` must be as long as `labels`. It is read once; at most 2 `n` row numbers (or 1,024) are
+/// held.
 #[must_use]
 pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
     let order = |&a: &usize, &b: &usize| -> Ordering {
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_rows_in_any_order_the_first_are_those_of_a_sort() {
+    fn the_largest_counts_equal_the_first_rows_of_a_sort() {
         let rows = 20_000_i64;
         let labels = Labels::Signed((0..rows).map(|row| row * 7_919 % rows).collect());
         let orders: [fn(i64) -> i64; 4] =

@@ -1,6 +1,6 @@
-//! Large blocks of memory straight from the system, in its large pages where it has them at hand: to touch fresh memory
-//! in small ones costs a fifth of the counting that is done in it, and even in large ones a tenth. So some that have
-//! served are kept for the next that are needed.
+//! Large blocks of memory from the system, in huge pages if they are available. The first writes to
+//! fresh memory cost a fifth of the counting done in it, in huge pages a tenth. So used blocks are
+//! pooled and used again.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// The bytes of a block: two large pages of most systems.
+/// Bytes of a block: two huge pages of most systems.
 pub const BLOCK: usize = 1 << 22;
 
-/// How many blocks are kept at most.
-const KEPT: usize = 64;
-/// How often a lock that is taken is tried again. It is held for moments alone, but a fork of the process may have it
-/// held for ever, and does without.
+/// The most blocks in the pool.
+const MAX_POOLED: usize = 64;
+/// How often a taken lock is tried again. Threads hold it only for moments. A forked process may
+/// inherit it locked for ever; it goes without the pool.
 const TRIES: usize = 100;
 
-/// Blocks that have served and may serve again.
-struct Kept(Mutex<Vec<MmapMut>>);
+/// Used blocks that can be used again.
+struct Pool(Mutex<Vec<MmapMut>>);
 
-static ALL: Kept = Kept(Mutex::new(Vec::new()));
+static POOL: Pool = Pool(Mutex::new(Vec::new()));
 
-impl Kept {
+impl Pool {
     fn lock(&self) -> Option<MutexGuard<'_, Vec<MmapMut>>> {
         (0..TRIES).find_map(|_| match self.0.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -40,103 +40,105 @@ impl Kept {
         self.lock()?.pop()
     }
 
-    /// Keeps a block, where there are not enough.
+    /// Adds a block, unless the pool is full.
     fn put(&self, map: MmapMut) {
         if let Some(mut maps) = self.lock()
-            && maps.len() < KEPT
+            && maps.len() < MAX_POOLED
         {
             maps.push(map);
         }
     }
 
-    /// Gives those back to the system that are more than so many, those that have been here the longest.
+    /// Returns all but `beyond` blocks to the system, the oldest first.
     fn release_memory(&self, beyond: usize) {
         let Some(mut maps) = self.lock() else { return };
         let more = maps.len().saturating_sub(beyond);
-        let given: Vec<MmapMut> = maps.drain(..more).collect();
-        // Without the lock, since it takes long.
+        let released: Vec<MmapMut> = maps.drain(..more).collect();
+        // Release the lock first, since unmapping takes long.
         drop(maps);
-        drop(given);
+        drop(released);
     }
 }
 
-/// Gives kept blocks back to the system, as far as they are more than so many bytes.
+/// Returns pooled memory beyond `beyond` bytes to the system.
 pub fn release_memory(beyond: usize) {
-    ALL.release_memory(beyond / BLOCK);
+    POOL.release_memory(beyond / BLOCK);
 }
 
-/// So many zeros that have been written. Fresh memory that is read first is the system's page of zeros, and the first
-/// write to each page of it interrupts all other processors.
-#[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves it to the first write")]
+/// Returns a zeroed vector whose pages are already written. Reading a fresh page first maps the
+/// system's shared zero page. The later write then interrupts all other processors (a TLB
+/// shootdown).
+#[allow(clippy::slow_vector_initialization, reason = "`vec![0; len]` leaves pages unwritten")]
 pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     let mut zeros = Vec::new();
     zeros.resize(len, T::zeroed());
     zeros
 }
 
-/// Whether large pages are at hand. The host of a virtual machine may have taken back those that are free and leave
-/// small ones: to have them again takes several times as long as to clear small pages.
-struct LargePages {
-    /// How many blocks do without, before one tries again.
-    without: AtomicUsize,
+/// Tells whether huge pages are available. The host of a virtual machine may have reclaimed free
+/// huge pages. Getting them back takes several times as long as clearing small pages.
+struct HugePages {
+    /// The number of next blocks that use small pages, before huge pages are tried again.
+    skip: AtomicUsize,
 }
 
-static LARGE_PAGES: LargePages = LargePages { without: AtomicUsize::new(0) };
+static HUGE_PAGES: HugePages = HugePages { skip: AtomicUsize::new(0) };
 
-impl LargePages {
-    /// A large page takes a few tenths of this to be cleared, and a few times as long where the host is waited for; or the
-    /// processor, after which small pages cost little.
+impl HugePages {
+    /// Clearing a huge page takes a few tenths of this time. It takes a few times as long as this
+    /// if the thread waits for the host. If it waits for the processor instead, falling back to
+    /// small pages costs little.
     const PATIENCE: Duration = Duration::from_micros(1500);
-    /// How many blocks do without when one has taken longer, and never have any then.
-    const WITHOUT: usize = 64;
+    /// The number of blocks that use small pages after a slow one. They keep small pages for good.
+    const SKIPPED: usize = 64;
 
-    /// Whether the next block is to have them.
-    fn are_at_hand(&self) -> bool {
-        let less = |without: usize| without.checked_sub(1);
-        self.without.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    /// Returns whether the next block should use huge pages.
+    fn are_available(&self) -> bool {
+        let less = |skip: usize| skip.checked_sub(1);
+        self.skip.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
     }
 
-    /// Learns how long the first write to one has taken.
-    fn took(&self, time: Duration) {
+    /// Records the time of the first write to a huge page.
+    fn record(&self, time: Duration) {
         if time > Self::PATIENCE {
-            self.without.store(Self::WITHOUT, Ordering::Relaxed);
+            self.skip.store(Self::SKIPPED, Ordering::Relaxed);
         }
     }
 
-    /// A block in large pages, if they are at hand and the system has them, or otherwise in small ones.
+    /// Maps a block in huge pages if they are available, otherwise in small pages.
     fn map(&self) -> std::io::Result<MmapMut> {
         let mut map = MmapMut::map_anon(BLOCK)?;
-        if !self.are_at_hand() {
-            are_declined(&map);
-        } else if are_asked_for(&map) {
+        if !self.are_available() {
+            request_small(&map);
+        } else if request_huge(&map) {
             let start = Instant::now();
-            // The middle is in a large page wherever the block begins.
+            // The middle of a block is in a huge page wherever the block begins.
             map[BLOCK / 2] = 0;
-            self.took(start.elapsed());
+            self.record(start.elapsed());
         }
         Ok(map)
     }
 }
 
-/// Asks for large pages; says whether the system knows them.
+/// Requests huge pages; returns whether the system supports them.
 #[cfg(target_os = "linux")]
-fn are_asked_for(map: &MmapMut) -> bool {
+fn request_huge(map: &MmapMut) -> bool {
     map.advise(memmap2::Advice::HugePage).is_ok()
 }
 
-/// Asks for small pages, where all memory would be in large ones.
+/// Requests small pages, in case the system uses huge pages by default.
 #[cfg(target_os = "linux")]
-fn are_declined(map: &MmapMut) {
+fn request_small(map: &MmapMut) {
     let _ = map.advise(memmap2::Advice::NoHugePage);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_asked_for(_: &MmapMut) -> bool {
+fn request_huge(_: &MmapMut) -> bool {
     false
 }
 
 #[cfg(not(target_os = "linux"))]
-fn are_declined(_: &MmapMut) {}
+fn request_small(_: &MmapMut) {}
 
 /// A block of values.
 pub struct Block<T> {
@@ -146,35 +148,35 @@ pub struct Block<T> {
 
 enum Memory {
     Mapped(MmapMut),
-    /// In words that suit any value.
+    /// Words with an alignment that suits all values.
     Plain(Vec<u128>),
 }
 
 impl<T> Drop for Block<T> {
-    /// Keeps the memory for whoever asks for [`Self::any`] next.
+    /// Returns the memory to the pool for the next call of [`Self::any`].
     fn drop(&mut self) {
         if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
         {
-            ALL.put(map);
+            POOL.put(map);
         }
     }
 }
 
 impl<T: Pod> Block<T> {
-    /// A block of any values, such as those of one that has served.
+    /// Returns a block of arbitrary values, such as the content of a used block.
     #[must_use]
     pub fn any() -> Self {
-        let memory = match ALL.take().map_or_else(|| LARGE_PAGES.map(), Ok) {
+        let memory = match POOL.take().map_or_else(|| HUGE_PAGES.map(), Ok) {
             Ok(map) => Memory::Mapped(map),
             Err(_) => Memory::Plain(vec![0; BLOCK / size_of::<u128>()]),
         };
         Self { memory, values: PhantomData }
     }
 
-    /// The bytes of whole values.
+    /// Bytes of the values that fit.
     const BYTES: usize = BLOCK / size_of::<T>() * size_of::<T>();
 
-    /// The values.
+    /// Returns the values.
     #[inline]
     #[must_use]
     pub fn values(&self) -> &[T] {
@@ -185,7 +187,7 @@ impl<T: Pod> Block<T> {
         bytemuck::cast_slice(&bytes[..Self::BYTES])
     }
 
-    /// The values, to write.
+    /// Returns the values for writing.
     #[inline]
     pub fn values_mut(&mut self) -> &mut [T] {
         let bytes = match &mut self.memory {
@@ -201,39 +203,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_kept_up_to_so_many_and_given_back_the_oldest_first() {
-        let kept = Kept(Mutex::new(Vec::new()));
-        assert!(kept.take().is_none());
-        for n in 0..KEPT + 2 {
+    fn the_pool_is_bounded_and_releases_the_oldest_blocks() {
+        let pool = Pool(Mutex::new(Vec::new()));
+        assert!(pool.take().is_none());
+        for n in 0..MAX_POOLED + 2 {
             let mut map = MmapMut::map_anon(BLOCK).unwrap();
             map[1000] = n as u8;
-            kept.put(map);
+            pool.put(map);
         }
-        kept.release_memory(KEPT);
-        assert_eq!(kept.take().unwrap()[1000], KEPT as u8 - 1);
-        kept.release_memory(2);
-        let left: Vec<u8> = std::iter::from_fn(|| kept.take()).map(|map| map[1000]).collect();
-        assert_eq!(left, [KEPT as u8 - 2, KEPT as u8 - 3]);
+        pool.release_memory(MAX_POOLED);
+        assert_eq!(pool.take().unwrap()[1000], MAX_POOLED as u8 - 1);
+        pool.release_memory(2);
+        let left: Vec<u8> = std::iter::from_fn(|| pool.take()).map(|map| map[1000]).collect();
+        assert_eq!(left, [MAX_POOLED as u8 - 2, MAX_POOLED as u8 - 3]);
     }
 
     #[test]
-    fn blocks_do_without_large_pages_for_a_while_where_one_took_long() {
-        let pages = LargePages { without: AtomicUsize::new(0) };
-        pages.took(LargePages::PATIENCE);
-        assert!(pages.are_at_hand() && pages.are_at_hand());
-        pages.took(2 * LargePages::PATIENCE);
-        assert!((0..LargePages::WITHOUT).all(|_| !pages.are_at_hand()));
-        assert!(pages.are_at_hand());
+    fn a_slow_huge_page_suspends_huge_pages_for_64_blocks() {
+        let pages = HugePages { skip: AtomicUsize::new(0) };
+        pages.record(HugePages::PATIENCE);
+        assert!(pages.are_available() && pages.are_available());
+        pages.record(2 * HugePages::PATIENCE);
+        assert!((0..HugePages::SKIPPED).all(|_| !pages.are_available()));
+        assert!(pages.are_available());
     }
 
     #[test]
-    fn nobody_waits_for_a_lock_that_nobody_gives_back() {
-        let kept = Kept(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
-        let held = kept.0.lock();
-        kept.release_memory(0);
-        kept.put(MmapMut::map_anon(BLOCK).unwrap());
-        assert!(kept.take().is_none());
+    fn a_lock_that_is_never_released_blocks_nobody() {
+        let pool = Pool(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
+        let held = pool.0.lock();
+        pool.release_memory(0);
+        pool.put(MmapMut::map_anon(BLOCK).unwrap());
+        assert!(pool.take().is_none());
         drop(held);
-        assert!(kept.take().is_some() && kept.take().is_none());
+        assert!(pool.take().is_some() && pool.take().is_none());
     }
 }

@@ -1,14 +1,15 @@
-//! Values of one thread by partition, in chains of pieces of a few large blocks: growing never copies a value.
+//! Append-only lists of values by partition. Each is a chain of pieces of a few large blocks, so
+//! growing never copies a value.
 
 use bytemuck::Pod;
 
 use crate::hash::PARTITIONS;
 use crate::memory::arena::{BLOCK, Block};
-use crate::memory::prefetch::ask_next;
+use crate::memory::prefetch::prefetch_next;
 
-/// The lines of a piece. Not a power of two: the ends of all chains would then share a few sets of the cache. Three
-/// pieces for each partition, of lines of 512 bytes, fit the least memory that a thread may have, or two of them and two
-/// of those of 256 bytes.
+/// Lines in a piece. It is not a power of two, because the ends of all lists would then share a few
+/// cache sets. The least memory of a thread holds three pieces of 512-byte lines for each
+/// partition, or two of these and two of 256-byte lines.
 const LINES: usize = 15;
 
 /// Values by partition, added in lines of `LINE`.
@@ -18,8 +19,8 @@ pub struct ChunkList<T, const LINE: usize> {
     free: Vec<usize>,
     /// The pieces of each partition.
     of_partition: Vec<Vec<usize>>,
-    /// Where each partition's next line goes, a multiple of a piece where the last one is full. Apart from
-    /// the chains, so that the nearest cache holds all of it.
+    /// The position of each partition's next line; a multiple of a piece if the last piece is full.
+    /// Separate from the pieces, so that all of it fits into L1.
     next: Vec<usize>,
 }
 
@@ -36,9 +37,9 @@ impl<T: Pod, const LINE: usize> Default for ChunkList<T, LINE> {
 }
 
 impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
-    /// Values of a piece.
+    /// Values in a piece.
     const PIECE: usize = LINES * LINE;
-    /// Pieces of a block, and their values.
+    /// Pieces in a block, and their values.
     const PIECES: usize = BLOCK / (Self::PIECE * size_of::<T>());
     const BLOCK: usize = Self::PIECES * Self::PIECE;
 
@@ -49,7 +50,7 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         self.write(place, line);
     }
 
-    /// Keeps room for a line of a partition; returns its place.
+    /// Reserves a line of a partition; returns its position.
     #[inline]
     pub fn reserve(&mut self, partition: usize) -> usize {
         let mut next = self.next[partition];
@@ -60,23 +61,24 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         next
     }
 
-    /// Writes a line to a place that was kept for it, and asks for the place behind it, where the next one mostly goes.
+    /// Writes a reserved line and prefetches the memory behind it, where the next line usually
+    /// goes.
     #[inline]
     pub fn write(&mut self, place: usize, line: &[T; LINE]) {
         let (start, end) = (place % Self::BLOCK, place % Self::BLOCK + LINE);
         let values = self.blocks[place / Self::BLOCK].values_mut();
         values[start..end].copy_from_slice(line);
-        ask_next(values, &(start..end));
+        prefetch_next(values, &(start..end));
     }
 
-    /// The values from a place to the end of its block.
+    /// Returns the values from a position to the end of its block.
     #[inline]
     #[must_use]
     pub fn from(&self, place: usize) -> &[T] {
         &self.blocks[place / Self::BLOCK].values()[place % Self::BLOCK..]
     }
 
-    /// Gives a partition another piece; returns where it begins.
+    /// Adds a piece to a partition; returns its position.
     #[cold]
     fn extend(&mut self, partition: usize) -> usize {
         let piece = self.free.pop().unwrap_or_else(|| {
@@ -90,13 +92,13 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         piece * Self::PIECE
     }
 
-    /// How many values there are in all.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         (0..PARTITIONS).map(|partition| self.partition_len(partition)).sum()
     }
 
-    /// How many values a partition has, those that room is kept for counted in.
+    /// Returns the number of values of a partition, including reserved ones.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         let last = self.next[partition] % Self::PIECE;
@@ -104,13 +106,13 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
             - if last == 0 { 0 } else { Self::PIECE - last }
     }
 
-    /// How many bytes of memory they hold.
+    /// Returns the bytes of memory that the values hold.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
         self.pieces * Self::PIECE * size_of::<T>()
     }
 
-    /// The values of a partition, piece by piece.
+    /// Iterates over the values of a partition, piece by piece.
     pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> + Clone {
         let len = self.partition_len(partition);
         self.of_partition[partition].iter().enumerate().map(move |(number, &piece)| {
@@ -120,7 +122,7 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         })
     }
 
-    /// Forgets the values of a partition.
+    /// Removes the values of a partition.
     pub fn clear(&mut self, partition: usize) {
         self.free.append(&mut self.of_partition[partition]);
         self.next[partition] = 0;
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_in_order_and_pieces_are_used_again() {
+    fn values_are_read_in_order_and_pieces_are_reused() {
         let mut chains = ChunkList::<u64, 4>::default();
         for value in (0..5000).step_by(4) {
             chains.append(value as usize / 4 % 3, &[value, value + 1, value + 2, value + 3]);
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_written_to_later() {
+    fn reserved_lines_can_be_written_later() {
         let mut chains = ChunkList::<u64, 4>::default();
         let places: Vec<usize> = (0..3000).map(|_| chains.reserve(5)).collect();
         chains.clear(5);

@@ -1,42 +1,42 @@
-//! Records of a few words by partition, which wait side by side for their chains, as rows do: each is found again by
-//! its place, wherever it is.
+//! Variable-length records by partition in write-combining buffers. A record keeps its position
+//! when its buffer is flushed.
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
-use crate::memory::prefetch::{PIECEMEAL, in_turn};
+use crate::memory::prefetch::{STRETCH, prefetched};
 
-/// The words that wait of each partition: 512 bytes.
+/// Words of a buffer: 512 bytes.
 const LINE: usize = 64;
-/// The place of the next record of a partition that has no line yet: the end of a line, where nothing fits.
+/// The next position in a partition without a buffer: the end of a line, where no record fits.
 const NO_LINE: usize = usize::MAX;
 const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
-    assert!(PIECEMEAL.is_multiple_of(LINE * size_of::<u64>()), "whole lines come in turn");
+    assert!(STRETCH.is_multiple_of(LINE * size_of::<u64>()), "prefetching yields whole lines");
 
 /// Records by partition.
 pub(crate) struct RecordLog {
-    /// The last line of each partition, whose room in the chain is kept.
-    waiting: Vec<[u64; LINE]>,
-    /// The place of each partition's next record, if there is room for it.
+    /// The buffer of each partition. Its line in `full` is reserved.
+    buffers: Vec<[u64; LINE]>,
+    /// The position of each partition's next record, if the buffer has room for it.
     next: Vec<usize>,
     full: ChunkList<u64, LINE>,
 }
 
 impl Default for RecordLog {
     fn default() -> Self {
-        let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
+        let buffers = bytemuck::zeroed_vec(PARTITIONS);
+        Self { buffers, next: vec![NO_LINE; PARTITIONS], full: ChunkList::default() }
     }
 }
 
 impl RecordLog {
-    /// What stands behind the last record of a line that is full.
+    /// Ends a line that is full.
     pub const END: u64 = u64::MAX;
     /// The most words of a record.
     pub const MOST: usize = LINE - 1;
 
-    /// Adds a record of `len` words to a partition, to be written: the first of `most`, of which the very first is not
-    /// [`Self::END`]. Returns its place, and all the words.
+    /// Adds a record of `len` words to a partition. Returns its position and `most` words to write,
+    /// of which the first `len` are kept. The first word must not be [`Self::END`].
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
@@ -46,40 +46,41 @@ impl RecordLog {
             place = self.new_line(partition);
         }
         self.next[partition] = place + len;
-        (place, &mut self.waiting[partition][place % LINE..][..most])
+        (place, &mut self.buffers[partition][place % LINE..][..most])
     }
 
-    /// Writes the line of a partition to its room, and keeps room for another; returns where that begins.
+    /// Flushes a partition's buffer to its line and reserves the next line; returns the position of
+    /// that line.
     #[inline(never)]
     fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
         if next != NO_LINE {
-            let line = &mut self.waiting[partition];
+            let line = &mut self.buffers[partition];
             line[next % LINE] = Self::END;
             self.full.write(next - next % LINE, line);
         }
         self.full.reserve(partition)
     }
 
-    /// The words from a place of a partition on.
+    /// Returns the words of a partition from a position on.
     #[inline]
     pub fn at(&self, partition: usize, place: usize) -> &[u64] {
         if place / LINE == self.next[partition] / LINE {
-            &self.waiting[partition][place % LINE..]
+            &self.buffers[partition][place % LINE..]
         } else {
             self.full.from(place)
         }
     }
 
-    /// The records of a partition, line by line, of which one that is full ends with [`Self::END`].
+    /// Iterates over the records of a partition, line by line. A full line ends with [`Self::END`].
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
-        let written = in_turn(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
-        let last = (lines > 0).then(|| &self.waiting[partition][..self.next[partition] % LINE]);
+        let written = prefetched(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);
+        let last = (lines > 0).then(|| &self.buffers[partition][..self.next[partition] % LINE]);
         written.take(lines.saturating_sub(1)).map(|line: &[u64; LINE]| &line[..]).chain(last)
     }
 
-    /// How many bytes of memory they hold beside the lines, which are always there.
+    /// Returns the bytes of memory that the records hold, without the buffers.
     pub fn bytes_used(&self) -> usize {
         self.full.bytes_used()
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_found_by_place_and_in_order_wherever_they_are() {
+    fn records_are_found_by_position_and_in_order() {
         let mut records = RecordLog::default();
         let mut places = Vec::new();
         for n in 0..4000 {

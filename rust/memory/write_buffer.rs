@@ -1,14 +1,15 @@
-//! Values by partition, which wait side by side for their chains: many that are written at once wait for memory once.
+//! Write-combining buffers: about 512 bytes per partition collect in cache before they are written
+//! to the chunk list.
 
 use bytemuck::Pod;
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
 
-/// Values by partition, of which up to `LINE` wait: about 512 bytes are best.
+/// Values by partition, of which up to `LINE` are buffered. Lines of about 512 bytes are fastest.
 pub(crate) struct WriteBuffer<T, const LINE: usize> {
-    waiting: Vec<[T; LINE]>,
-    /// How many values of each line are there.
+    buffers: Vec<[T; LINE]>,
+    /// The number of values in each buffer.
     filled: Vec<u8>,
     full: ChunkList<T, LINE>,
 }
@@ -18,8 +19,8 @@ where
     [T; LINE]: Pod,
 {
     fn default() -> Self {
-        let waiting = bytemuck::zeroed_vec(PARTITIONS);
-        Self { waiting, filled: vec![0; PARTITIONS], full: ChunkList::default() }
+        let buffers = bytemuck::zeroed_vec(PARTITIONS);
+        Self { buffers, filled: vec![0; PARTITIONS], full: ChunkList::default() }
     }
 }
 
@@ -29,11 +30,12 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn extend(&mut self, values: impl Iterator<Item = (usize, T)>) {
         const { assert!(LINE < 1 << u8::BITS, "a byte counts the values of a line") };
-        let (waiting, filled) = (&mut self.waiting[..PARTITIONS], &mut self.filled[..PARTITIONS]);
+        let (buffers, filled) = (&mut self.buffers[..PARTITIONS], &mut self.filled[..PARTITIONS]);
         for (partition, value) in values {
             let (partition, mut len) = (partition % PARTITIONS, filled[partition % PARTITIONS]);
-            let line = &mut waiting[partition];
-            // Not as soon as it is full: what has just been written is slow to read.
+            let line = &mut buffers[partition];
+            // Flush when the next value arrives, not when the buffer fills: reading a line right
+            // after writing it stalls on store forwarding.
             if usize::from(len) == LINE {
                 self.full.append(partition, line);
                 len = 0;
@@ -49,29 +51,29 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
         self.extend(std::iter::once((partition, value)));
     }
 
-    /// How many values there are in all.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
-        let waiting: usize = self.filled.iter().map(|&filled| usize::from(filled)).sum();
-        self.full.len() + waiting
+        let buffered: usize = self.filled.iter().map(|&filled| usize::from(filled)).sum();
+        self.full.len() + buffered
     }
 
-    /// How many values a partition has.
+    /// Returns the number of values of a partition.
     pub fn partition_len(&self, partition: usize) -> usize {
         self.full.partition_len(partition) + usize::from(self.filled[partition])
     }
 
-    /// How many bytes of memory they hold beside the lines, which are always there.
+    /// Returns the bytes of memory that the values hold, without the buffers.
     pub fn bytes_used(&self) -> usize {
         self.full.bytes_used()
     }
 
-    /// The values of a partition, piece by piece.
+    /// Iterates over the values of a partition, piece by piece.
     pub fn pieces(&self, partition: usize) -> impl Iterator<Item = &[T]> + Clone {
-        let line = &self.waiting[partition][..usize::from(self.filled[partition])];
+        let line = &self.buffers[partition][..usize::from(self.filled[partition])];
         self.full.pieces(partition).chain([line])
     }
 
-    /// Forgets the values of a partition.
+    /// Removes the values of a partition.
     pub fn clear(&mut self, partition: usize) {
         self.full.clear(partition);
         self.filled[partition] = 0;
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_in_order_whether_they_wait_or_not() {
+    fn values_are_read_in_order_buffered_or_flushed() {
         come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u32);
         come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u64);
         come_back_in_order(WriteBuffer::<_, 32>::default(), |n| [n as u64; 2]);

@@ -1,4 +1,5 @@
-//! The counts of a table are the same in whatever form its rows are counted, order, batches, threads and memory.
+//! Tests that counts do not depend on the form and order of rows, or on batches, threads and
+//! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,24 +20,24 @@ use crate::tests::tables::{self, Row, batches, label_type, number, shuffle};
 fn counts_by_number(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
-    let Counts { labels, counts, .. } = count_distinct(batches, types, terms, || Ok(())).unwrap();
+    let Counts { labels, counts, .. } = count_distinct(batches, types, options, || Ok(())).unwrap();
     let all: BTreeMap<i64, i64> =
         counts.iter().enumerate().map(|(row, &count)| (number(&labels, row), count)).collect();
     assert_eq!(all.len(), counts.len());
     all
 }
 
-/// Counts rows in batches of `size`, users and items each by number or as text.
+/// Counts rows in batches of `size`, with users and items as integers or as text.
 fn counted(
     rows: &[Row],
     as_text: (bool, bool),
     size: usize,
-    terms: &CountOptions<'_>,
+    options: &CountOptions<'_>,
 ) -> BTreeMap<i64, i64> {
     let types = (label_type(as_text.0), label_type(as_text.1));
-    counts_by_number(batches(rows, as_text, size), types, terms)
+    counts_by_number(batches(rows, as_text, size), types, options)
 }
 
 fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
@@ -48,12 +49,16 @@ fn counted_one_by_one(rows: &[Row]) -> BTreeMap<i64, i64> {
     counts
 }
 
-fn terms(bound: Option<&Contribution>, threads: usize, memory: Option<usize>) -> CountOptions<'_> {
+fn options(
+    bound: Option<&Contribution>,
+    threads: usize,
+    memory: Option<usize>,
+) -> CountOptions<'_> {
     CountOptions { bound, limit: None, cap: None, users: false, threads, memory }
 }
 
 #[test]
-fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory() {
+fn counts_ignore_row_order_threads_batches_and_memory() {
     let mut rng = SecureRng::seeded(1);
     FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
     let mut rows = tables::rows(&mut rng, 30_000, 900, 400);
@@ -61,7 +66,7 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
         for l0 in [None, Some(1), Some(7)] {
             let bound = Contribution::new(l0, None, label_type(as_text)).unwrap();
             let expected =
-                counted(&rows, (as_text, as_text), 30_000, &terms(bound.as_ref(), 1, None));
+                counted(&rows, (as_text, as_text), 30_000, &options(bound.as_ref(), 1, None));
             assert!(l0.is_some() || expected.len() == 400);
             for (threads, size, memory) in
                 [(3, 999, None), (1, 20_000, Some(0)), (4, 5000, Some(1 << 27))]
@@ -72,7 +77,7 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
                         &rows,
                         (as_text, as_text),
                         size,
-                        &terms(bound.as_ref(), threads, memory)
+                        &options(bound.as_ref(), threads, memory)
                     ),
                     expected
                 );
@@ -83,7 +88,7 @@ fn nothing_changes_with_the_order_of_rows_the_threads_the_batches_or_the_memory(
 }
 
 #[test]
-fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the_way() {
+fn dictionaries_count_like_their_values_even_if_spilled() {
     let mut rng = SecureRng::seeded(7);
     FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
     let rows = tables::rows(&mut rng, 20_000, 900, 400);
@@ -96,31 +101,31 @@ fn dictionaries_are_counted_as_their_values_also_where_these_are_put_away_on_the
             text.into_data()
         })
     };
-    let counted = |is_dictionary, terms: &CountOptions<'_>| {
+    let counted = |is_dictionary, options: &CountOptions<'_>| {
         let batch = |rows: &[Row]| {
             let (users, items) = rows.iter().copied().unzip();
             let users = column(users, is_dictionary)?;
             Ok(Batch { users, items: column(items, is_dictionary)? })
         };
-        // Of a single batch small dictionaries would be numbered.
+        // More than one batch, because the dictionaries of a single batch would be numbered.
         let batches = rows.chunks(11_000).map(batch);
-        counts_by_number(batches, (LabelType::Text, LabelType::Text), terms)
+        counts_by_number(batches, (LabelType::Text, LabelType::Text), options)
     };
     for l0 in [None, Some(1), Some(7)] {
         let bound = Contribution::new(l0, None, LabelType::Text).unwrap();
-        let expected = counted(false, &terms(bound.as_ref(), 1, None));
+        let expected = counted(false, &options(bound.as_ref(), 1, None));
         for (threads, memory) in [(1, None), (1, Some(0)), (3, Some(1 << 22))] {
-            assert_eq!(counted(true, &terms(bound.as_ref(), threads, memory)), expected);
+            assert_eq!(counted(true, &options(bound.as_ref(), threads, memory)), expected);
         }
     }
     FIXED.set(None);
 }
 
 #[test]
-fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
+fn packed_counts_equal_unpacked_when_large_numbers_appear() {
     let mut rng = SecureRng::seeded(3);
     let mut small = tables::rows(&mut rng, 40_000, 900, 400);
-    // What some of the large ones have in their lower bits.
+    // These equal the lower bits of some of the large integers.
     small.extend([(Some(0), Some(3)), (Some(5), Some(0)), (Some(6), Some(0))]);
     let large = [
         (Some(1 << 31), Some(1)),
@@ -137,7 +142,7 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
             let mut rows = small.clone();
             rows.splice(place..place, few.iter().chain(few).copied());
             let mut expected = counted_one_by_one(&rows);
-            let mut terms = CountOptions {
+            let mut options = CountOptions {
                 bound: None,
                 limit: None,
                 cap: None,
@@ -151,17 +156,17 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
                 (2, 900, Some(1 << 28)),
                 (2, 9000, Some(1 << 25)),
             ] {
-                terms = CountOptions { threads, memory, ..terms };
-                assert_eq!(counted(&rows, (false, false), size, &terms), expected);
+                options = CountOptions { threads, memory, ..options };
+                assert_eq!(counted(&rows, (false, false), size, &options), expected);
             }
-            terms.cap = Some(30);
+            options.cap = Some(30);
             for count in expected.values_mut() {
                 *count = 30.min(*count);
             }
-            assert_eq!(counted(&rows, (false, false), 9000, &terms), expected);
-            terms = CountOptions { cap: None, limit: Some(10), memory: None, ..terms };
-            let largest = counted(&rows, (false, false), 9000, &terms);
-            let unpacked = CountOptions { memory: Some(0), ..terms };
+            assert_eq!(counted(&rows, (false, false), 9000, &options), expected);
+            options = CountOptions { cap: None, limit: Some(10), memory: None, ..options };
+            let largest = counted(&rows, (false, false), 9000, &options);
+            let unpacked = CountOptions { memory: Some(0), ..options };
             assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
             assert_eq!(largest.len(), 10);
         }
@@ -169,10 +174,9 @@ fn small_numbers_are_counted_as_large_ones_wherever_these_come() {
 }
 
 #[test]
-fn users_by_number_are_counted_as_those_by_key() {
+fn text_and_integers_mix_with_few_and_many_users() {
     let mut rng = SecureRng::seeded(4);
     let few = tables::rows(&mut rng, 60_000, 900, 400);
-    // More than have numbers.
     let many = (0..280_000).map(|n| (Some(n), Some(n % 7)));
     for place in [0, few.len()] {
         let mut rows = few.clone();
@@ -180,7 +184,7 @@ fn users_by_number_are_counted_as_those_by_key() {
         let expected = counted_one_by_one(&rows);
         for as_text in [(true, true), (true, false), (false, true)] {
             for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
-                let terms = CountOptions {
+                let options = CountOptions {
                     bound: None,
                     limit: None,
                     cap: None,
@@ -188,28 +192,28 @@ fn users_by_number_are_counted_as_those_by_key() {
                     threads,
                     memory,
                 };
-                assert_eq!(counted(&rows, as_text, 9000, &terms), expected);
+                assert_eq!(counted(&rows, as_text, 9000, &options), expected);
             }
         }
     }
 }
 
 #[test]
-fn labels_are_counted_wherever_hardly_one_comes_back() {
+fn labels_are_counted_even_if_few_repeat() {
     let mut rng = SecureRng::seeded(5);
     let few = tables::rows(&mut rng, 60_000, 900, 400);
-    // So many that they are no longer looked for among those met lately.
+    // So many new labels that lookups in the label cache stop.
     let many = |first: i64| (first..first + 300_000).map(|n| (Some(n % 7), Some(n)));
     let rows: Vec<Row> = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).collect();
     let expected = counted_one_by_one(&rows);
     for as_text in [(true, true), (false, true), (true, false)] {
         for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
-            assert_eq!(counted(&rows, as_text, 50_000, &terms(None, threads, memory)), expected);
+            assert_eq!(counted(&rows, as_text, 50_000, &options(None, threads, memory)), expected);
         }
     }
 }
 
-/// A column of numbers, as they are or in a dictionary.
+/// Returns a column of integers, plain or as a dictionary.
 fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
     let indices = Int32Array::from_iter_values(0..cells.len() as i32);
     let values = Int64Array::from(cells);
@@ -221,7 +225,7 @@ fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
 }
 
 #[test]
-fn numbers_beside_users_of_text_are_the_same_items_in_whatever_columns_they_come() {
+fn integer_items_of_text_users_count_in_any_column_layout() {
     let mut rng = SecureRng::seeded(11);
     let rows = tables::rows(&mut rng, 60_000, 900, 400);
     for (threads, size, memory) in [(1, 60_000, None), (2, 7000, None), (1, 7000, Some(0))] {
@@ -233,48 +237,48 @@ fn numbers_beside_users_of_text_are_the_same_items_in_whatever_columns_they_come
         };
         let batches = rows.chunks(size).enumerate().map(batch);
         let types = (LabelType::Text, LabelType::Signed);
-        let counts = counts_by_number(batches, types, &terms(None, threads, memory));
+        let counts = counts_by_number(batches, types, &options(None, threads, memory));
         assert_eq!(counts, counted_one_by_one(&rows));
     }
 }
 
 #[test]
-fn popular_items_are_counted_as_all_others_in_whatever_columns_they_come() {
+fn popular_items_count_in_any_column_layout() {
     let mut rng = SecureRng::seeded(8);
-    // Half of the rows are of 300 items, more than there are places; no number is small.
+    // Half of the rows belong to 300 items; no integer is small.
     let mut rows = tables::rows(&mut rng, 80_000, 3000, 9000);
     for (place, (user, item)) in rows.iter_mut().enumerate() {
         let popular = |n| if place % 2 == 0 { n % 300 } else { n };
         *user = user.map(|n| (n + 1) << 40);
         *item = item.map(|n| (popular(n) + 1) << 40);
     }
-    let counted = |size: usize, terms: &CountOptions<'_>| {
+    let counted = |size: usize, options: &CountOptions<'_>| {
         let batch = |(number, rows): (usize, &[Row])| {
             let (users, items) = rows.iter().copied().unzip();
             let users = numbers(users, number % 2 == 1)?;
             Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
-        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), terms)
+        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), options)
     };
     let expected = counted_one_by_one(&rows);
     for (threads, size, memory) in
         [(1, 80_000, None), (3, 11_000, None), (2, 9000, Some(0)), (2, 20_000, Some(1 << 26))]
     {
-        let terms = terms(None, threads, memory);
-        assert_eq!(counted(size, &terms), expected);
+        let options = options(None, threads, memory);
+        assert_eq!(counted(size, &options), expected);
         let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
         let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
-        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..terms }), enough);
+        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..options }), enough);
         let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
         order.sort_unstable();
         let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
-        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..terms }), largest);
+        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..options }), largest);
     }
 }
 
 #[test]
-fn popular_items_are_counted_whatever_their_keys_are_and_however_many_users_they_have() {
+fn popular_items_count_for_any_key_and_number_of_users() {
     let odd = |n: i64| [0, -1, i64::MIN, i64::MAX].get(n as usize).copied().unwrap_or(n << 40);
     let mut rng = SecureRng::seeded(9);
     let item = |n| [-1, i64::MIN, 0].get(n as usize % 6).copied().unwrap_or(n);
@@ -282,12 +286,12 @@ fn popular_items_are_counted_whatever_their_keys_are_and_however_many_users_they
     for (user, item_of) in &mut rows {
         (*user, *item_of) = (user.map(odd), item_of.map(item));
     }
-    // One that is met once in a hundred rows and then by so many that its partitions are read more than once.
+    // One item has 1 row in 100, and then so many that its partition takes several passes.
     rows.iter_mut().step_by(100).for_each(|row| row.1 = Some(77));
     rows.extend((0..80_000).map(|n| (Some(odd(n)), Some(77))));
     let expected = counted_one_by_one(&rows);
     for (threads, size, memory) in [(1, 9000, Some(0)), (2, 9000, None), (2, 89_000, Some(1 << 25))]
     {
-        assert_eq!(counted(&rows, (false, false), size, &terms(None, threads, memory)), expected);
+        assert_eq!(counted(&rows, (false, false), size, &options(None, threads, memory)), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Properties of whole counts, and tables to test them on.
+//! Property tests of whole counts, and tables for them.
 
 mod agreement;
 mod neighbours;

@@ -1,6 +1,7 @@
-//! Tables that differ in one user, under the same keys: what that user changes.
+//! Tests of neighbouring tables: the effect of removing one user under the same hash keys.
 //!
-//! A table holds very many small worlds that share neither users nor items, and one user of each is taken away at once.
+//! A table consists of many small worlds that share neither users nor items. One user of each world
+//! is removed at once.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +16,10 @@ use crate::tests::tables::{Row, batches, cell, draw, label_type, number, shuffle
 use crate::union::gather;
 use crate::union::user_items::Lists;
 
-/// How many labels a world has room for.
+/// The number of labels reserved for a world.
 const ROOM: u64 = 16;
 
-/// The rows of a world: few users, so that there are duplicates, with like numbers of each item, and some NULLs.
+/// Returns the rows of a world: few users and items, so that there are duplicates, and some NULLs.
 fn world(rng: &mut SecureRng, number: u64) -> Vec<Row> {
     let (users, items) = (1 + draw(rng, 8), 1 + draw(rng, ROOM - 1));
     let len = 1 + draw(rng, 40);
@@ -26,7 +27,8 @@ fn world(rng: &mut SecureRng, number: u64) -> Vec<Row> {
     (0..len).map(|_| (own(users), own(items))).collect()
 }
 
-/// A round's worlds, the user taken from each, and the items that each of these had.
+/// The rows of all worlds, the user removed from each, and the number of items that each of these
+/// had.
 struct Round {
     rows: Vec<Row>,
     removed: BTreeSet<i64>,
@@ -58,18 +60,19 @@ impl Round {
     }
 }
 
-/// Whether one user changes exactly the `l0` counts that they can, each by one, in so many worlds.
+/// Asserts that one user changes exactly the `l0` counts that they can, each by one, in `worlds`
+/// worlds.
 fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
     let mut rng = SecureRng::seeded(5);
     for turn in 0..rounds {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
-        // Integers that nothing bounds have rows of their own form, as long as all are small.
+        // Small integers without a bound are packed.
         let (as_text, l0) = (turn % 2 == 0, (turn % 4 != 1).then_some(1 + turn % 5));
         let label_type = label_type(as_text);
         let bound = Contribution::new(l0, None, label_type).unwrap();
         let counted = |rows: &[Row], threads, size| {
             let memory = (turn % 3 == 0).then_some(0);
-            let terms = CountOptions {
+            let options = CountOptions {
                 bound: bound.as_ref(),
                 limit: None,
                 cap: None,
@@ -79,7 +82,7 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
             };
             let batches = batches(rows, (as_text, as_text), size);
             let found =
-                count_distinct(batches, (label_type, label_type), &terms, || Ok(())).unwrap();
+                count_distinct(batches, (label_type, label_type), &options, || Ok(())).unwrap();
             let mut counts = vec![0; worlds * ROOM as usize];
             for (row, &count) in found.counts.iter().enumerate() {
                 counts[number(&found.labels, row) as usize] += count;
@@ -104,28 +107,29 @@ fn one_user_changes_at_most_l0_counts(worlds: usize, rounds: usize) {
 }
 
 #[test]
-fn one_user_changes_as_many_counts_as_the_bound_lets_and_each_by_one() {
+fn one_user_changes_l0_counts_each_by_one() {
     one_user_changes_at_most_l0_counts(1000, 20);
 }
 
 #[test]
-#[ignore = "a million neighbours take half a minute"]
-fn one_user_changes_as_many_counts_as_the_bound_lets_a_million_times() {
+#[ignore = "a million worlds take half a minute"]
+fn one_user_changes_l0_counts_in_a_million_worlds() {
     one_user_changes_at_most_l0_counts(50_000, 20);
 }
 
-/// Whether each user's list stays the same when another user is removed: as gathered, and as `choose` bounds it.
+/// Asserts that each user's list stays the same when another user is removed: as gathered, and as
+/// bounded by `choose`.
 fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> Lists) {
     let mut rng = SecureRng::seeded(6);
     for turn in 0..10_usize {
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
         let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let terms = gather::CountOptions { l0, memory };
+            let options = gather::CountOptions { l0, memory };
             let (labels, lists) = gather::gather(
                 batches(rows, (false, false), 7000),
                 LabelType::Signed,
-                terms,
+                options,
                 || Ok(()),
             )
             .unwrap();
@@ -148,12 +152,12 @@ fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> 
 }
 
 #[test]
-fn one_user_changes_nobody_elses_list() {
+fn one_user_does_not_change_the_lists_of_others() {
     one_user_changes_no_list(Some(1), |lists, _| lists);
 }
 
 #[test]
-fn one_user_changes_nobody_elses_choice() {
+fn one_user_does_not_change_the_choices_of_others() {
     for together in [false, true] {
         one_user_changes_no_list(None, |lists, l0| lists.bounded(l0, &[], [7; 4], together));
     }

@@ -1,4 +1,4 @@
-//! Tables of numbers for tests, as integers or as text.
+//! Random tables for tests, as integers or as text.
 
 use arrow_array::{Array, Int64Array, StringArray};
 use rand::rand_core::TryRng;
@@ -11,17 +11,17 @@ use crate::random::rng::SecureRng;
 /// A user and an item.
 pub(crate) type Row = (Option<i64>, Option<i64>);
 
-/// A number below `end`.
+/// Returns a number below `end`.
 pub(crate) fn draw(rng: &mut SecureRng, end: u64) -> u64 {
     rng.try_next_u64().unwrap() % end
 }
 
-/// A number below `end`, or once in a while NULL.
+/// Returns a number below `end`, or NULL in 1 of 16 cases.
 pub(crate) fn cell(rng: &mut SecureRng, end: u64) -> Option<i64> {
     (draw(rng, 16) > 0).then_some(draw(rng, end)).map(|n| n as i64)
 }
 
-/// Rows of so many users and items.
+/// Returns `len` rows with numbers of `users` users and `items` items.
 pub(crate) fn rows(rng: &mut SecureRng, len: usize, users: u64, items: u64) -> Vec<Row> {
     (0..len).map(|_| (cell(rng, users), cell(rng, items))).collect()
 }
@@ -41,12 +41,12 @@ fn column(cells: Vec<Option<i64>>, as_text: bool) -> Result<Column> {
     })
 }
 
-/// What users, or items, are where they are text or not.
+/// Returns the label type of text or of integers.
 pub(crate) fn label_type(as_text: bool) -> LabelType {
     if as_text { LabelType::Text } else { LabelType::Signed }
 }
 
-/// The rows in batches of `size`, users and items each as text or not.
+/// Returns the rows in batches of `size`, with users and items each as text or as integers.
 pub(crate) fn batches(
     rows: &[Row],
     as_text: (bool, bool),
@@ -58,7 +58,7 @@ pub(crate) fn batches(
     })
 }
 
-/// The number that a label stands for.
+/// Returns the number in a label.
 pub(crate) fn number(labels: &Labels, row: usize) -> i64 {
     match labels {
         Labels::Signed(values) => values[row],

@@ -1,4 +1,4 @@
-//! The items that users may keep, by number: their labels, and what says where each is in the order of a user's items.
+//! The items users may keep, by number, with the hash that orders each user's items.
 
 use crate::error::Result;
 use crate::hash::HashKeys;
@@ -8,12 +8,12 @@ use crate::string_prefix::PrefixedString;
 /// Items by number.
 pub(crate) struct Candidates {
     pub labels: Labels,
-    /// The hashes of strings, which take longer to find again than those of integers.
+    /// The hashes of strings. Integers are hashed when needed, which is faster.
     hashes: Vec<u64>,
 }
 
 impl Candidates {
-    /// None of a type.
+    /// Creates an empty list of a type.
     pub fn new(item_type: LabelType) -> Self {
         Self { labels: Labels::new(item_type), hashes: Vec::new() }
     }
@@ -21,7 +21,7 @@ impl Candidates {
     /// Adds an item by its bytes; see [`Labels::push_bytes`].
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where there is no memory for it.
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for it.
     pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) -> Result<()> {
         self.labels.make_room(bytes.len())?;
         if !self.labels.label_type().is_integer() {
@@ -31,7 +31,7 @@ impl Candidates {
         Ok(())
     }
 
-    /// The place of an item in the order of a user's items, uniform for every user.
+    /// Returns the priority of an item among a user's items, uniformly random for every user.
     #[inline]
     pub fn place(&self, user: u128, item: usize, keys: &HashKeys) -> u64 {
         let hash = match &self.labels {

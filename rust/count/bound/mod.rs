@@ -1,6 +1,6 @@
-//! At most `l0` items of each user: a uniform choice among the distinct ones, by keyed hashes of the user and
-//! the item, so that it depends on neither the order of the rows nor on anyone else. Where only some items
-//! count, the choice is among these.
+//! Contribution bounding: keeps at most `l0` items of each user. The choice is uniform among the
+//! user's distinct items, by keyed hashes of user and item. It depends neither on the order of the
+//! rows nor on other users. If only listed items count, the choice is among these.
 
 mod candidates;
 mod user_choices;
@@ -27,30 +27,32 @@ use crate::random::entropy::keyed_hash;
 /// The number of an item that does not count.
 const UNLISTED: u32 = u32::MAX;
 
-/// An item's number among all takes so many bits.
-const TOO_MANY: Error = Error::Resource("more than 2^32 distinct items cannot be bounded per user");
+const TOO_MANY: Error = Error::Resource(
+    "there are more than 2^32 distinct items, too many to bound each user's; count fewer rows at a time",
+);
 
-/// What bounds a user's contribution.
+/// A bound on each user's contribution.
 #[derive(Debug)]
 pub struct Contribution {
     l0: usize,
-    /// The items that count, by their bytes, an integer's being those of its key, the lowest first.
+    /// The items that count, as bytes: for an integer, its 64-bit key in little-endian order.
     only: Option<HashSet<Vec<u8>, RandomState>>,
 }
 
 impl Contribution {
-    /// At most `l0` items of each user, of these alone, which are items of this type or, where that is one of integers,
-    /// integers of the other; nothing where neither is given.
+    /// Creates a bound of `l0` items for each user, all of them in `only`. Returns `None` if
+    /// neither is given. Listed items have the type `item_type` or, for integers, the other integer
+    /// type.
     ///
     /// # Errors
-    /// [`Error::Entropy`] where the operating system gives no randomness.
+    /// [`Error::Entropy`] if the operating system gives no randomness.
     pub fn new(
         l0: Option<usize>,
         only: Option<&Labels>,
         item_type: LabelType,
     ) -> Result<Option<Self>> {
         let listed = |labels: &Labels| {
-            // Half of the keys stand for other numbers in the other type.
+            // In the other integer type, keys from 2^63 on stand for different numbers.
             let is_alike = labels.label_type() == item_type || !item_type.is_integer();
             let fits = |bytes: &Vec<u8>| is_alike || bytes.last().is_some_and(|&high| high < 0x80);
             let bytes = |row| labels.with_bytes(row, <[u8]>::to_vec);
@@ -62,7 +64,7 @@ impl Contribution {
         Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
     }
 
-    /// The number of a new item among those that count, to which it is added if it does.
+    /// Adds a new item if it counts, and returns its number or [`UNLISTED`].
     fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
             return Ok(UNLISTED);
@@ -73,24 +75,24 @@ impl Contribution {
     }
 }
 
-/// One thread's items that count, and its distinct pairs dealt out by their users.
+/// One thread's items that count, and its distinct pairs partitioned by user.
 pub(crate) struct Bounded<'a> {
     bound: &'a Contribution,
     counted: Candidates,
     choices: Choices,
-    /// Those of the current partition by their numbers among them, or [`UNLISTED`].
+    /// For each item of the current partition its number, or [`UNLISTED`].
     numbers: Vec<u32>,
 }
 
 impl<'a> Bounded<'a> {
-    /// Holds at most about so many bytes beside the items.
+    /// Creates an empty tally that holds about `held` bytes, not including the items.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
         Self { bound, counted, choices, numbers: Vec::new() }
     }
 
-    /// How many users keep each item, up to `cap`, where each keeps the first few of theirs, of the items that any
-    /// user keeps.
+    /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items of
+    /// the user's order. Items that nobody keeps are left out.
     pub fn count(
         parts: Vec<Self>,
         item_type: LabelType,
@@ -106,7 +108,7 @@ impl<'a> Bounded<'a> {
         let cap = cap.unwrap_or(i64::MAX);
         let add = |item: u64| {
             let count = &counts[item as usize];
-            // Threads need not take turns at a count that is large enough.
+            // Skip the write at the cap: threads would contend for the cache line.
             if count.load(Ordering::Relaxed) < cap {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -115,7 +117,7 @@ impl<'a> Bounded<'a> {
         let sizes = std::iter::repeat_n(1, Choices::PARTITIONS);
         let begin = || Chooser::new(l0);
         let users = AtomicU64::new(0);
-        threads::share_out(threads, sizes, tick, begin, |chooser, partition, _, _| {
+        threads::run_jobs(threads, sizes, tick, begin, |chooser, partition, _, _| {
             let read = |Self { counted, choices, .. }: &Self| {
                 choices.read(partition, counted, chooser, keys)
             };
@@ -183,7 +185,7 @@ mod tests {
     use crate::count::pairs::Wide;
 
     #[test]
-    fn everyone_keeps_at_most_so_many_and_all_where_they_have_no_more() {
+    fn users_keep_at_most_l0_items_chosen_uniformly() {
         let keys = HashKeys::from_os().unwrap();
         let rows = |items: std::ops::Range<u64>| -> Vec<Wide> {
             let of_user = |user: u64| items.clone().filter(move |item| *item < user % 5);
@@ -205,7 +207,7 @@ mod tests {
                 parts.push(part);
             }
             assert_eq!(parts[0].choices.has_file(), held < usize::MAX);
-            // Of items that are not listed nothing is held.
+            // Items that are not listed are not stored.
             let labels: usize = parts.iter().map(|part| part.counted.labels.len()).sum();
             assert_eq!(labels, if only.is_some() { 1 } else { 4 });
             Bounded::count(parts, LabelType::Signed, None, (threads, &keys), || Ok(())).unwrap()
@@ -215,9 +217,10 @@ mod tests {
         assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
         assert_eq!(count(2, 1, 1000, None).counts, two_each);
         assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
-        // The first item is kept by all who have one or two, by 2/3 of those with three, by half with four.
+        // The first item is kept by all users with one or two items, by 2/3 of the users
+        // with three, and by half of the users with four.
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
-        // What nobody keeps is not there.
+        // Items that nobody keeps are left out.
         let listed = Labels::Signed(vec![2, 77]);
         let expected =
             Counts { labels: Labels::Signed(vec![2]), counts: vec![400], users: Some(400) };

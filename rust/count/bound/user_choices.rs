@@ -1,17 +1,18 @@
-//! The distinct pairs that users choose among, dealt out by their users, in memory or in a file. What a user cannot
-//! keep of some of their pairs, they cannot keep of all.
+//! The distinct (user, item) pairs among which users choose, partitioned by user, in memory and
+//! spilled. A pair outside the first `l0` of some of a user's pairs is also outside the first `l0`
+//! of all: it can be dropped.
 
 use crate::count::bound::candidates::Candidates;
 use crate::count::spill::Spill;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS, partition_of};
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
-/// A pair: 64 bits of its user, and the user's other 32 bits above its item's number.
+/// A pair: 64 bits of the user's key; then its other 32 bits above the item's number.
 type Choice = [u64; 2];
 
-/// How many choices are read from a file at a time.
+/// Pairs read from a file at a time.
 const AT_ONCE: usize = 1 << 15;
 
 #[inline]
@@ -29,38 +30,39 @@ fn item(choice: &Choice) -> u32 {
     choice[1] as u32
 }
 
-/// One thread's choices.
+/// One thread's pairs.
 pub(crate) struct Choices {
-    waiting: WriteBuffer<Choice, 32>,
-    /// How many there are in memory, and may be.
+    pairs: WriteBuffer<Choice, 32>,
+    /// The number of pairs in memory, and the most allowed.
     len: usize,
     room: usize,
-    /// What did not fit, and where that of each partition is: the place and how many.
+    /// The spilled pairs, and for each partition their positions in the file and numbers.
     file: Option<Spill>,
     extents: Vec<Vec<(u64, usize)>>,
 }
 
 impl Choices {
-    /// The partitions that users are dealt into.
+    /// The number of partitions of users.
     pub const PARTITIONS: usize = PARTITIONS;
 
-    /// No choices; at most about so many bytes are held, those that choosing takes among them, however many choices one
-    /// user has.
+    /// Creates an empty set that holds about `held` bytes, including the memory for choosing,
+    /// however many pairs one user has.
     pub fn new(held: usize) -> Self {
         let room = held / (4 * size_of::<Choice>());
         let extents = vec![Vec::new(); PARTITIONS];
-        Self { waiting: WriteBuffer::default(), len: 0, room, file: None, extents }
+        Self { pairs: WriteBuffer::default(), len: 0, room, file: None, extents }
     }
 
     /// Adds a pair: its user's key and its item's number.
     #[inline]
     pub fn push(&mut self, user: u128, item: u32, keys: &HashKeys) {
         let user = (user as u64, (user >> 64) as u64);
-        self.waiting.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
+        self.pairs.push(partition_of(keys.pair(user.0, user.1)), choice(user, item));
         self.len += 1;
     }
 
-    /// Where there are too many, drops what nobody can keep and, where that is not enough, puts all away.
+    /// If there are too many pairs, drops pairs that no user can keep and, if that is not enough,
+    /// spills all.
     pub fn spill_if_full(&mut self, items: &Candidates, l0: usize, keys: &HashKeys) -> Result<()> {
         if self.len <= self.room {
             return Ok(());
@@ -68,12 +70,12 @@ impl Choices {
         let (mut chooser, mut kept) = (Chooser::new(l0), Vec::new());
         self.len = 0;
         for partition in 0..PARTITIONS {
-            let all = self.waiting.pieces(partition).collect();
+            let all = self.pairs.pieces(partition).collect();
             let keep = |user, item| kept.push(choice(user, item as u32));
             chooser.choose(&[Offer { items, first: 0, choices: all }], keys, keep);
-            self.waiting.clear(partition);
+            self.pairs.clear(partition);
             self.len += kept.len();
-            kept.drain(..).for_each(|choice| self.waiting.push(partition, choice));
+            kept.drain(..).for_each(|choice| self.pairs.push(partition, choice));
         }
         if 2 * self.len <= self.room {
             return Ok(());
@@ -83,18 +85,19 @@ impl Choices {
             None => self.file.insert(Spill::new()?),
         };
         for (partition, extents) in self.extents.iter_mut().enumerate() {
-            let len = self.waiting.partition_len(partition);
+            let len = self.pairs.partition_len(partition);
             extents.extend((len > 0).then_some((file.end(), len)));
-            for choices in self.waiting.pieces(partition) {
+            for choices in self.pairs.pieces(partition) {
                 file.push(bytemuck::cast_slice(choices))?;
             }
-            self.waiting.clear(partition);
+            self.pairs.clear(partition);
         }
         self.len = 0;
         file.flush()
     }
 
-    /// The choices of a partition that were put away. Where there are many, what nobody can keep is dropped on the way.
+    /// Reads the spilled pairs of a partition. If there are many, drops pairs that no user can keep
+    /// on the way.
     pub fn read(
         &self,
         partition: usize,
@@ -123,43 +126,45 @@ impl Choices {
         Ok(all)
     }
 
-    /// The choices of a partition in memory, before those that were put away.
+    /// Returns the pairs of a partition in memory, followed by the spilled ones.
     pub fn with<'a>(&'a self, partition: usize, spilled: &'a [Choice]) -> Vec<&'a [Choice]> {
-        self.waiting.pieces(partition).chain([spilled]).collect()
+        self.pairs.pieces(partition).chain([spilled]).collect()
     }
 
-    /// Whether some have been put away.
+    /// Returns whether pairs were spilled.
     #[cfg(test)]
     pub fn has_file(&self) -> bool {
         self.file.is_some()
     }
 }
 
-/// Choices of one thread in one partition.
+/// One thread's pairs in one partition.
 pub(crate) struct Offer<'a> {
-    /// What the items are by their numbers, and what is added to these among those of all threads.
+    /// The thread's items by number. Adding `first` to a number makes it unique over all threads.
     pub items: &'a Candidates,
     pub first: u64,
     pub choices: Vec<&'a [Choice]>,
 }
 
-/// Finds the first few choices of each user.
+/// Finds the first `l0` pairs of each user.
 pub(crate) struct Chooser {
     l0: usize,
-    /// Open addressing: the number of a user plus one, zero where free.
+    /// Open addressing: a user's number plus one, or zero if free.
     slots: Vec<u32>,
     users: Vec<(u64, u64)>,
-    /// How many choices each user has, and where the next one goes of those who have too many.
+    /// For each user, the number of pairs, and the next index in `by_user` if there are more than
+    /// `l0`.
     lens: Vec<usize>,
     ends: Vec<usize>,
-    /// The number of each choice's user.
+    /// The number of each pair's user.
     numbers: Vec<u32>,
-    /// By user, the place of each choice in the order of the user's items, and its item.
+    /// The priority and the item of each pair, grouped by user. Users with at most `l0` pairs are left
+    /// out.
     by_user: Vec<(u64, u64)>,
 }
 
 impl Chooser {
-    /// Of each user's choices `l0` are kept.
+    /// Creates a chooser that keeps `l0` pairs of each user.
     pub fn new(l0: usize) -> Self {
         Self {
             l0,
@@ -172,8 +177,8 @@ impl Chooser {
         }
     }
 
-    /// Calls `keep` with the user and the item's number among those of all threads, of the first `l0` choices of each
-    /// user, who has all of theirs here.
+    /// Calls `keep` with the user and the item's number over all threads, for the first `l0` pairs
+    /// of each user. `offers` must hold all pairs of their users.
     pub fn choose(
         &mut self,
         offers: &[Offer<'_>],
@@ -213,12 +218,12 @@ impl Chooser {
         }
     }
 
-    /// How many users made the last choices.
+    /// Returns the number of users in the last call of [`Self::choose`].
     pub fn users(&self) -> usize {
         self.users.len()
     }
 
-    /// Numbers the users of all choices and counts what each has.
+    /// Numbers the users of all pairs and counts the pairs of each.
     fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
         let Self { slots, users, lens, numbers, .. } = self;
         let all = || offers.iter().flat_map(|offer| &offer.choices).copied();
@@ -229,7 +234,7 @@ impl Chooser {
         lens.clear();
         numbers.clear();
         let mask = slots.len() - 1;
-        for choice in in_turn(all()).flatten() {
+        for choice in prefetched(all()).flatten() {
             let user = user(choice);
             let mut slot = keys.pair(user.0, user.1) as usize & mask;
             while slots[slot] != 0 && users[slots[slot] as usize - 1] != user {
@@ -255,7 +260,7 @@ mod tests {
     use crate::labels::LabelType;
 
     #[test]
-    fn each_user_keeps_the_first_of_theirs_wherever_they_wait() {
+    fn each_user_keeps_the_first_pairs_in_memory_or_spilled() {
         let keys = HashKeys::from_os().unwrap();
         let mut items = Candidates::new(LabelType::Text);
         (0..13_u8).for_each(|n| items.push(&[n], &keys).unwrap());

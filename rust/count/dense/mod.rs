@@ -1,10 +1,10 @@
-//! Rows of four bytes. Where users and items are small numbers, as dense ones and those of dictionaries are, an item's
-//! number is mixed with a secret factor; its upper bits choose the partition, and the row is the user above the lower
-//! ones. Nothing is hashed and no key is kept.
+//! Rows of four bytes, for users and items that are small integers or dictionary codes. An item is
+//! multiplied by a secret odd factor. The product's upper bits choose the partition; the row holds
+//! its lower bits, with the user plus one above them. Nothing is hashed and no key is stored.
 
+mod layout;
 pub(crate) mod seen;
 
-use crate::columns::{Batch, Column};
 use crate::count::dedup::deduplicate;
 use crate::count::dense::seen::{Extent, Seen};
 use crate::count::pairs::{Pair, Wide};
@@ -13,115 +13,21 @@ use crate::count::store::Store;
 use crate::count::threads;
 use crate::error::Result;
 use crate::hash::{HashKeys, PARTITIONS};
-use crate::memory::prefetch::in_turn;
+use crate::memory::prefetch::prefetched;
 use crate::memory::write_buffer::WriteBuffer;
 
-/// The bits of an item's number that choose its partition.
-const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
-/// Counts of so many items take no time, however few the rows are.
-const ITEMS: u64 = 1 << 20;
+pub(crate) use crate::count::dense::layout::Layout;
 
-/// How numbers of users and items become rows: one for all threads of a run.
-#[derive(Clone, Copy)]
-pub(crate) struct Layout {
-    /// How many bits of an item's number are in a row, below those of the user.
-    local: u32,
-    factor: u32,
-    inverse: u32,
-}
-
-impl Layout {
-    /// One that a batch seems to fit, and others that are like it.
-    pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
-        let users = look(&batch.users)?;
-        let items = look(&batch.items)?;
-        if items >= ITEMS.max(2 * batch.items.len() as u64).min(1 << u32::BITS) {
-            return None;
-        }
-        let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);
-        let factor = keys.factor();
-        // Each step doubles the bits that are right, of which there are three.
-        let inverse = (0..4).fold(factor, |inverse: u32, _| {
-            inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
-        });
-        let layout = Self { local: bits - PARTITION_BITS, factor, inverse };
-        layout.holds_users(users | users.wrapping_add(1)).then_some(layout)
-    }
-
-    /// Whether items have bits below `bits` alone.
-    fn holds_items(self, bits: u64) -> bool {
-        bits >> (self.local + PARTITION_BITS) == 0
-    }
-
-    /// Whether users that have such bits, or are one less, have room; no row is zero.
-    fn holds_users(self, bits: u64) -> bool {
-        bits >> (u32::BITS - self.local) == 0
-    }
-
-    fn mask(self) -> u32 {
-        (1 << self.local) - 1
-    }
-
-    /// The partition of an item and its row with a user, both of which fit.
-    #[inline]
-    fn pack(self, user: u64, item: u64) -> (usize, u32) {
-        let mixed = (item as u32).wrapping_mul(self.factor);
-        let row = (user as u32).wrapping_add(1) << self.local | mixed & self.mask();
-        ((mixed >> self.local) as usize % PARTITIONS, row)
-    }
-
-    /// The item of a partition's row, which need not have a user.
-    fn item(self, partition: usize, row: u32) -> u64 {
-        let mixed = (partition as u32) << self.local | row & self.mask();
-        let item = u64::from(mixed.wrapping_mul(self.inverse));
-        item & (((PARTITIONS as u64) << self.local) - 1)
-    }
-
-    fn user(self, row: u32) -> u64 {
-        u64::from((row >> self.local) - 1)
-    }
-
-    /// What rows can be that have these bits in all.
-    fn extent(self, bits: u32) -> Extent {
-        Extent { low: self.local, largest: bits >> self.local }
-    }
-}
-
-/// About how large the numbers of a column are, a little above those that are met in a look at some thousand of them
-/// from its first to its last; nothing where its cells are not numbers.
-fn look(column: &Column) -> Option<u64> {
-    const LOOKS: usize = 64;
-    if let Some(codes) = column.codes() {
-        return Some(codes as u64);
-    }
-    if !column.is_keyed() || column.is_empty() {
-        return None;
-    }
-    let (mut cells, mut null) = (Vec::new(), Vec::new());
-    let mut largest = 0;
-    let len = column.len().min(LOOKS);
-    for number in 0..LOOKS {
-        let start = (column.len() - len) / (LOOKS - 1) * number;
-        let start = if number + 1 == LOOKS { column.len() - len } else { start };
-        null.clear();
-        null.resize(len, false);
-        column.keys(start..start + len, &mut null, &mut cells).ok()?;
-        let met = cells.iter().zip(&null).filter(|(_, null)| !**null).map(|(&cell, _)| cell);
-        largest = met.fold(largest, u64::max);
-    }
-    largest.checked_add(largest / 8)
-}
-
-/// Rows of four bytes by partition, none of them zero.
+/// Nonzero rows of four bytes by partition.
 type ShortRows = WriteBuffer<u32, 128>;
 
 impl ShortRows {
-    /// How many bytes of memory they hold, and would while they are copied into rows of so many bytes.
-    pub fn held_beside(&self, bytes: usize) -> usize {
+    /// Returns the bytes of memory that the rows hold, including a copy with `bytes` bytes a row.
+    pub fn bytes_with_copy(&self, bytes: usize) -> usize {
         self.bytes_used() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
-    /// Deduplicates every partition if a sample of them says that it pays.
+    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
     pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
         let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
         deduplicate(|partition| {
@@ -144,30 +50,31 @@ impl ShortRows {
     }
 }
 
-/// One thread's rows while they come.
-pub(crate) struct Packer {
+/// One thread's rows.
+pub(crate) struct Packed {
     layout: Layout,
     rows: ShortRows,
-    /// All bits of all rows.
+    /// The bitwise OR of all rows.
     bits: u32,
 }
 
-impl Packer {
+impl Packed {
     pub fn new(layout: Layout) -> Self {
         Self { layout, rows: ShortRows::default(), bits: 0 }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many bytes of memory they hold, and would while they are unpacked.
-    pub fn held_unpacking(&self) -> usize {
-        self.rows.held_beside(size_of::<Wide>())
+    /// Returns the bytes of memory that the rows hold, including their copy while
+    /// they are unpacked.
+    pub fn bytes_unpacking(&self) -> usize {
+        self.rows.bytes_with_copy(size_of::<Wide>())
     }
 
-    /// Adds rows, if all fit; says whether they do.
+    /// Adds rows if all of them fit; returns whether they do.
     pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
         let layout = self.layout;
         let item_bits = items.iter().fold(0, |all, item| all | item);
@@ -181,27 +88,12 @@ impl Packer {
         fits
     }
 
-    /// Deduplicates every partition if a sample of them says that it pays.
+    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
     pub fn compact(&mut self, keys: &HashKeys) {
         self.rows.compact(self.layout.extent(self.bits), keys);
     }
 
-    /// All rows.
-    pub fn finish(self) -> Packed {
-        Packed { layout: self.layout, rows: self.rows, bits: self.bits }
-    }
-}
-
-/// One thread's rows.
-pub(crate) struct Packed {
-    layout: Layout,
-    rows: ShortRows,
-    /// All bits of all rows.
-    bits: u32,
-}
-
-impl Packed {
-    /// The rows under their own keys.
+    /// Converts the rows to rows with full keys.
     pub fn unpack<P: Pair>(self, keys: &HashKeys) -> Store<P> {
         let mut store = Store::default();
         for partition in 0..PARTITIONS {
@@ -215,33 +107,33 @@ impl Packed {
     }
 }
 
-/// The rows of all threads, to be counted.
+/// The rows of all threads.
 pub(crate) struct AllPacked<'a> {
-    shares: Vec<&'a Packed>,
+    per_thread: Vec<&'a Packed>,
     layout: Layout,
     extent: Extent,
 }
 
 impl<'a> AllPacked<'a> {
-    /// Nothing where there are no rows.
-    pub fn of(shares: Vec<&'a Packed>) -> Option<Self> {
-        let bits = shares.iter().fold(0, |all, share| all | share.bits);
-        let layout = shares.first()?.layout;
-        Some(Self { shares, layout, extent: layout.extent(bits) })
+    /// Combines the rows of all threads; `None` if there are no threads.
+    pub fn of(per_thread: Vec<&'a Packed>) -> Option<Self> {
+        let bits = per_thread.iter().fold(0, |all, thread| all | thread.bits);
+        let layout = per_thread.first()?.layout;
+        Some(Self { per_thread, layout, extent: layout.extent(bits) })
     }
 
     fn partition_len(&self, partition: usize) -> usize {
-        self.shares.iter().map(|share| share.rows.partition_len(partition)).sum()
+        self.per_thread.iter().map(|thread| thread.rows.partition_len(partition)).sum()
     }
 
-    /// The most bytes of memory that a thread takes for it.
+    /// Returns the most bytes of memory that one thread needs to count.
     pub fn bytes_used(&self) -> usize {
         let most = (0..PARTITIONS).map(|partition| self.partition_len(partition)).max();
         let counts = size_of::<u32>() << self.layout.local;
         Seen::bytes_used(most.unwrap_or(0), self.extent) + counts
     }
 
-    /// Finds how many distinct users each item has.
+    /// Counts the distinct users of each item.
     pub fn count(
         &self,
         threads: usize,
@@ -252,16 +144,18 @@ impl<'a> AllPacked<'a> {
         let layout = self.layout;
         let begin = || (Seen::new(self.extent), vec![0_u32; 1 << layout.local], all.begin());
         let sizes = (0..PARTITIONS).map(|partition| self.partition_len(partition));
-        let done = threads::share_out(threads, sizes, tick, begin, |state, partition, len, _| {
+        let done = threads::run_jobs(threads, sizes, tick, begin, |state, partition, len, _| {
             let (seen, counts, found) = state;
             if len == 0 {
                 return Ok(());
             }
             seen.reset(len);
             let counts = &mut counts[..];
-            // The layout's mask, so that no count needs a look at bounds.
+            // The mask is the layout's; it lets the compiler drop the bounds checks.
             let mask = counts.len() - 1;
-            for rows in in_turn(self.shares.iter().flat_map(|share| share.rows.pieces(partition))) {
+            for rows in
+                prefetched(self.per_thread.iter().flat_map(|thread| thread.rows.pieces(partition)))
+            {
                 seen.extend(rows, keys, |row, is_new| {
                     counts[row as usize & mask] += u32::from(is_new);
                 });
@@ -288,14 +182,15 @@ mod tests {
     use arrow_array::{Array, Int64Array};
 
     use super::*;
+    use crate::columns::{Batch, Column};
 
-    fn batch(users: &[i64], items: &[i64]) -> Batch {
+    pub(super) fn batch(users: &[i64], items: &[i64]) -> Batch {
         let column = |cells: &[i64]| Column::new(Int64Array::from(cells.to_vec()).into_data());
         Batch { users: column(users).unwrap(), items: column(items).unwrap() }
     }
 
     #[test]
-    fn rows_hold_both_numbers_up_to_the_largest_that_fit() {
+    fn rows_hold_user_and_item_up_to_the_largest_that_fit() {
         let keys = HashKeys::from_os().unwrap();
         for (largest, local) in [(0, 0), (900, 0), (80_000, 7), (930_000, 10)] {
             let layout = Layout::of(&batch(&[7; 9], &[largest; 9]), &keys).unwrap();
@@ -309,41 +204,27 @@ mod tests {
                     assert_eq!((layout.user(row), layout.item(partition, row)), (user, item));
                     assert!(row != 0 && rows.insert((partition, row)));
                 }
-                assert!(Packer::new(layout).extend(&[user], &[items - 1]));
+                assert!(Packed::new(layout).extend(&[user], &[items - 1]));
             }
             for (user, item) in [(users - 1, 0), (u64::MAX, 0), (0, items), (0, u64::MAX)] {
-                let mut rows = Packer::new(layout);
+                let mut rows = Packed::new(layout);
                 assert!(!rows.extend(&[3, user], &[5, item]));
-                assert_eq!(rows.finish().rows.len(), 0);
+                assert_eq!(rows.len(), 0);
             }
         }
     }
 
     #[test]
-    fn a_layout_is_for_numbers_that_leave_room_alone() {
-        let keys = HashKeys::from_os().unwrap();
-        let found = |user, item| Layout::of(&batch(&[0, user], &[item, 1]), &keys).is_some();
-        assert!(found(3_000_000_000, 900) && found(3_000_000, 900_000));
-        for (user, item) in [(-1, 1), (1, -1), (i64::MAX, 1), (1, i64::MAX), (i64::MIN, i64::MIN)] {
-            assert!(!found(user, item));
-        }
-        assert!(!found(5_000_000, 900_000) && !found(1, 2_000_000));
-        assert!(Layout::of(&batch(&[], &[]), &keys).is_none());
-        let last: Vec<i64> = (0..100_000).map(|n| n / 99_999 * (1 << 40)).collect();
-        assert!(Layout::of(&batch(&last, &last), &keys).is_none());
-    }
-
-    #[test]
-    fn compacting_drops_nothing_but_duplicates() {
+    fn compacting_drops_only_duplicates() {
         let keys = HashKeys::from_os().unwrap();
         let layout = Layout::of(&batch(&[50_000], &[3000]), &keys).unwrap();
-        let all = |rows: Packer| -> BTreeSet<(u64, u128)> {
-            let store = rows.finish().unpack::<Wide>(&keys);
+        let all = |rows: Packed| -> BTreeSet<(u64, u128)> {
+            let store = rows.unpack::<Wide>(&keys);
             let pairs = (0..PARTITIONS).flat_map(|partition| store.pieces(partition).flatten());
             pairs.map(|row| (row.item(), row.user())).collect()
         };
         for (times, users) in [(40, 50), (2, 50_000)] {
-            let mut rows = Packer::new(layout);
+            let mut rows = Packed::new(layout);
             let mut expected = BTreeSet::new();
             for turn in 0..times {
                 for start in (0..100_000).step_by(1000) {

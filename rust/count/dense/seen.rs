@@ -1,17 +1,18 @@
-//! Which rows of four bytes have been seen: a bit for each that there can be, or a table of those that there are.
+//! A set of four-byte rows: a bitmap of all possible rows, or a hash table of the present ones.
 
 use std::hint::select_unpredictable;
 
 use crate::hash::HashKeys;
 use crate::memory::arena::zeros;
 
-/// The slots of the largest table to begin with, which stays in cache: only many distinct rows need a larger one.
+/// The largest initial table, which stays in cache. Only many distinct rows need a larger one.
 const SLOTS: usize = 1 << 17;
 
-/// How many rows are hashed at a time.
+/// Rows hashed at a time.
 const AT_ONCE: usize = 1 << 6;
 
-/// What rows can be: so many lower bits, which tell items apart, and above them a number up to the largest.
+/// The possible rows: `low` lower bits, which identify an item, and above them a number up to
+/// `largest`.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub low: u32,
@@ -19,48 +20,51 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The bits of all rows that have the same lower ones, side by side: those of an item of many rows stay in cache.
+    /// Returns the number of bits reserved for each item. An item's bits are contiguous, so the
+    /// bits of an item with many rows stay in cache.
     fn stride(self) -> u64 {
         (u64::from(self.largest) + 1).next_multiple_of(64)
     }
 
-    /// How many bits there are in all.
+    /// Returns the number of bits of the bitmap.
     fn len(self) -> u64 {
         self.stride() << self.low
     }
 
-    /// The place of a row's bit where they take `stride`.
+    /// Returns the position of a row's bit.
     #[inline]
     fn place(self, row: u32, stride: usize) -> usize {
         (row & ((1 << self.low) - 1)) as usize * stride + (row >> self.low) as usize
     }
 
-    /// Whether bits take at most sixteen bytes for each of so many rows, which no table exceeds.
+    /// Returns whether the bitmap takes at most 16 bytes for each of `rows` rows. A table may take
+    /// as much.
     fn is_small(self, rows: usize) -> bool {
         self.len() <= 128 * rows as u64
     }
 }
 
-/// Rows that have been seen, none of them zero.
+/// A set of nonzero rows.
 pub(crate) struct Seen {
     extent: Extent,
-    /// One for each row that can be, where there are few enough; otherwise none.
+    /// The bitmap, if it is small enough; otherwise empty.
     bits: Vec<u64>,
-    /// The rows themselves in open addressing, two in a slot: the later one is the lower half. A half that is free is zero.
+    /// Open addressing with two rows in a slot, the later one in the lower half. A free half is
+    /// zero.
     slots: Vec<u64>,
-    /// How many rows are in the table.
+    /// The number of rows in the table.
     taken: usize,
-    /// The most slots that it has to have.
+    /// The most slots that the table needs.
     most: usize,
 }
 
 impl Seen {
-    /// No rows, of those that there can be.
+    /// Creates an empty set.
     pub fn new(extent: Extent) -> Self {
         Self { extent, bits: Vec::new(), slots: Vec::new(), taken: 0, most: 0 }
     }
 
-    /// Forgets all rows; so many will come at most.
+    /// Forgets all rows and prepares for at most `rows` new ones.
     pub fn reset(&mut self, rows: usize) {
         self.bits.clear();
         self.slots.clear();
@@ -69,7 +73,8 @@ impl Seen {
             self.bits.resize((self.extent.len() / 64) as usize, 0);
         } else {
             self.bits = Vec::new();
-            // A larger one is not what the next begins with, and must be gone where that grows.
+            // Shrink first: the next table begins small, and the old one must be gone when it
+            // grows.
             self.slots.shrink_to(SLOTS);
             self.taken = 0;
             let size = rows.next_power_of_two().clamp(32, SLOTS);
@@ -78,16 +83,16 @@ impl Seen {
         }
     }
 
-    /// The most bytes that so many rows may take.
+    /// Returns the most bytes of memory that `rows` rows may take.
     pub fn bytes_used(rows: usize, extent: Extent) -> usize {
         if extent.is_small(rows) {
             return (extent.len() / 8) as usize;
         }
-        // While a table grows, there are two.
+        // While a table grows, the old one is in memory too.
         rows.next_power_of_two().max(SLOTS) * size_of::<u64>() * 3 / 2
     }
 
-    /// Takes some rows and calls `visit` with each, and with whether it is new.
+    /// Adds rows and calls `visit` with each row and whether it is new.
     #[inline(always)]
     #[allow(
         clippy::inline_always,
@@ -114,7 +119,7 @@ impl Seen {
         let mut taken = 0;
         let mut hashes = [0; AT_ONCE];
         for rows in rows.chunks(AT_ONCE) {
-            // Apart from the search, so that the processor finds several at once.
+            // Hash before probing, so that the processor overlaps several hashes.
             hashes.iter_mut().zip(rows).for_each(|(hash, &row)| *hash = keys.short(row));
             for (&row, &hash) in rows.iter().zip(&hashes) {
                 let mut place = hash as usize & mask;
@@ -125,7 +130,8 @@ impl Seen {
                     slot = slots[place];
                     is_there = is_in(row, slot);
                 }
-                // Whether a row is new is hard to foresee, so that both ways share one without a jump.
+                // Whether a row is new is hard to predict, so both cases share one path without a
+                // branch.
                 slots[place] = select_unpredictable(is_there, slot, with(row, slot));
                 taken += usize::from(!is_there);
                 visit(row, !is_there);
@@ -134,11 +140,11 @@ impl Seen {
         self.taken += taken;
     }
 
-    /// Makes room for so many more rows.
+    /// Makes room for `more` rows.
     #[cold]
     fn grow(&mut self, more: usize, keys: &HashKeys) {
         let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
-        assert!(size > self.slots.len(), "more rows than were to come at most");
+        assert!(size > self.slots.len(), "more rows than announced");
         let old = std::mem::replace(&mut self.slots, zeros(size));
         let rows = old.into_iter().flat_map(|slot| [slot as u32, (slot >> 32) as u32]);
         for row in rows.filter(|&row| row != 0) {
@@ -151,20 +157,20 @@ impl Seen {
     }
 }
 
-/// Whether a slot has a row.
+/// Returns whether a slot has a row.
 #[inline]
-#[allow(clippy::needless_bitwise_bool, reason = "without a jump")]
+#[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
 fn is_in(row: u32, slot: u64) -> bool {
     (slot as u32 == row) | ((slot >> 32) as u32 == row)
 }
 
-/// Whether a slot has no room.
+/// Returns whether a slot is full.
 #[inline]
 fn is_full(slot: u64) -> bool {
     slot >> 32 != 0
 }
 
-/// A slot that is not full and one row more.
+/// Returns a slot with one more row. The slot must not be full.
 #[inline]
 fn with(row: u32, slot: u64) -> u64 {
     slot << 32 | u64::from(row)
@@ -177,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_new_once_in_bits_and_in_tables_of_any_size() {
+    fn a_row_is_new_once_in_bitmaps_and_tables_of_any_size() {
         let keys = HashKeys::from_os().unwrap();
         for (rows, distinct, step) in [
             (1, 1, u32::MAX),
@@ -195,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_rows_with_the_same_lower_ones_are_apart_from_all_others() {
+    fn bits_of_different_items_do_not_overlap() {
         let keys = HashKeys::from_os().unwrap();
         let all: Vec<u32> =
             (1..3001).flat_map(|user| (0..100).map(move |n| user << 7 | n)).collect();
         let mut seen = Seen::new(Extent { low: 7, largest: 3000 });
-        // Bits, a table, and bits again.
+        // A bitmap, a table, and a bitmap again.
         for rows in [&all[..], &all[..1000], &all[..150_000]] {
             each_is_new_once(&mut seen, rows, &keys);
         }

@@ -1,6 +1,6 @@
-//! What outgrows memory waits in a temporary file. Nobody else may open it, it has lost its name before anything is
-//! written, so that the system removes it however the process ends, and it is encrypted with a key that never
-//! leaves memory.
+//! An encrypted temporary file for data over the memory limit. Only the owner can open it. It is
+//! unlinked at creation (on Windows, marked for deletion on close), so the system removes it
+//! however the process ends. The key never leaves memory.
 
 pub(crate) mod runs;
 
@@ -15,26 +15,31 @@ use crate::error::{Error, Result};
 use crate::random::entropy;
 
 const FULL: Error = Error::Resource(
-    "the folder for temporary files is full or cannot be written; set TMPDIR to another one or allow more memory",
+    "the folder for temporary files is full or cannot be written; set TMPDIR to another folder, or allow more memory",
 );
 
-/// How many bytes are encrypted and written, or read, at a time.
+const LOST: Error = Error::Resource(
+    "a temporary file cannot be read back; check the disk, or set TMPDIR to another folder",
+);
+
+/// Bytes encrypted and written, or read, at a time.
 pub const PIECE: usize = 1 << 20;
 
-/// An encrypted file of one thread: written from end to end once, then read anywhere.
+/// An encrypted file of one thread: append-only, then readable at any position.
 pub struct Spill {
     file: File,
     key: Zeroizing<[u8; 32]>,
-    /// How many bytes are in the file; those of `open` come next.
+    /// The bytes in the file. The bytes of `open` come next.
     written: u64,
     open: Vec<u8>,
 }
 
 impl Spill {
-    /// An empty file in the system's folder for temporary files.
+    /// Creates an empty file in the system's folder for temporary files.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there can be none, [`Error::Entropy`] without a key.
+    /// [`Error::Resource`] if the file cannot be created, [`Error::Entropy`] if there is no
+    /// randomness for the key.
     pub fn new() -> Result<Self> {
         let mut key = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *key).map_err(|_| Error::Entropy)?;
@@ -50,25 +55,25 @@ impl Spill {
         Ok(Self { file, key, written: 0, open: Vec::new() })
     }
 
-    /// Where the next byte goes.
+    /// Returns the position of the next byte.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.written + self.open.len() as u64
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is no more room.
+    /// [`Error::Resource`] if the disk is full.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.open.extend_from_slice(bytes);
         if self.open.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what has been added; only then can it be read.
+    /// Writes all appended bytes. They can be read only afterwards.
     ///
     /// # Errors
-    /// [`Error::Resource`] where there is no more room.
+    /// [`Error::Resource`] if the disk is full.
     pub fn flush(&mut self) -> Result<()> {
         self.cipher(self.written)?.apply_keystream(&mut self.open);
         self.file.write_all(&self.open).map_err(|_| FULL)?;
@@ -77,18 +82,18 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads the bytes from `at` on.
+    /// Reads the bytes from position `at` on.
     ///
     /// # Errors
-    /// [`Error::Resource`] where they are not there.
+    /// [`Error::Resource`] if they cannot be read.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        read_at(&self.file, at, into)
-            .map_err(|_| Error::Resource("a temporary file cannot be read"))?;
+        read_at(&self.file, at, into).map_err(|_| LOST)?;
         self.cipher(at)?.apply_keystream(into);
         Ok(())
     }
 
-    /// The keystream from a place on. Every place is written once.
+    /// Returns the keystream from a position on. Each position is written once, so the keystream is
+    /// never reused.
     fn cipher(&self, at: u64) -> Result<ChaCha20Legacy> {
         let mut cipher = ChaCha20Legacy::new((&*self.key).into(), &[0; 8].into());
         cipher.try_seek(at).map_err(|_| FULL)?;
@@ -101,7 +106,7 @@ fn private(options: &mut OpenOptions) {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
 }
 
-/// Windows removes a file that is open only with its last handle: `FILE_FLAG_DELETE_ON_CLOSE`.
+/// Windows deletes an open file with its last handle: `FILE_FLAG_DELETE_ON_CLOSE`.
 #[cfg(windows)]
 fn private(options: &mut OpenOptions) {
     use std::os::windows::fs::OpenOptionsExt;
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_from_anywhere_and_are_not_in_the_file() {
+    fn bytes_are_read_back_and_are_encrypted_in_the_file() {
         let mut spill = Spill::new().unwrap();
         let text: Vec<u8> = (0..3 * PIECE).map(|n| (n % 251) as u8).collect();
         for part in text.chunks(1000) {
@@ -158,7 +163,7 @@ mod tests {
         let mut raw = vec![0; 251];
         read_at(&spill.file, 0, &mut raw).unwrap();
         let same = raw.iter().zip(&text).filter(|(a, b)| a == b).count();
-        assert!(same < 20, "{same} of 251 bytes are as they were");
+        assert!(same < 20, "{same} of 251 bytes are unchanged");
         assert!(spill.read(text.len() as u64, &mut [0]).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! What one thread has put away when its memory was full: its labels and rows by partition, chapter after chapter, in
-//! a file of its own (see [`crate::count::spill`]). Codes are those of the chapter's own labels.
+//! One thread's spilled runs in one file (see [`crate::count::spill`]). Each run stores labels and
+//! rows by partition; codes refer to that run's own labels.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,14 +13,15 @@ use crate::hash::PARTITIONS;
 use crate::labels::interner::Interner;
 use crate::string_prefix::PrefixedString;
 
-/// Everything that a thread has put away.
+/// All spilled runs of a thread.
 #[derive(Default)]
 pub struct SpilledRuns {
     file: Option<Spill>,
-    chapters: Vec<Vec<Extent>>,
+    runs: Vec<Vec<Extent>>,
 }
 
-/// One partition in one chapter: the hash and the length of every label, the labels' bytes, the rows.
+/// One partition of one run: the hash and length of every label, then the bytes of the labels, then
+/// the rows.
 struct Extent {
     at: u64,
     labels: usize,
@@ -29,32 +30,32 @@ struct Extent {
 }
 
 const HEAD: usize = 8;
-/// How many rows are handed on at a time.
+/// Rows passed on at a time.
 const READ: usize = 1 << 10;
 
 impl SpilledRuns {
-    /// Whether nothing has been put away.
+    /// Returns whether nothing was spilled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.chapters.is_empty()
+        self.runs.is_empty()
     }
 
-    /// How many times something has been put away.
+    /// Returns the number of runs.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.chapters.len()
+        self.runs.len()
     }
 
-    /// How many rows of a partition there are.
+    /// Returns the number of rows of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
-        self.chapters.iter().map(|extents| extents[partition].rows).sum()
+        self.runs.iter().map(|extents| extents[partition].rows).sum()
     }
 
-    /// Puts labels and rows away, unless all work is to `stop`.
+    /// Spills labels and rows as one run, unless `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where the disk is full.
+    /// [`Error::Resource`](crate::error::Error::Resource) if the disk is full.
     pub fn add<P: Pair>(
         &mut self,
         log: Option<&LabelLog>,
@@ -89,18 +90,19 @@ impl SpilledRuns {
             let rows = rows.partition_len(partition);
             extents.push(Extent { at, labels, bytes, rows });
         }
-        self.chapters.push(extents);
+        self.runs.push(extents);
         file.flush()
     }
 
-    /// Adds the labels of a partition to those that are `known`; returns the code there of every code, by chapter.
+    /// Adds the labels of a partition to `known`. Returns the merged code of every code, by run.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where the file cannot be read, or beyond 2^32 items.
-    pub fn absorb(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
+    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or beyond
+    /// 2^32 items.
+    pub fn intern_labels(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut text = Vec::new();
-        let of_chapter = |extents: &Vec<Extent>| {
+        let of_run = |extents: &Vec<Extent>| {
             let extent = &extents[partition];
             text.resize(extent.labels * HEAD + extent.bytes, 0);
             file.read(extent.at, &mut text)?;
@@ -113,14 +115,14 @@ impl SpilledRuns {
             };
             heads.as_chunks().0.iter().map(label).collect()
         };
-        self.chapters.iter().map(of_chapter).collect()
+        self.runs.iter().map(of_run).collect()
     }
 
-    /// Calls `visit` with the rows of a partition, some at a time, under the codes that [`Self::absorb`] has returned, or the item's
-    /// own key where there are none.
+    /// Calls `visit` with the rows of a partition in slices. Their items are the codes that
+    /// [`Self::intern_labels`] returned, or their own keys if there are none.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) where the file cannot be read.
+    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read.
     pub fn visit<P: Pair>(
         &self,
         partition: usize,
@@ -129,7 +131,7 @@ impl SpilledRuns {
     ) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let (mut piece, mut rows_read) = (Vec::new(), Vec::new());
-        for (number, extents) in self.chapters.iter().enumerate() {
+        for (number, extents) in self.runs.iter().enumerate() {
             let Extent { labels, bytes, rows, .. } = extents[partition];
             let width = size_of::<P>();
             let codes = codes.get(number);

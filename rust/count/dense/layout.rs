@@ -1,0 +1,123 @@
+//! The layout of four-byte rows: the bits of the item and of the user.
+
+use crate::columns::{Batch, Column};
+use crate::count::dense::seen::Extent;
+use crate::hash::{HashKeys, PARTITIONS};
+
+/// The bits of an item's product that choose its partition.
+const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
+/// Items up to this many are packed however few the rows are: counting them takes negligible time.
+const ITEMS: u64 = 1 << 20;
+
+/// Converts users and items to rows. All threads of a count share one layout.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    /// The number of item bits in a row, below the user's bits.
+    pub local: u32,
+    factor: u32,
+    inverse: u32,
+}
+
+impl Layout {
+    /// Returns a layout that probably fits a batch and similar ones, or `None`.
+    pub fn of(batch: &Batch, keys: &HashKeys) -> Option<Self> {
+        let users = estimate_largest(&batch.users)?;
+        let items = estimate_largest(&batch.items)?;
+        if items >= ITEMS.max(2 * batch.items.len() as u64).min(1 << u32::BITS) {
+            return None;
+        }
+        let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);
+        let factor = keys.factor();
+        // Newton's iteration for the inverse modulo 2^32: three bits are right at first, and each
+        // step doubles them.
+        let inverse = (0..4).fold(factor, |inverse: u32, _| {
+            inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
+        });
+        let layout = Self { local: bits - PARTITION_BITS, factor, inverse };
+        layout.holds_users(users | users.wrapping_add(1)).then_some(layout)
+    }
+
+    /// Returns whether all items fit whose bitwise OR is `bits`.
+    pub fn holds_items(self, bits: u64) -> bool {
+        bits >> (self.local + PARTITION_BITS) == 0
+    }
+
+    /// Returns whether all users fit. `bits` is the bitwise OR of each user and each user plus one.
+    /// The row holds the user plus one, so that it is never zero.
+    pub fn holds_users(self, bits: u64) -> bool {
+        bits >> (u32::BITS - self.local) == 0
+    }
+
+    pub fn mask(self) -> u32 {
+        (1 << self.local) - 1
+    }
+
+    /// Returns an item's partition and its row with a user. Both must fit.
+    #[inline]
+    pub fn pack(self, user: u64, item: u64) -> (usize, u32) {
+        let mixed = (item as u32).wrapping_mul(self.factor);
+        let row = (user as u32).wrapping_add(1) << self.local | mixed & self.mask();
+        ((mixed >> self.local) as usize % PARTITIONS, row)
+    }
+
+    /// Returns the item of a partition's row. The row's user bits are ignored.
+    pub fn item(self, partition: usize, row: u32) -> u64 {
+        let mixed = (partition as u32) << self.local | row & self.mask();
+        let item = u64::from(mixed.wrapping_mul(self.inverse));
+        item & (((PARTITIONS as u64) << self.local) - 1)
+    }
+
+    pub fn user(self, row: u32) -> u64 {
+        u64::from((row >> self.local) - 1)
+    }
+
+    /// Returns the range of rows whose bitwise OR is `bits`.
+    pub fn extent(self, bits: u32) -> Extent {
+        Extent { low: self.local, largest: bits >> self.local }
+    }
+}
+
+/// Returns an upper estimate of a column's values, or `None` if its cells are not numbers. The
+/// estimate is the largest of up to 4,096 values, taken from all over the column, plus an eighth.
+fn estimate_largest(column: &Column) -> Option<u64> {
+    const SAMPLES: usize = 64;
+    if let Some(codes) = column.codes() {
+        return Some(codes as u64);
+    }
+    if !column.is_keyed() || column.is_empty() {
+        return None;
+    }
+    let (mut cells, mut null) = (Vec::new(), Vec::new());
+    let mut largest = 0;
+    let len = column.len().min(SAMPLES);
+    for number in 0..SAMPLES {
+        let start = (column.len() - len) / (SAMPLES - 1) * number;
+        let start = if number + 1 == SAMPLES { column.len() - len } else { start };
+        null.clear();
+        null.resize(len, false);
+        column.keys(start..start + len, &mut null, &mut cells).ok()?;
+        let met = cells.iter().zip(&null).filter(|(_, null)| !**null).map(|(&cell, _)| cell);
+        largest = met.fold(largest, u64::max);
+    }
+    largest.checked_add(largest / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::count::dense::tests::batch;
+
+    #[test]
+    fn only_numbers_that_fit_four_bytes_have_a_layout() {
+        let keys = HashKeys::from_os().unwrap();
+        let found = |user, item| Layout::of(&batch(&[0, user], &[item, 1]), &keys).is_some();
+        assert!(found(3_000_000_000, 900) && found(3_000_000, 900_000));
+        for (user, item) in [(-1, 1), (1, -1), (i64::MAX, 1), (1, i64::MAX), (i64::MIN, i64::MIN)] {
+            assert!(!found(user, item));
+        }
+        assert!(!found(5_000_000, 900_000) && !found(1, 2_000_000));
+        assert!(Layout::of(&batch(&[], &[]), &keys).is_none());
+        let last: Vec<i64> = (0..100_000).map(|n| n / 99_999 * (1 << 40)).collect();
+        assert!(Layout::of(&batch(&last, &last), &keys).is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Strings by row, concatenated in one allocation.
+
+use std::collections::TryReserveError;
+
+use crate::error::Result;
+use crate::labels::NO_MEMORY;
+use crate::labels::offsets::Offsets;
+use crate::string_prefix::{PrefixedString, StringPrefix};
+
+/// Strings concatenated in one allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strings {
+    ends: Offsets,
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    /// Returns the number of strings.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns whether there are no strings.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.len() == 0
+    }
+
+    /// Removes all strings.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds a string.
+    #[inline]
+    pub fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds a string with a prefix.
+    #[inline]
+    pub fn push_marked(&mut self, string: PrefixedString<'_>) {
+        if !string.mark.is_whole() {
+            return self.push(string.bytes);
+        }
+        // Append the whole prefix, whatever the length, so that no branch depends on it.
+        let end = self.bytes.len() + string.mark.len;
+        self.bytes.extend_from_slice(&string.mark.bytes());
+        self.bytes.truncate(end);
+        self.ends.push(end);
+    }
+
+    /// Returns whether the string of a row equals `string`.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, row: usize, string: PrefixedString<'_>) -> bool {
+        let cell = self.ends.cell(row);
+        if string.mark.is_whole() {
+            StringPrefix::of_cell(&self.bytes, cell) == string.mark
+        } else {
+            &self.bytes[cell] == string.bytes
+        }
+    }
+
+    /// Returns the bytes of memory that the strings hold.
+    #[must_use]
+    pub fn bytes_used(&self) -> usize {
+        self.bytes.capacity() + self.ends.bytes_used()
+    }
+
+    /// Makes room for more strings and bytes.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is not enough memory.
+    #[inline]
+    pub fn make_room(&mut self, strings: usize, bytes: usize) -> Result<()> {
+        self.ends.try_reserve(strings).map_err(|_| NO_MEMORY)?;
+        self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
+    }
+
+    /// Makes room for `more(n)` further strings or bytes, for `n` present ones.
+    pub(super) fn try_reserve(
+        &mut self,
+        more: impl Fn(usize) -> usize,
+    ) -> std::result::Result<(), TryReserveError> {
+        self.ends.try_reserve(more(self.ends.len()))?;
+        self.bytes.try_reserve(more(self.bytes.len()))
+    }
+
+    /// Adds the strings of another list.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is not enough memory.
+    pub(super) fn append(&mut self, others: &Self) -> Result<()> {
+        self.make_room(others.len(), others.bytes.len())?;
+        self.bytes.extend_from_slice(&others.bytes);
+        self.ends.append(&others.ends);
+        Ok(())
+    }
+
+    /// Returns the string of a row.
+    #[must_use]
+    pub fn get(&self, row: usize) -> &[u8] {
+        &self.bytes[self.ends.cell(row)]
+    }
+
+    /// Returns the strings of some rows, in that order.
+    ///
+    /// # Errors
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is not enough memory.
+    pub(super) fn select(&self, rows: &[usize]) -> Result<Self> {
+        let mut selected = Self::default();
+        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
+        for &row in rows {
+            selected.push(self.get(row));
+        }
+        Ok(selected)
+    }
+}
