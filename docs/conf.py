@@ -1,4 +1,4 @@
-"""How the pages are built: `python3 dev.py docs`."""
+"""Sphinx configuration of the documentation, which `python3 dev.py docs` builds."""
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
@@ -14,7 +14,7 @@ html_title = "discreet"
 html_show_copyright = False
 myst_heading_anchors = 2
 
-# Docstrings are plain text: what stands in backticks is code.
+# Docstrings are plain text, in which single backticks mark code.
 default_role = "literal"
 autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
 autodoc_typehints = "signature"
@@ -26,12 +26,12 @@ SECTIONS = Config(napoleon_use_rtype=False)
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", plain)
+    app.connect("autodoc-process-docstring", process_docstring)
 
 
-def plain(app, what, _name, _found, _options, lines):
-    """Bars and stars are those of formulas, not markup."""
+def process_docstring(app, what, _name, _found, _options, lines):
+    """Escape bars and stars, which are part of formulas, and convert the Google-style sections."""
     lines[:] = [line.replace("|", "\\|").replace("*", "\\*") for line in lines]
-    # Of a property Napoleon would take what stands before a colon for its type.
+    # Skip properties: Napoleon would read the words before a colon as the type of a property.
     if what in ("function", "method", "class"):
         lines[:] = GoogleDocstring(lines, SECTIONS, app, what).lines()
