@@ -71,7 +71,6 @@ def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
                 for label in set(shown) - set(released):
                     weight *= unseen[label]
                 # P[t < v and no other item is released], for each v of the grid.
-
                 below = np.concatenate([[0.0], np.cumsum(weight)])
                 if size == 0:
                     parts.append(below[-1:])

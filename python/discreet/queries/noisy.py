@@ -259,7 +259,6 @@ def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
             raise ParameterError(
                 f"rho or epsilon is too small: the scale of the noise would exceed {_SCALE_LIMIT:g}; give a larger one"
             )
-
         low, high = high, min(2 * high, _SCALE_LIMIT)
     while high > low * (1 + 1e-5):
         middle = math.sqrt(low * high)

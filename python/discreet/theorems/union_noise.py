@@ -103,7 +103,6 @@ def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float,
         if high > SCALE_LIMIT:
             raise ParameterError(
                 f"epsilon and delta are too small: the scale of noise would exceed {SCALE_LIMIT:g}; give larger ones"
-
             )
     while high > low * (1 + 1e-9):
         middle = math.sqrt(low * high)
