@@ -8,6 +8,7 @@ does not follow its law shows as a misfit.
 from discreet.audit.exact import audit
 from discreet.audit.exact import examine as examine
 from discreet.audit.findings import Audit, Divergence, Finding, Misfit
+from discreet.audit.neighbours import neighbours as neighbours
 from discreet.audit.sampled import Trial, trial
 
 __all__ = ["Audit", "Divergence", "Finding", "Misfit", "Trial", "audit", "trial"]

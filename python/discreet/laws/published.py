@@ -1,8 +1,8 @@
 """The exact law of a release of one small histogram, in cells whose frequency runs can be compared with.
 
 A view maps the rows of a release to a cell and knows the probability of each cell. A row that the mechanism cannot
-publish falls into a cell of probability zero: an unknown item, a count at or below the threshold, or rows out of the
-order of their published counts. Noisy counts are grouped into bands; the exact count has a band of its own.
+publish falls into a cell of probability zero. Examples are an unknown item, a count at or below the threshold, and rows
+out of the order of their published counts. Noisy counts are grouped into bands; the exact count has a band of its own.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def ranked(counts: Counts) -> tuple[list[str], Histogram]:
 def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
     """Return the laws of noisy counts above a noisy threshold.
 
-    The probability of an output is a product of two factors: the probabilities of its noisy counts, and the sum over
-    all thresholds t below the least of them of P[t] P[all other items are at most t].
+    The probability of an output has two factors. The first is the product of the probabilities of its noisy counts. The
+    second sums P[t] P[all other items are at most t] over all thresholds t below the least noisy count.
     """
     noise = NoiseLaw(mechanism.noise)
     views = []

@@ -134,8 +134,8 @@ class GuardedCorrection(Answering):
     """A mechanism that returns corrected answers only if each is within `tau` of the first, uncorrected answer.
 
     Let f be the exact values, g the corrected answers and h the Gaussian answers before correction. If any |g - h|
-    exceeds tau, h is released. So the largest error is at most tau plus the largest error of h, whatever the correction
-    does: |g - f| <= |g - h| + |h - f|. The paper runs two more Gaussian mechanisms. They are not needed, because the
+    exceeds tau, h is released. Because |g - f| <= |g - h| + |h - f|, the largest error is at most tau plus the largest
+    error of h, for any correction. The paper runs two more Gaussian mechanisms. They are not needed, because the
     inequality holds for any h, and `correction` already computes one. Comparing released values costs nothing, so the
     guarantee is the one of `correction`.
 

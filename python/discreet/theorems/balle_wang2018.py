@@ -1,8 +1,8 @@
 """The exact (epsilon, delta) of Gaussian noise, and its correction for noise on a fine lattice.
 
 After B. Balle, Y.-X. Wang, "Improving the Gaussian Mechanism for Differential Privacy: Analytical Calibration and
-Optimal Denoising" (2018). mu is the l2 sensitivity over the scale of the noise. If each sensitivity is chosen after
-earlier outcomes, their composition has the root of the sum of their squares (Dong, Roth and Su 2022, Corollary 2).
+Optimal Denoising" (2018). mu is the l2 sensitivity over the scale of the noise. Sensitivities chosen after earlier
+outcomes compose to the root of the sum of their squares (Dong, Roth and Su 2022, Corollary 2).
 """
 
 from __future__ import annotations

@@ -100,8 +100,9 @@ def forecast(rho: float, relative_error: float, largest: int, exponent: float) -
     """Return about how many items are named, and the smallest of their counts, if counts follow Zipf's law.
 
     The i-th count is largest/i^exponent, and the number of all users is known. The result is a forecast, not a bound.
-    It pays for a draw and a count for each item, about 2.5 draws that name nothing, about 1.5 measurements of the
-    bound, and the last measurement of the number of users. It supposes that the (k_bar+1)-th count is far smaller.
+    It pays for a draw and a count for each item, and for the last measurement of the number of users. It adds about 2.5
+    draws that name nothing and about 1.5 measurements of the bound. It supposes that the (k_bar+1)-th count is far
+    smaller.
     """
     share = scale(relative_error)
     step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)

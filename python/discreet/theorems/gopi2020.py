@@ -1,9 +1,9 @@
 """Set union by weights and a threshold, after S. Gopi, P. Gulhane, J. Kulkarni, J. H. Shen, M. Shokouhi, S. Yekhanin,
 "Differentially Private Set Union" (2020).
 
-Each user gives weights to their items, so that adding or removing one user changes all weights by at most one in l2
-(in l1 for Laplace noise). An item is named if its noisy weight exceeds the threshold. A user of t novel items gives
-each at most 1/sqrt(t) (1/t for Laplace noise).
+Each user gives weights to their items. Adding or removing one user changes all weights by at most one in l2 (in l1 for
+Laplace noise). An item is named if its noisy weight exceeds the threshold. A user of t novel items gives each at most
+1/sqrt(t) (1/t for Laplace noise).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Running counts from all nodes of a binary tree: J. Honaker, "Efficient Use of Differentially Private Binary Trees"
 (2015), bottom-up.
 
-The estimate of a complete node's count is a mean of its own noisy count and the sum of its children's estimates,
-weighted by their precisions. The estimates of the nodes that make up a prefix are independent.
+The estimate of a complete node's count is a weighted mean of its own noisy count and the sum of its children's
+estimates. The weights are their precisions. The estimates of the nodes that make up a prefix are independent.
 """
 
 from __future__ import annotations

@@ -70,9 +70,9 @@ def price_list(
 ) -> list[Level]:
     """Return all affordable levels, cheapest first (Rogers 2024, Theorem 6).
 
-    For a relative error r, sigma = (r/1.5)(1 + log(k_bar/delta*)/epsilon), and at least 2/epsilon, so that a count
-    never costs more than the call that selected it. `meet_relative_error` drops the lower bound on sigma. The guard
-    then uses the larger of the two prices.
+    For a relative error r, sigma is (r/1.5)(1 + log(k_bar/delta*)/epsilon), and at least 2/epsilon. So a count never
+    costs more than the call that selected it. `meet_relative_error` drops the lower bound on sigma. The guard then uses
+    the larger of the two prices.
     """
     budget = budget_units(rho)
     levels: list[Level] = []

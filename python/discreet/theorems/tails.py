@@ -64,8 +64,9 @@ def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[floa
     """Return an upper bound of the hockey-stick divergence, as a function of epsilon.
 
     The divergence is between discrete Gaussian noise on `terms` counts and the same noise moved by linf on each. The
-    likelihood ratio depends on the sum S only. So the divergence is P[S >= m] - e^epsilon P[S >= m + terms linf] for
-    the least m above epsilon sigma^2/linf - terms linf/2 (Canonne, Kamath and Steinke 2020, Theorem 7, for one count).
+    likelihood ratio depends on the sum S only. So the divergence is P[S >= m] - e^epsilon P[S >= m + terms linf]. Here
+    m is the least integer above epsilon sigma^2/linf - terms linf/2 (Canonne, Kamath and Steinke 2020, Theorem 7, for
+    one count).
     """
     bounds = gaussian_sum_tail(sigma, terms)
 

@@ -65,7 +65,7 @@ def sensitivity_of(method: str, scale: float, l0: int) -> float:
     """Return the sensitivity of the weights to one user, relative to a weight of one.
 
     It is exactly one, except for the two methods that round intermediate values. They add three units of 2^-50 for each
-    of up to l0 items of up to 2^32 users, and one unit of 2^-bits for each of up to 2^32 items.
+    of up to l0 items of up to 2^32 users. They also add one unit of 2^-bits for each of up to 2^32 items.
     """
     return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
 

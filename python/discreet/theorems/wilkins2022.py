@@ -41,8 +41,9 @@ def _any(seen: float, novel: int) -> float:
 def lattice_distortion(sigma: float, terms: int) -> float:
     """Return F >= 1 that bounds the ratio between a sum of discrete Gaussians and one discrete Gaussian.
 
-    The sum of `terms` discrete Gaussians of one sigma has probabilities within the factors 1/F and F of the
-    probabilities of one discrete Gaussian of scale sqrt(terms) sigma. F is infinite if sigma is too small.
+    Let S be the sum of `terms` discrete Gaussians of one sigma, and X one discrete Gaussian of scale sqrt(terms) sigma.
+    The probabilities of S are within the factors 1/F and F of the probabilities of X. F is infinite if sigma is too
+    small.
 
     Proof: given their sum, the variables lie on a coset of a lattice. By Poisson summation the weights of cosets differ
     by factors of 1 +- theta. theta is the sum of q^(|y|^2) over the nonzero vectors of the dual lattice, with
