@@ -20,7 +20,7 @@ MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
 def words(name):
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     return dp.Histogram.from_table(path, user="user", item="item"), truth

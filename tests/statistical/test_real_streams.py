@@ -14,7 +14,7 @@ def days(name, event, item, least):
     """Return the events of each day as lists of items; days without events are left out."""
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     rows = connect().execute(
         f"SELECT date_diff('day', TIMESTAMP '{least}', CAST(ts AS TIMESTAMP)) + 1 AS day, list({item}) FROM '{path}' "
         f"WHERE {item} IS NOT NULL GROUP BY day, {event} ORDER BY day"

@@ -57,7 +57,7 @@ def runs(mechanism, histogram, truth, count):
 def test_real_items_are_named_as_often_as_expected(name, rho, named, good):
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     histogram = dp.Histogram.from_table(path, user="user", item="item", count_users=True)
