@@ -1,4 +1,4 @@
-"""Conversions between kinds of privacy, against numbers computed with sixty digits."""
+"""Conversions between privacy definitions, compared with numbers computed with sixty digits."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_rho_and_epsilon_give_delta(rho, epsilon, delta):
         (2, 1.5231883119115, 0.47447464707053),
     ],
 )
-def test_tight_rhos_of_pure_mechanisms(epsilon, pure, bounded_range):
+def test_tight_rhos_match_known_values(epsilon, pure, bounded_range):
     assert pure_rho(epsilon, tight=True) == pytest.approx(pure, rel=1e-11)
     assert bounded_range_rho(epsilon, tight=True) == pytest.approx(bounded_range, rel=1e-11)
     assert pure_rho(epsilon) == pytest.approx(epsilon**2 / 2)
@@ -62,7 +62,10 @@ def test_tight_rhos_of_pure_mechanisms(epsilon, pure, bounded_range):
 
 
 def near_order(rho, epsilon):
-    """About the logarithm of the best order less one, where (2t + 1) rho - epsilon - log(1 + 1/t) is zero."""
+    """Return about the logarithm of the best order minus one.
+
+    There (2t + 1) rho - epsilon - log(1 + 1/t) is zero.
+    """
     low, high = -(rho + 60), math.log((epsilon + 1) / (2 * rho) + 2)
     for _ in range(60):
         middle = (low + high) / 2
@@ -72,7 +75,7 @@ def near_order(rho, epsilon):
 
 
 def exact_delta(rho, epsilon):
-    """The infimum over orders with fifty digits; any order gives an upper bound."""
+    """Return the infimum over orders with fifty digits; any order gives an upper bound."""
     with mpmath.workdps(50):
         r, e = mpmath.mpf(rho), mpmath.mpf(epsilon)
         x = mpmath.mpf(near_order(rho, epsilon))
@@ -103,13 +106,13 @@ def check_rounding(rho, epsilon, delta):
     assert exact_delta(cdp_rho(epsilon, delta), epsilon) <= delta
 
 
-def test_every_conversion_is_rounded_against_the_caller():
+def test_conversions_are_rounded_to_the_safe_side():
     for case in cases(60):
         check_rounding(*case)
 
 
 @pytest.mark.statistical
-def test_every_conversion_is_rounded_against_the_caller_at_full_size():
+def test_conversions_are_rounded_to_the_safe_side_at_full_size():
     for rho, epsilon, _ in cases(100_000):
         check_delta(rho, epsilon)
     for case in cases(20_000):

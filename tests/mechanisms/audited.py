@@ -1,4 +1,4 @@
-"""The parameters by which every mechanism is held against its promise."""
+"""The parameters with which each mechanism is audited."""
 
 from discreet import (
     GaussianThreshold,

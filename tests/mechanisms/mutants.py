@@ -1,4 +1,4 @@
-"""Mechanisms that lie about one thing each."""
+"""Mechanisms that are wrong in one thing each."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ from discreet.theorems import rogers2023
 
 
 def claiming(mechanism, **guarantee):
-    """The mechanism with another guarantee."""
+    """Return the mechanism with another guarantee."""
     given = {"rho": mechanism.guarantee.rho, "delta": mechanism.guarantee.delta, "dp": mechanism.guarantee.dp}
     lie = Guarantee(**{**given, **guarantee})
     return type(type(mechanism).__name__, (type(mechanism),), {"guarantee": property(lambda _: lie)})(
@@ -31,7 +31,7 @@ def claiming(mechanism, **guarantee):
 
 
 def with_property(mechanism, **properties):
-    """The mechanism with other properties, the guarantee staying what it was."""
+    """Return the mechanism with other properties and an unchanged guarantee."""
     kept = mechanism.guarantee
     changed = {name: property(lambda _, value=value: value) for name, value in properties.items()}
     changed["guarantee"] = property(lambda _: kept)
@@ -49,7 +49,7 @@ def margin(mechanism, value):
 
 
 def with_levels(**changes):
-    """Private Count Release with another price list."""
+    """Return Private Count Release with another price list."""
     levels = [level._replace(**{name: change(level) for name, change in changes.items()}) for level in PRICED.levels]
     return with_property(PRICED, levels=levels)
 
@@ -140,11 +140,11 @@ MUTANTS = {
         LaplaceThreshold(scale=1.0, delta=6e-4, l0=1),
         threshold=_core.Threshold(LAPLACE.noise, math.floor(rogers2023.laplace_threshold(1.0, 6e-4))),
     ),
-    "sigma grows with l0 where sqrt(l0) is charged twice": lambda: claiming(GAUSS3, rho=GAUSS3.guarantee.rho / 3),
+    "sigma grows with l0, and sqrt(l0) is charged twice": lambda: claiming(GAUSS3, rho=GAUSS3.guarantee.rho / 3),
     "rho lost the square of linf": lambda: claiming(
         GaussianThreshold(sigma=3.0, delta=1e-3, l0=1, linf=3), rho=3 / (2 * 9.0)
     ),
-    "rho is divided by sigma^2 where sigma was meant": lambda: claiming(
+    "rho is divided by sigma^2 instead of sigma": lambda: claiming(
         GaussianThreshold(sigma=3.0, delta=1e-3, l0=3), rho=3 / (2 * 9.0) / 3
     ),
     "the Gaussian noise is smaller than charged": lambda: with_property(
@@ -152,7 +152,7 @@ MUTANTS = {
         noise=_core.Noise.discrete_gaussian(0.75),
         threshold=_core.Threshold(_core.Noise.discrete_gaussian(0.75), GAUSS.threshold.value),
     ),
-    "the exact delta is that of the noise alone": lambda: claiming(EXACT, rho=9.0, dp=(1.0, 1e-4)),
+    "the exact delta ignores novel items": lambda: claiming(EXACT, rho=9.0, dp=(1.0, 1e-4)),
     "the exact delta is half of it": lambda: claiming(EXACT, rho=9.0, dp=(1.0, EXACT.guarantee.dp[1] / 2)),
     "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
     "delta is the union over no items": lambda: claiming(GAUSS3, delta=0.0),
@@ -170,13 +170,13 @@ MUTANTS = {
         noise=_core.Noise.truncated_geometric(0.5, BOUNDED.bound),
         threshold=_core.Threshold(_core.Noise.truncated_geometric(0.5, BOUNDED.bound), BOUNDED.bound),
     ),
-    "the optimal chances are those of one user more": lambda: with_property(
+    "the optimal chances are for one user more": lambda: with_property(
         OPTIMAL, chances=np.concatenate([[0], OPTIMAL.chances[2:]]).astype(np.uint64)
     ),
-    "the optimal chances are those of a larger delta": lambda: with_property(
+    "the optimal chances are for a larger delta": lambda: with_property(
         OPTIMAL, chances=OptimalSelection(epsilon=1.0, delta=2e-3).chances
     ),
-    "the optimal chances are those of a larger epsilon": lambda: with_property(
+    "the optimal chances are for a larger epsilon": lambda: with_property(
         OPTIMAL, chances=OptimalSelection(epsilon=1.2, delta=1e-3).chances
     ),
     "the optimal chances jump to one at the first crossover": lambda: with_property(
@@ -218,7 +218,7 @@ MUTANTS = {
     "k selections are charged as one": lambda: claiming(
         GumbelTopK(k=3, scale=1.0, delta=1e-3, k_bar=3), rho=1 / 8, dp=(1.0, 1e-3)
     ),
-    "the Gumbel scale is half of what is charged": lambda: with_property(
+    "the Gumbel scale is half of the charged one": lambda: with_property(
         GUMBEL, gamma=2.0, offset=rogers2023.gumbel_offset(2.0, 0.1, 3)
     ),
     "the range forgets linf": lambda: claiming(
@@ -233,7 +233,7 @@ MUTANTS = {
         offset=lambda level: level.offset - math.log(2)
     ),
     "a call that selects nothing costs no delta": lambda: claiming(PRICED, delta=0.05),
-    "a count's noise is a quarter of what is paid": lambda: with_levels(sigma=lambda level: level.sigma / 4),
+    "a count's noise is a quarter of the charged one": lambda: with_levels(sigma=lambda level: level.sigma / 4),
     "counts are not paid for": lambda: claiming(
         PrivateCountRelease(rho=8.0, delta=0.02, epsilon_star=1.5, delta_star=0.01, k_bar=2, meet_relative_error=True),
         rho=1.5**2 / 4,

@@ -29,7 +29,7 @@ def test_a_mechanism_that_follows_its_law_passes(mechanism):
 @pytest.mark.parametrize("lie", LIARS)
 def test_a_mechanism_that_does_not_follow_its_law_fails(lie):
     mechanism, run = LIARS[lie]
-    # Its promise was checked against the law that it does not follow.
+    # The guarantee was verified with the law, which the releases do not follow.
     found = audit(running(mechanism, run), pairs=3, rng=seeded_rng(2))
     assert not found.violations
     assert found.failed, str(found)
@@ -41,7 +41,7 @@ def test_a_mechanism_that_does_not_follow_its_law_fails(lie):
 def test_a_trial_compares_its_runs_with_the_law(lie):
     mechanism, run = LIARS[lie]
     centre = runs.centre(mechanism)
-    # Both sides alike: no promise can be violated, and only the law tells.
+    # Both sides are equal, so no guarantee can be violated, and only the law reveals the defect.
     alike = {"0": centre}
     found = trial(running(mechanism, run), alike, alike, runs=1000, rng=seeded_rng(3))
     assert not found.violates
@@ -53,7 +53,7 @@ def test_a_trial_compares_its_runs_with_the_law(lie):
 
 
 class Unknown(HistogramMechanism):
-    """A mechanism whose exact law nobody wrote down."""
+    """A mechanism without a known exact law."""
 
     protects = Sensitivity(l0=1, linf=1)
     guarantee = Guarantee(1.0, 1e-3)
@@ -65,14 +65,14 @@ class Unknown(HistogramMechanism):
         return self._published(histogram, np.zeros(0, np.int64), rng)
 
 
-def test_a_trial_of_an_unknown_law_compares_nothing():
+def test_a_trial_of_an_unknown_law_skips_the_comparison():
     found = trial(Unknown(), {"a": 5}, {"a": 6}, runs=100, rng=seeded_rng(5))
     assert not found.compared
     assert "exact law" not in str(found)
 
 
 @pytest.mark.parametrize(("verb", "kind"), [("count", "TruncatedGeometric"), ("select", "OptimalSelection")])
-def test_the_command_fails_for_a_mechanism_that_lies(verb, kind, monkeypatch, capsys):
+def test_the_command_fails_if_releases_break_the_law(verb, kind, monkeypatch, capsys):
     lie = {"count": "publishes all exact counts", "select": "decides without chance"}[verb]
     mechanism, run = LIARS[f"{kind} {lie}"]
     for chosen, code in ((mechanism, 0), (running(mechanism, run), 1)):
@@ -98,7 +98,7 @@ def test_one_output_of_chance_zero_fails():
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_the_cells_of_a_law_make_up_one(kind):
+def test_the_cells_of_a_law_sum_to_one(kind):
     for given in SETS[kind]:
         mechanism = kind(**given)
         for table in runs.tables(mechanism, itertools.islice(neighbours(mechanism, 2, 0), 2)):
@@ -108,7 +108,7 @@ def test_the_cells_of_a_law_make_up_one(kind):
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1, 0.01, 1e-4, 0.999])
-def test_a_comparison_keeps_its_level(chance):
+def test_a_comparison_keeps_its_significance_level(chance):
     trials, level = 200, 1e-3
     limit = math.log(2 / level)
     rejected = sum(

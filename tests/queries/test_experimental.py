@@ -1,5 +1,4 @@
-"""Corrections by one pass of sparse vector: the exact law on two queries, the twin, the price, the bound that always
-holds."""
+"""Corrections by one pass of sparse vector: exact law on two queries, reference crossings, cost and error bound."""
 
 import dataclasses
 from functools import lru_cache
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import reference
 from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection, crossings, guarded
-from discreet.reference.crossings import crossings as twin
+from discreet.reference.crossings import crossings as by_reference
 from discreet.testing import seeded_rng
 
 SMALL = {"k": 2, "sigma": 1.2, "epsilon": 1.0, "threshold": 1, "again": 1.5}
@@ -27,7 +26,7 @@ PAIRS = [
 
 
 def gaussian(scale, centre):
-    """Masses on the square's side of discrete Gaussian noise around a value."""
+    """Return the masses of discrete Gaussian noise around a value, on one side of the square."""
     x, wide = np.arange(-REACH, REACH + 1), np.arange(-60, 61)
     return np.exp(-((x - centre) ** 2) / (2 * scale**2)) / np.exp(-(wide**2) / (2 * scale**2)).sum()
 
@@ -40,7 +39,10 @@ def laplace(scale):
 
 
 def found(mechanism, distance, other, *, noise=True):
-    """The chances that of two queries at these distances the first alone, the second alone, both or none are found."""
+    """Return four probabilities for two queries at these distances.
+
+    The searches find the first alone, the second alone, both or none.
+    """
     bar_scale, query_scale = dp.queries.AboveThreshold(epsilon=mechanism.epsilon, threshold=0).scales
     bars, weights = laplace(bar_scale)
     shifts, masses = laplace(query_scale)
@@ -65,14 +67,14 @@ def found(mechanism, distance, other, *, noise=True):
 
 @lru_cache(maxsize=8)
 def searched(mechanism):
-    """`found` for all distances on the square."""
+    """Return `found` for all distances on the square."""
     sides = range(2 * REACH + 3)
     return {(d, e): found(mechanism, d, e) for d in sides for e in sides}
 
 
 @lru_cache(maxsize=64)
 def law(mechanism, values, tau=None):
-    """The law of both answers, on a square around zero; where `tau` is given, of the guarded ones."""
+    """Return the law of both answers, on a square around zero; with `tau`, of the guarded answers."""
     places = np.arange(-REACH, REACH + 1)
     first = [gaussian(mechanism.sigma, value) for value in values]
     again = [gaussian(mechanism.again, value) for value in values]
@@ -94,7 +96,7 @@ def law(mechanism, values, tau=None):
 
 
 def divergence(p, q, order):
-    """The Rényi divergence of this order."""
+    """Return the Rényi divergence of this order."""
     return float(np.log(np.sum(np.exp(order * np.log(p) + (1 - order) * np.log(q)))) / (order - 1))
 
 
@@ -103,7 +105,7 @@ ORDERS = (1.2, 2.0, 4.0, 8.0)
 
 @pytest.mark.parametrize("m", [1, 2])
 @pytest.mark.parametrize("tau", [None, TAU])
-def test_the_exact_law_of_two_answers_keeps_the_promise(m, tau):
+def test_the_exact_law_of_two_answers_keeps_the_guarantee(m, tau):
     mechanism = SparseVectorCorrection(m=m, **SMALL)
     laws = {values: law(mechanism, values, tau) for values in {v for pair in PAIRS for v in pair}}
     assert all(abs(p.sum() - 1) < 1e-9 for p in laws.values())
@@ -118,7 +120,10 @@ def test_the_exact_law_of_two_answers_keeps_the_promise(m, tau):
 
 
 def worst_search(mechanism, *, noise=True):
-    """The largest log-ratio of the chances of one and the same finding, over the number of searches and epsilon."""
+    """Return the worst log-ratio of the probabilities of one finding.
+
+    It is divided by epsilon and the number of searches.
+    """
     worst = 0.0
     for d, e, move, other in product(range(5), range(5), (-1, 0, 1), (-1, 0, 1)):
         p, q = (found(mechanism, *at, noise=noise) for at in ((d, e), (abs(d + move), abs(e + other))))
@@ -127,7 +132,7 @@ def worst_search(mechanism, *, noise=True):
     return worst / (mechanism.m * mechanism.epsilon)
 
 
-def test_searches_are_private_and_without_noise_on_queries_they_are_not():
+def test_searches_are_private_only_with_noise_on_queries():
     for m in (1, 2):
         mechanism = SparseVectorCorrection(**{**SMALL, "m": m, "epsilon": 0.5, "threshold": 2})
         assert 0.2 < worst_search(mechanism) <= 1
@@ -136,8 +141,8 @@ def test_searches_are_private_and_without_noise_on_queries_they_are_not():
 
 
 @pytest.mark.parametrize(("threshold", "less"), [(-2000, "again"), (2000, "sigma")])
-def test_less_noise_than_was_paid_for_is_rejected(threshold, less):
-    # All are corrected, or none, so that the one noise or the other is all there is.
+def test_noise_smaller_than_declared_violates_rho(threshold, less):
+    # Either all answers are corrected or none, so only one of the two noises matters.
     other = {"again": "sigma", "sigma": "again"}[less]
     mechanism = SparseVectorCorrection(k=2, m=2, epsilon=0.1, threshold=threshold, **{less: 1.0, other: 4.0})
     lying = dataclasses.replace(mechanism, **{less: 0.85})
@@ -162,20 +167,20 @@ def test_draws_follow_the_exact_law(m, tau):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(-5, 5), max_size=60), st.lists(st.integers(-4, 6), max_size=12))
-def test_twin_and_chunks_find_the_same_crossings(values, bars):
+def test_crossings_match_the_reference(values, bars):
     kept = crossings(np.array(values, np.int64), np.array(bars, np.int64)).tolist()
-    assert kept == twin(values, bars) == reference.crossings.crossings(values, bars)
+    assert kept == by_reference(values, bars) == reference.crossings.crossings(values, bars)
 
 
 def test_crossings_far_apart_are_found():
     rng = np.random.default_rng(2)
     values = rng.integers(0, 10_000, 50_000)
     bars = rng.integers(9_900, 10_001, 40)
-    assert crossings(values, bars).tolist() == twin(values.tolist(), bars.tolist())
+    assert crossings(values, bars).tolist() == by_reference(values.tolist(), bars.tolist())
 
 
 @pytest.mark.parametrize("k", [1, 100, 10_000, 1_000_000])
-def test_every_search_is_paid_for(k):
+def test_the_guarantee_includes_every_search(k):
     mechanism = SparseVectorCorrection.from_rho(k=k, rho=0.1)
     spent = k / (2 * mechanism.sigma**2) + mechanism.m / (2 * mechanism.again**2)
     spent += mechanism.m * mechanism.epsilon * np.tanh(mechanism.epsilon / 2)
@@ -184,7 +189,7 @@ def test_every_search_is_paid_for(k):
     assert GuardedCorrection.from_rho(k=k, rho=0.1).guarantee == mechanism.guarantee
 
 
-def test_what_is_far_off_is_corrected():
+def test_answers_that_are_far_off_are_corrected():
     k = 100_000
     mechanism = SparseVectorCorrection.from_rho(k=k, rho=0.1)
     rng = seeded_rng(3)
@@ -198,7 +203,7 @@ whole = st.lists(st.tuples(*[st.integers(-(2**40), 2**40)] * 3), min_size=1, max
 
 @settings(max_examples=300, deadline=None)
 @given(whole, st.integers(1, 2**41))
-def test_a_guarded_answer_is_never_off_by_more_than_tau_and_the_others_error(rows, tau):
+def test_a_guarded_error_is_at_most_tau_plus_the_other_error(rows, tau):
     values, answers, others = np.array(rows, np.int64).T
     result = guarded(answers, others, tau)
     assert np.abs(result - values).max() <= tau + np.abs(others - values).max()
@@ -206,13 +211,13 @@ def test_a_guarded_answer_is_never_off_by_more_than_tau_and_the_others_error(row
 
 
 class Broken(SparseVectorCorrection):
-    """Corrections that are far off by more and more."""
+    """Corrections with errors that grow with the index."""
 
     def _corrected(self, values, answers, rng):
         return answers + np.arange(self.k) * (1 if rng.bits64() % 2 else 10**9)
 
 
-def test_the_bound_holds_whatever_the_correction_does():
+def test_the_error_bound_holds_for_any_correction():
     k = 50
     broken = Broken.from_rho(k=k, rho=0.5)
     values, fallen = np.arange(k) * 7, 0
@@ -226,7 +231,7 @@ def test_the_bound_holds_whatever_the_correction_does():
     assert 200 < fallen < 400
 
 
-def test_right_corrections_are_hardly_ever_given_up():
+def test_sound_corrections_are_kept_in_99_percent_of_runs():
     k = 2000
     mechanism = GuardedCorrection.from_rho(k=k, rho=0.1)
     values, same = np.zeros(k, np.int64), 0

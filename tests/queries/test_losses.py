@@ -1,4 +1,4 @@
-"""The rigorous composition: against exact sums, published values and Rényi divergences."""
+"""The rigorous composition, compared with exact sums, published values and Rényi divergences."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from discreet.theorems.privacy_losses import bounded_loss, bounded_masses, bound
 
 
 def exact_delta(reach, power, k, epsilon):
-    """Of k = 1 or 2 bounded noises by enumeration with 40 digits."""
+    """Return the delta of k = 1 or 2 bounded noises, by enumeration with 40 digits."""
     with mp.workdps(40):
         x = range(1 - reach, reach)
         weight = {v: mp.mpf(reach**2 - v**2) ** power for v in x}
@@ -31,7 +31,7 @@ def exact_delta(reach, power, k, epsilon):
         (471, 4, 0.0026124601910828, 8.4574788037529e-13, 20167.363636364),
     ],
 )
-def test_masses_are_those_of_the_law(reach, power, p0, edge, variance):
+def test_masses_follow_the_bounded_law(reach, power, p0, edge, variance):
     masses = bounded_masses(reach, power)
     assert masses[0] == pytest.approx(p0, rel=1e-12)
     assert masses[-1] == pytest.approx(edge, rel=1e-12)
@@ -41,7 +41,7 @@ def test_masses_are_those_of_the_law(reach, power, p0, edge, variance):
 @pytest.mark.parametrize(("reach", "power"), [(3, 1), (6, 2), (15, 4), (40, 3)])
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
-def test_delta_is_never_below_the_exact_one_and_hardly_above(reach, power, k, epsilon):
+def test_delta_is_at_most_3_percent_above_the_exact_one(reach, power, k, epsilon):
     exact = float(exact_delta(reach, power, k, epsilon))
     found = delta_of([(bounded_loss(reach, power), k)], epsilon)
     assert exact <= found <= max(exact * 1.03, exact + 1e-12)
@@ -51,7 +51,7 @@ def test_delta_is_never_below_the_exact_one_and_hardly_above(reach, power, k, ep
     ("power", "reach", "k", "epsilon", "known"),
     [(8, 189, 100, 1.0, 9.88e-7), (4, 471, 1000, 1.0, 9.66e-7), (5, 276, 300, 1.0, 9.90e-7)],
 )
-def test_delta_is_that_of_an_independent_accountant(power, reach, k, epsilon, known):
+def test_delta_matches_an_independent_accountant(power, reach, k, epsilon, known):
     assert delta_of([(bounded_loss(reach, power), k)], epsilon, spare=1e-9) == pytest.approx(known, rel=0.01)
 
 
@@ -67,8 +67,8 @@ def test_randomised_responses_compose_as_binomials(e, k, epsilon):
     assert exact <= delta_of([(response_loss(e), k)], epsilon) <= exact * (1 + 1e-6)
 
 
-def test_unlike_parts_compose():
-    # Two thirds of a joint law that is enumerated.
+def test_different_mechanisms_compose():
+    # The joint law has four outcomes and is enumerated.
     a, b = response_loss(0.4), response_loss(0.25)
     exact = sum(
         p * q * max(0.0, 1 - math.exp(0.3 - x - y))
@@ -78,7 +78,7 @@ def test_unlike_parts_compose():
     assert exact <= delta_of([(a, 1), (b, 1)], 0.3) <= exact * 1.05
 
 
-def test_nothing_is_lost_where_epsilon_covers_all():
+def test_delta_is_zero_if_epsilon_covers_all_losses():
     assert delta_of([(response_loss(0.1), 10)], 1.01) == 0
     assert delta_of([(response_loss(3.0), 50)], 0.01) == 1.0
 
@@ -95,12 +95,12 @@ def test_delta_is_zero_from_the_sum_of_all_losses_on(k, e):
 
 
 @pytest.mark.parametrize(("reach", "power", "k", "delta"), [(189, 8, 100, 1e-6), (60, 20, 10, 1e-5), (12, 2, 3, 1e-2)])
-def test_rho_bounds_every_order(reach, power, k, delta):
+def test_rho_bounds_the_divergence_of_every_order(reach, power, k, delta):
     rho, lost = bounded_rho(reach, power, k, delta)
     assert 0 < lost <= delta
     masses = bounded_masses(reach, power)
     each = 1 - (1 - lost) ** (1 / k)
-    # The values that are kept: from 1 - c to c for the c that loses this much.
+    # The values from 1 - c to c are kept, for the c that excludes this much mass.
     c = next(c for c in range(1, reach) if masses[c + 1 :].sum() + masses[c:].sum() <= each * (1 + 1e-6))
     x = np.arange(1 - c, c + 1)
     p, q = masses[np.abs(x)], masses[np.abs(x - 1)]
@@ -120,6 +120,6 @@ def test_the_error_of_a_convolution_is_added_to_delta(off, monkeypatch):
         law, error = _core.compose(laws)
         return law - off, error + off
 
-    # A law that lies below the true one by its stated error must not lower delta.
+    # A convolution that is too low by its stated error must not lower delta.
     monkeypatch.setattr(losses, "_core", SimpleNamespace(compose=compose_too_low))
     assert delta_of(parts, 3.0) >= exact * (1 - 1e-12)

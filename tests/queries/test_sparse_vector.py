@@ -1,6 +1,6 @@
-"""The sparse-vector family by exact enumeration, and published variants that the same enumeration must reject.
+"""The sparse-vector family by exact enumeration, and wrong published variants that the enumeration must reject.
 
-The variants are those of M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017), and two more.
+Most variants are from M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017).
 """
 
 from itertools import permutations, product
@@ -19,7 +19,7 @@ PAIRS = [
 
 
 def laplace(scale):
-    """Values and probabilities of discrete Laplace noise, a point where the scale is zero."""
+    """Return the values and probabilities of discrete Laplace noise; a scale of zero gives one point."""
     reach = int(34 * scale) + 1 if scale else 0
     x = np.arange(-reach, reach + 1)
     p = np.exp(-np.abs(x) / scale) if scale else np.ones(1)
@@ -27,16 +27,16 @@ def laplace(scale):
 
 
 def law(values, *, bar, queries, threshold=1, most=None, shows=False):
-    """The law of a sparse vector's answers, above or below, until `most` are above; `shows`: with the noisy value.
+    """Return the law of a sparse vector's answers, above or below, until `most` are above.
 
-    `bar` and `queries` are the scales of the noise.
+    `bar` and `queries` are the scales of the noise. With `shows`, an answer above includes its noisy value.
     """
     bars, chances = laplace(bar)
     noise, weights = laplace(queries)
     outcomes = {}
 
     def above(value):
-        """The chance to be above for each bar."""
+        """Return the probability to be above, for each noisy threshold."""
         tails = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         return tails[np.clip(threshold + bars - value + (len(noise) - 1) // 2, 0, len(noise))]
 
@@ -59,7 +59,7 @@ def law(values, *, bar, queries, threshold=1, most=None, shows=False):
 
 
 def worst(of, pairs=PAIRS):
-    """The largest mass by which one law exceeds e^epsilon times its neighbour's."""
+    """Return the largest mass by which one law exceeds e^epsilon times its neighbour's."""
     excess = 0.0
     for first, second in pairs:
         p, q = of(first), of(second)
@@ -68,14 +68,14 @@ def worst(of, pairs=PAIRS):
 
 
 def of_mechanism(values):
-    """The law of `AboveThreshold`, from its own scales."""
+    """Return the law of `AboveThreshold`, from its own scales."""
     mechanism = dp.queries.AboveThreshold(epsilon=EPSILON, threshold=1)
     bar, queries = mechanism.scales
     return law(values, bar=bar, queries=queries, most=1)
 
 
 def of_permuted(values):
-    """The law of the published index in a random order."""
+    """Return the law of the published index, for a random order."""
     outcomes = {}
     orders = list(permutations(range(len(values))))
     for order in orders:
@@ -86,17 +86,17 @@ def of_permuted(values):
 
 
 VARIANTS = {
-    # Roth's lecture notes of 2011: what is above is shown with the noise that it was compared with.
+    # Roth's lecture notes of 2011: a value above is published with the noise it was compared with.
     "shows the value": {"bar": 2, "queries": 2, "most": 1, "shows": True},
-    # Lee and Clifton 2014: the noise on queries does not grow with how many may be above.
+    # Lee and Clifton 2014: the noise on queries does not grow with the number that may be above.
     "noise for one": {"bar": 4, "queries": 4 / 3, "most": 3},
     # Stoddard, Chen and Machanavajjhala 2014: no noise on queries, no limit.
     "no noise on queries": {"bar": 2, "queries": 0},
     # Chen, Xiao, Zhang and Xu 2015: noise on both, no limit.
     "no limit": {"bar": 2, "queries": 2},
-    # The general form of the two, shares of epsilon included: no limit either.
+    # The general form of the previous two, with other shares of epsilon: no limit either.
     "no limit, other shares": {"bar": 4, "queries": 4 / 3},
-    # The noise of queries that all move the same way, on queries that do not.
+    # The noise for monotone queries, which all move in one direction, on other queries.
     "noise of monotone queries": {"bar": 2, "queries": 2, "most": 1},
 }
 
@@ -111,7 +111,7 @@ def test_above_threshold_in_random_order_is_epsilon_private():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_wrong_variant_is_rejected(variant):
-    # More queries make it plainer.
+    # More queries make the violation larger.
     pairs = [((1, 1, 0), (0, 0, 1)), ((0, 0, 1), (1, 1, 0)), *PAIRS[:27]]
     if not VARIANTS[variant].get("shows"):
         pairs += [((1, 1, 1, 0, 0, 0), (0, 0, 0, 1, 1, 1)), ((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0))]
@@ -133,7 +133,7 @@ def test_draws_follow_the_enumerated_law(kind):
         assert abs(seen.get(index, 0) - n * p) < 6 * np.sqrt(n * p)
 
 
-def test_far_queries_are_found_and_the_rest_is_not():
+def test_only_queries_far_above_the_threshold_are_found():
     mechanism = dp.queries.PermutedAboveThreshold(epsilon=1.0, threshold=500)
     values = np.zeros(5000, np.int64)
     assert mechanism.release(values).index is None
@@ -143,7 +143,7 @@ def test_far_queries_are_found_and_the_rest_is_not():
     assert dp.queries.AboveThreshold(epsilon=1.0, threshold=500).release(values).index == 17
 
 
-def test_every_run_is_paid_for():
+def test_the_guarantee_includes_every_run():
     mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
     spent = 100_000 / (2 * mechanism.sigma**2)
     spent += sum(2 * s.runs * s.epsilon * np.tanh(s.epsilon / 2) for s in mechanism.stages)
@@ -151,14 +151,14 @@ def test_every_run_is_paid_for():
     assert 0.099 < mechanism.guarantee.rho <= 0.1
 
 
-def test_stages_correct_what_is_far_off():
+def test_stages_correct_answers_that_are_far_off():
     mechanism = dp.queries.IterativeSparseVector.from_rho(k=100_000, rho=0.1)
     values = np.zeros(100_000, np.int64)
     answers = mechanism.release(values, rng=seeded_rng(1))
     assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
 
 
-def test_a_crossing_is_paid_for_and_says_whether_it_protects():
+def test_a_budget_pays_for_crossings_and_seeds_are_marked():
     budget = dp.Budget(rho=1.0, delta=1e-6)
     mechanism = dp.queries.AboveThreshold(epsilon=0.1, threshold=3000)
     for values in ([1, 2, 30_000], [-90_000]):
@@ -177,12 +177,12 @@ def test_stages_out_of_range_are_refused(bad):
         Stage(**{"runs": 2, "epsilon": 1.0, "threshold": 1, **bad})
 
 
-def test_no_value_is_too_large():
+def test_values_of_any_size_are_answered():
     for values in ([2**63, -1], [2**64, 1], [10**40, -(10**40)]):
         assert len(dp.queries.GaussianAnswers.from_rho(k=2, rho=1.0, delta=1e-6).release(values).values) == 2
 
 
-def test_a_tiny_epsilon_is_answered_at_once():
+def test_a_tiny_epsilon_takes_less_than_5_seconds():
     import time
 
     begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Whether integers come from a law: cells by chi-square, tails and sides by binomials, order by pairs."""
+"""Tests whether integers follow a law: cells by chi-square, tails and signs by binomials, order by pairs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class Law:
 
     name: str
     tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    reach: float  # P[|X| > reach] is far below one in all draws
+    reach: float  # P[|X| > reach] times the number of draws is far below one
     symmetric: bool = True
 
     def above(self, m):
-        """P[X >= m], with relative precision in the upper tail."""
+        """Return P[X >= m], with relative precision in the upper tail."""
         return np.asarray(self.tail(np.asarray(m, dtype=float)))
 
     def below(self, m):
-        """P[X <= m], with relative precision in the lower tail."""
+        """Return P[X <= m], with relative precision in the lower tail."""
         return self.above(-np.asarray(m, dtype=float)) if self.symmetric else 1 - self.above(np.asarray(m) + 1)
 
     def between(self, low, high):
-        """P[low < X <= high]."""
+        """Return P[low < X <= high]."""
         upper = self.above(low + 1) - self.above(high + 1)
         lower = self.below(high) - self.below(low)
         return np.where(np.asarray(low) >= 0, upper, lower)
 
 
 def gaussian(sigma):
-    """The discrete Gaussian: summed up, or for a large scale by its midpoints."""
+    """Return the discrete Gaussian law: summed, or for a scale above 3000 by midpoints."""
     if sigma > 3000:
         return Law(f"gaussian {sigma:g}", lambda m: special.ndtr(-(m - 0.5) / sigma), 12 * sigma)
     reach = math.ceil(14 * sigma) + 3
@@ -51,7 +51,7 @@ def gaussian(sigma):
 
 
 def laplace(scale):
-    """The discrete Laplace law."""
+    """Return the discrete Laplace law."""
     unit = 1 + math.exp(-1 / scale)
 
     def tail(m):
@@ -62,7 +62,7 @@ def laplace(scale):
 
 
 def truncated(scale, bound):
-    """The truncated symmetric geometric law."""
+    """Return the truncated symmetric geometric law."""
     whole = -math.expm1(-(bound + 1) / scale) + math.exp(-1 / scale) * -math.expm1(-bound / scale)
 
     def upper(m):
@@ -73,14 +73,14 @@ def truncated(scale, bound):
 
 
 def geometric(scale):
-    """The geometric law."""
+    """Return the geometric law."""
     return Law(
         f"geometric {scale:g}", lambda m: np.where(m > 0, np.exp(-np.maximum(m, 0) / scale), 1.0), 45 * scale + 2, False
     )
 
 
 def cell_edges(law, n):
-    """Integers that part the law into cells of at least LEAST expected draws: each integer, or some 500 quantiles."""
+    """Return edges of cells with at least LEAST expected draws: all integers, or about 500 quantiles."""
     start = -law.reach if law.symmetric else -1.0
     if law.reach <= 300:
         return np.arange(math.floor(start), math.ceil(law.reach) + 1, dtype=float)
@@ -95,7 +95,10 @@ def cell_edges(law, n):
 
 
 def pooled(law, edges, n):
-    """Edges without those that leave a cell too small, and the probabilities of the cells between and beyond them."""
+    """Return the edges without the ones that leave a cell too small, and the probabilities of the cells.
+
+    The cells lie between the edges and beyond both ends.
+    """
     kept: list[float] = []
     for edge in edges:
         p = law.below(edge) if not kept else law.between(kept[-1], edge)
@@ -108,7 +111,7 @@ def pooled(law, edges, n):
 
 
 def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
-    """The p-value of each test for n draws; under the law, each is uniform or larger."""
+    """Return the p-value of each test for n draws; under the law, each is uniform or larger."""
     edges, law_of_cells = pooled(law, cell_edges(law, n), n)
     far = far_points(law, n)
     cells = np.zeros(len(edges) + 1)
@@ -129,7 +132,7 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
         sides += np.count_nonzero(draws > 0), np.count_nonzero(draws < 0)
         kind = np.searchsorted(kinds, draws, side="left")
         for i, lag in enumerate(LAGS):
-            # Pairs without overlap, so that they are independent.
+            # Pairs do not overlap, so they are independent.
             whole = len(kind) // (2 * lag) * (2 * lag)
             first, second = kind[:whole].reshape(-1, 2, lag).transpose(1, 0, 2).reshape(2, -1)
             pairs[i] += np.bincount(first * width + second, minlength=width * width)
@@ -149,7 +152,7 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
 
 
 def far_points(law, n):
-    """Values that few draws or none should pass, on either side."""
+    """Return values on both sides that few draws or none should exceed."""
     points = []
     for p in (1e-3, 100 / n, 10 / n, 0.1 / n, 1e-3 / n):
         low, high = 0.0, math.ceil(law.reach)
@@ -167,13 +170,13 @@ def count_cells(draws, edges):
 
 
 def two_sided(seen, n, p):
-    """The binomial p-value of either side, doubled."""
+    """Return twice the smaller one-sided binomial p-value."""
     upper, lower = stats.binom.sf(seen - 1, n, p), stats.binom.cdf(seen, n, p)
     return float(min(1.0, 2 * min(upper, lower)))
 
 
 def independence(table):
-    """The p-value of a table of pairs being the product of its margins."""
+    """Return the p-value of the hypothesis that a table of pairs is the product of its margins."""
     rows, columns = table.sum(1), table.sum(0)
     expected = np.outer(rows, columns) / table.sum()
     kept = expected > 5

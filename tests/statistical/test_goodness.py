@@ -1,6 +1,6 @@
-"""Every sampler against its law; and samplers broken on purpose, which the same tests must reject.
+"""Every sampler is compared with its law; the same tests must reject samplers that are broken on purpose.
 
-In its small size the test runs with all others. In full, with 10^8 draws a law, it is chosen with
+The small version runs with all other tests. The full version draws 10^8 values for each law. It is selected with
 `-m statistical` and writes its p-values to `benches/record/goodness.json`.
 """
 
@@ -66,7 +66,7 @@ def sample(name, parameters, rng):
 
 
 def smallest(results):
-    """The least p-value times the number of tests, and the test it comes from."""
+    """Return the least p-value times the number of tests, and the test it belongs to."""
     test = min(results, key=results.get)
     return results[test] * len(results), test
 
@@ -86,16 +86,16 @@ def assert_good(table):
             assert p > FAMILY_ALPHA / family, f"{law}, {test}: p = {p:.3g}"
 
 
-def test_at_least_twenty_parameters_of_every_sampler():
+def test_each_sampler_has_at_least_20_parameter_sets():
     assert min(len(SIGMAS), len(SCALES), len(BOUNDS)) >= 20
 
 
-def test_every_sampler_has_its_law():
+def test_every_sampler_follows_its_law():
     assert_good(run(1_000_000, seed=1))
 
 
 @pytest.mark.statistical
-def test_every_sampler_has_its_law_at_full_size():
+def test_every_sampler_follows_its_law_at_full_size():
     draws = int(float(os.environ.get("DISCREET_DRAWS", "1e8")))
     table = run(draws, seed=None)
     assert_good(table)
@@ -113,14 +113,14 @@ def test_every_sampler_has_its_law_at_full_size():
         RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
-# Samplers with a defect each. They need no Rust: numpy and the good draws make them.
+# Samplers with one defect each, made from correct draws and numpy.
 
 DRAWS = 10_000_000
 SCALE, SIGMA = 3.0, 10.0
 
 
 class Broken:
-    """Good draws of two laws, and numpy's generator, of which the defects are made."""
+    """Correct draws of two laws and numpy's generator, and the defects made from them."""
 
     def __init__(self, seed=11):
         self.rng, self.numpy = seeded_rng(seed), np.random.default_rng(seed)
@@ -139,7 +139,7 @@ class Broken:
         return self.rng.discrete_laplace(SCALE / 1.005, size)
 
     def zero_counted_twice(self, size):
-        """A fair sign on a geometric magnitude, without refusing one of the two zeros."""
+        """Return geometric magnitudes with a fair sign, without rejecting one of the two zeros."""
         return self.rng.geometric(SCALE, size) * (1 - 2 * self.numpy.integers(0, 2, size))
 
     def biased_sign(self, size):
@@ -153,7 +153,7 @@ class Broken:
         return draws
 
     def repeated_block(self, size):
-        """Of every 64 blocks of 64 draws, one repeats the last."""
+        """Return draws in which one of every 64 blocks of 64 draws repeats the previous block."""
         blocks = self.gaussian(size).reshape(-1, 64)
         blocks[63::64] = blocks[62::64]
         return blocks.reshape(-1)
@@ -165,12 +165,12 @@ class Broken:
         return draws
 
     def modulo_bias(self, size):
-        """Inversion of a 16-bit number reduced modulo 60,000."""
+        """Return inversions of a 16-bit number reduced modulo 60,000."""
         uniform = (self.numpy.integers(0, 2**16, size) % 60_000 + 0.5) / 60_000
         return self.invert(uniform)
 
     def few_bits(self, size):
-        """Inversion of a uniform number with sixteen bits: its tails are coarse."""
+        """Return inversions of a 16-bit uniform number, whose tails are coarse."""
         return self.invert((self.numpy.integers(0, 2**16, size) + 0.5) / 2**16)
 
     def invert(self, uniform):
@@ -178,7 +178,7 @@ class Broken:
         return support[np.searchsorted(gaussian(SIGMA).below(support), uniform)]
 
     def rounded_continuous(self, size):
-        """A rounded continuous Laplace variable, which is not the discrete law."""
+        """Return rounded continuous Laplace noise, which does not follow the discrete law."""
         return np.rint(self.numpy.laplace(0, SCALE, size)).astype(np.int64)
 
     def truncated_continuous(self, size):
@@ -216,6 +216,6 @@ def test_a_broken_sampler_is_rejected(defect):
     assert p < REJECTED, f"{test}: {p:.3g}"
 
 
-def test_the_good_draws_that_the_broken_ones_are_made_of_are_not_rejected():
+def test_the_correct_draws_behind_the_defects_are_accepted():
     for law, draw in [(gaussian(SIGMA), Broken().gaussian), (laplace(SCALE), Broken().laplace)]:
         assert smallest(p_values(law, draw, DRAWS))[0] > FAMILY_ALPHA

@@ -1,4 +1,4 @@
-"""Releases of real words, where the data sets are at hand: in DISCREET_DATA, or in shared/data beside the project."""
+"""Releases of real words, if the datasets are available: in DISCREET_DATA, or in shared/data next to the project."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ MECHANISM = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
 def words(name):
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     return dp.Histogram.from_table(path, user="user", item="item"), truth
@@ -38,7 +38,7 @@ def share_far_off(release, truth):
     return np.mean(np.abs(release.counts - true) > 0.1 * true)
 
 
-def test_words_of_a_chat_are_released_as_by_numpy():
+def test_chat_words_match_the_numpy_reference():
     histogram, truth = words("ubuntu_irc_words")
     releases = [MECHANISM.release(histogram, rng=seeded_rng(seed)) for seed in range(60)]
     ours = np.array([len(release) for release in releases])
@@ -49,7 +49,7 @@ def test_words_of_a_chat_are_released_as_by_numpy():
     assert np.mean([share_far_off(release, truth) for release in releases]) < 0.1
 
 
-def test_words_of_millions_of_rows_are_released():
+def test_reddit_words_are_released_as_often_as_expected():
     histogram, truth = words("reddit_top_selfposts_words")
     assert len(truth) == 588_921
     releases = [MECHANISM.release(histogram) for _ in range(20)]

@@ -1,4 +1,4 @@
-"""Running counts of real sales and real posts, day by day, where the data sets are at hand."""
+"""Running counts of real sales and posts, day by day, if the datasets are available."""
 
 from collections import Counter
 
@@ -11,10 +11,10 @@ from discreet.engines.local import connect
 
 
 def days(name, event, item, least):
-    """The events of each day as lists of items; days without any are left out."""
+    """Return the events of each day as lists of items; days without events are left out."""
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     rows = connect().execute(
         f"SELECT date_diff('day', TIMESTAMP '{least}', CAST(ts AS TIMESTAMP)) + 1 AS day, list({item}) FROM '{path}' "
         f"WHERE {item} IS NOT NULL GROUP BY day, {event} ORDER BY day"
@@ -32,7 +32,7 @@ def days(name, event, item, least):
         ("reddit_top_posts", "user", "subreddit", "2005-01-01", 1),
     ],
 )
-def test_released_counts_are_as_far_off_as_the_theory_says(name, event, item, least, l0):
+def test_errors_of_running_counts_match_the_theory(name, event, item, least, l0):
     rounds = days(name, event, item, least)
     last = max(rounds)
     mechanism = dp.Stream.recommended(rho=1.0, delta=1e-6, l0=l0, horizon=last)
@@ -49,6 +49,6 @@ def test_released_counts_are_as_far_off_as_the_theory_says(name, event, item, le
             missed += len(sure - set(release.items))
     assert len(errors) > 1000
     assert missed == 0
-    # What is released just above the threshold is more often too large, so that the mean is above zero.
+    # Counts released just above the threshold are more often too large, so the mean error is above zero.
     assert 0.85 < np.std(errors) < 1.15
     assert np.mean(np.abs(errors) > 5) < 1e-3

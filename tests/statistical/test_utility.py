@@ -1,6 +1,6 @@
-"""How many items confirmed counts name, how exactly, and how many more than Private Count Release.
+"""The number and the accuracy of the items that confirmed counts name, compared with Private Count Release.
 
-On real data where that is at hand (see test_real_data.py), and on generated shapes always.
+Real data is used if it is available (see test_real_data.py), generated data always.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.engines import local
 from discreet.testing import seeded_rng
 
-# Data; rho; mean numbers of items named, and within 10 % of the truth, in runs of a separate program.
+# Data; rho; mean number of items named, and of items within 10 % of the truth, in runs of a separate program.
 EXPECTED = [
     ("tiny_retail_500", 1.0, 81.25, 74.67),
     ("askreddit_1pct_words", 0.1, 77.5, 71.67),
@@ -30,13 +30,16 @@ FEW = ("askreddit_1pct_words", "ubuntu_irc_words")
 
 
 def zipf(users, items, exponent, seed):
-    """Counts by a law of Zipf, the most common item of nearly all users."""
+    """Return counts by Zipf's law. About 90 % of the users have the most common item."""
     mean = 0.9 * users / np.arange(1, items + 1) ** exponent
     return np.sort(np.random.default_rng(seed).poisson(mean).clip(max=users))[::-1]
 
 
 def runs(mechanism, histogram, truth, count):
-    """Items named, items within 10 %, the root of the mean squared relative error, and the share beyond 10 %."""
+    """Return means over releases.
+
+    They are: items named, items within 10 %, root mean squared relative error, and the share of items beyond 10 %.
+    """
     found = []
     for seed in range(count):
         release = mechanism.release(histogram, rng=seeded_rng(seed))
@@ -54,7 +57,7 @@ def runs(mechanism, histogram, truth, count):
 def test_real_items_are_named_as_often_as_expected(name, rho, named, good):
     path = DATA / f"{name}.parquet"
     if not path.exists():
-        pytest.skip(f"{path.name} is not at hand")
+        pytest.skip(f"{path.name} is not available")
     labels, counts, _ = local.histogram(path, "user", "item")
     truth = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
     histogram = dp.Histogram.from_table(path, user="user", item="item", count_users=True)
@@ -70,7 +73,7 @@ SHAPES = [(20_000, 5_000, 1.0), (200_000, 50_000, 1.0), (50_000, 20_000, 0.8), (
     "users, items, exponent", [*SHAPES[:2], *(pytest.param(*s, marks=pytest.mark.statistical) for s in SHAPES[2:])]
 )
 @pytest.mark.parametrize("rho", [0.1, 1.0])
-def test_generated_items_are_named_more_often_than_by_private_count_release(users, items, exponent, rho):
+def test_confirmed_counts_names_more_generated_items(users, items, exponent, rho):
     counts = zipf(users, items, exponent, 1)
     truth = dict(enumerate(counts.tolist()))
     histogram = dp.Histogram.from_counts(list(truth), counts, l0=None, linf=1, complete=True, users=users)
@@ -85,7 +88,7 @@ def test_generated_items_are_named_more_often_than_by_private_count_release(user
 @pytest.mark.parametrize("delta", [1e-4, 1e-9, 1e-15])
 @pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("rho", [0.003, 0.1, 3.0, 30.0])
-def test_no_parameters_are_worse_than_private_count_release(rho, error, delta):
+def test_no_parameters_lose_to_private_count_release(rho, error, delta):
     counts = zipf(50_000, 20_000, 1.0, 2)
     truth = dict(enumerate(counts.tolist()))
     histogram = dp.Histogram.from_counts(list(truth), counts, l0=None, linf=1, complete=True, users=50_000)

@@ -17,11 +17,11 @@ from discreet.theorems.balle_wang2018 import LatticeGaussian, gaussian_delta, la
         (0.5, 1e-5, 7.0318266755825),
     ],
 )
-def test_the_analytic_gaussian_is_the_known_one(epsilon, delta, sigma):
+def test_gaussian_delta_matches_known_values(epsilon, delta, sigma):
     assert gaussian_delta(epsilon, 1 / sigma) == pytest.approx(delta, rel=1e-9)
 
 
-def test_it_is_rounded_up():
+def test_gaussian_delta_is_rounded_up():
     mpmath = pytest.importorskip("mpmath")
     mpmath.mp.dps = 60
 
@@ -37,7 +37,10 @@ def test_it_is_rounded_up():
 
 
 def exact_delta(epsilon, sigma, moves):
-    """The hockey-stick divergence of discrete Gaussian noise on a few numbers and the same moved, by convolution."""
+    """Return a hockey-stick divergence by convolution.
+
+    It is between discrete Gaussian noise on a few numbers and the same noise moved.
+    """
     reach = math.ceil(13 * sigma) + max(moves)
     x = np.arange(-reach, reach + 1)
     masses = np.exp(-(x**2) / (2 * sigma**2))
@@ -56,31 +59,31 @@ MOVES = [(2,), (1, 1), (3, 2), (2, 1, 1), (5, 4), (10,), (4, 4, 4, 4)]
 
 @pytest.mark.parametrize("moves", MOVES)
 @pytest.mark.parametrize("sigma", [3.0, 5.0, 12.0])
-def test_discrete_noise_is_never_worse_than_its_bound(moves, sigma):
+def test_lattice_delta_bounds_discrete_noise(moves, sigma):
     change = math.sqrt(sum(move**2 for move in moves))
     for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
         bound = lattice_delta(epsilon, [LatticeGaussian(sigma=sigma, change=change, entries=len(moves))])
         assert exact_delta(epsilon, sigma, moves) <= bound * (1 + 1e-9) + 1e-15
 
 
-def test_the_curve_of_continuous_noise_does_not_hold_for_discrete_noise():
+def test_gaussian_delta_is_too_small_for_discrete_noise():
     assert exact_delta(1.0, 3.0, (2,)) > 1.01 * gaussian_delta(1.0, 2 / 3)
 
 
-def test_on_a_fine_lattice_the_difference_is_next_to_nothing():
+def test_a_fine_lattice_adds_less_than_one_in_a_thousand():
     part = LatticeGaussian(sigma=4.2246788893268 * 2**26, change=2.0**26, entries=2**32)
     assert 1e-6 < lattice_delta(1.0, [part]) < 1.001e-6
     few = LatticeGaussian(sigma=4.2246788893268 * 2**26, change=2.0**26, entries=100)
     assert lattice_delta(1.0, [few]) < 1e-6 * (1 + 1e-6)
 
 
-def test_releases_one_after_the_other_are_as_one_of_the_joint_scale():
+def test_sequential_releases_cost_one_of_the_joint_scale():
     parts = [LatticeGaussian(sigma=scale * 2**28, change=2.0**28, entries=10) for scale in (6.0, 8.0)]
     joint = 1 / math.sqrt(1 / 36 + 1 / 64)
     assert lattice_delta(1.0, parts) == pytest.approx(gaussian_delta(1.0, 1 / joint), rel=1e-6)
 
 
-def test_rounding_a_gaussian_gives_at_least_the_discrete_one_but_for_the_distortion():
+def test_distortion_bounds_discrete_over_rounded_masses():
     for sigma in (1.0, 2.0, 5.0):
         reach = math.ceil(20 * sigma)
         x = np.arange(-reach, reach + 1)

@@ -1,4 +1,4 @@
-"""Optimal partition selection against Google's values and numbers computed with fifty digits."""
+"""Optimal partition selection, compared with Google's values and numbers computed with fifty digits."""
 
 import math
 from fractions import Fraction
@@ -37,14 +37,14 @@ CHANCES = [
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "n1", "n2", "at_n1"), CROSSOVERS)
-def test_crossovers_are_those_of_theorem_1(epsilon, delta, n1, n2, at_n1):
+def test_crossovers_match_theorem_1(epsilon, delta, n1, n2, at_n1):
     assert theory.crossovers(epsilon, delta) == (n1, n2)
     assert theory.release_chance(epsilon, delta, n1) == pytest.approx(at_n1, rel=1e-12)
     assert theory.release_chance(epsilon, delta, n2 + 1) == 1.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "chances"), CHANCES)
-def test_chances_are_those_of_theorem_1(epsilon, delta, chances):
+def test_chances_match_theorem_1(epsilon, delta, chances):
     for users, chance in chances.items():
         assert theory.release_chance(epsilon, delta, users) == pytest.approx(chance, rel=1e-11)
 
@@ -57,7 +57,7 @@ def test_the_closed_form_the_recurrence_and_the_table_agree(epsilon, delta):
     for users, value in enumerate(closed[:-1]):
         assert value == pytest.approx(chance, rel=1e-9, abs=1e-15)
         assert table[users] / 2**64 == pytest.approx(chance, rel=1e-8)
-        # Lemma 1: the largest that (epsilon, delta)-DP allows.
+        # Lemma 1: the largest probability that (epsilon, delta)-DP allows.
         chance = min(math.exp(epsilon) * chance + delta, 1 - math.exp(-epsilon) * (1 - chance - delta), 1.0)
     assert len(closed) in (len(table), len(table) + 1)
 
@@ -66,7 +66,7 @@ LARGE = [(100.0, 1e-6), (50.0, 1e-3), (22.49, 4.96e-11), (14.82, 1.02e-14), (6.4
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [*(row[:2] for row in CROSSOVERS), *LARGE])
-def test_the_table_keeps_the_definition_to_the_last_bit(epsilon, delta):
+def test_the_table_satisfies_the_definition_exactly(epsilon, delta):
     import mpmath
 
     with mpmath.workdps(80):
@@ -78,7 +78,7 @@ def test_the_table_keeps_the_definition_to_the_last_bit(epsilon, delta):
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "k"), [(1.0, 1e-5, 11), (0.1, 1e-6, 109), (2.0, 1e-10, 12)])
-def test_noise_is_truncated_where_definition_6_says(epsilon, delta, k):
+def test_the_truncation_bound_matches_definition_6(epsilon, delta, k):
     assert theory.truncation_bound(epsilon, delta) == k
 
 

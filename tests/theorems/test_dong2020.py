@@ -1,4 +1,4 @@
-"""Composition of bounded ranges: between what an adversary reaches and what concentrated privacy grants."""
+"""Composition of bounded ranges: above an adversary's lower bound, below the zCDP bound."""
 
 import math
 
@@ -15,7 +15,7 @@ from discreet.theorems.dong2020 import (
 
 
 def reached(epsilon, k, total, cells):
-    """The delta of the best adversary whose choices lie on a grid, itself computed without rounding up."""
+    """Return the delta of the best adversary whose choices lie on a grid, without rounding up."""
     step = epsilon / cells
     reach = k * cells
     index = np.arange(-reach - cells, reach + cells + 1)
@@ -33,7 +33,7 @@ def reached(epsilon, k, total, cells):
 
 
 def fixed(epsilon, k, total):
-    """The optimum where all selections are fixed in advance."""
+    """Return the optimum if all selections are fixed in advance."""
     deltas = []
     for level in range(k):
         t = min(max((total + (level + 1) * epsilon) / (k + 1), 0), epsilon)
@@ -54,9 +54,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("epsilon", "k", "total", "in_advance", "adaptive", "concentrated"), CASES)
-def test_the_adaptive_bound_lies_between_the_best_known_adversary_and_zcdp(
-    epsilon, k, total, in_advance, adaptive, concentrated
-):
+def test_the_bound_lies_between_an_adversary_and_zcdp(epsilon, k, total, in_advance, adaptive, concentrated):
     assert fixed(epsilon, k, total) == pytest.approx(in_advance, rel=1e-3)
     bound = bounded_range_delta(epsilon, k, total)
     lower = reached(epsilon, k, total, 24)
@@ -66,8 +64,8 @@ def test_the_adaptive_bound_lies_between_the_best_known_adversary_and_zcdp(
     assert bound < cdp_delta(k * epsilon**2 / 8, total) == pytest.approx(concentrated, rel=1e-3)
 
 
-def test_one_selection_is_known_exactly():
-    # p (e^t - e^g) at its largest, t = epsilon/2 + g/2 for losses t and t - epsilon.
+def test_the_bound_for_one_selection_is_nearly_exact():
+    # The largest p (e^t - e^g), at t = epsilon/2 + g/2, for losses t and t - epsilon.
     for epsilon, total in [(0.3, 0.0), (0.3, 0.1), (2.0, 1.0)]:
         t = np.linspace(total, epsilon, 200_001)
         exact = np.max((1 - np.exp(t - epsilon)) / (1 - math.exp(-epsilon)) * -np.expm1(total - t))
@@ -84,16 +82,16 @@ def test_epsilon_is_the_inverse_of_delta(epsilon, k):
         assert total <= closed_form_epsilon(epsilon, k, delta)
 
 
-def test_it_is_tighter_than_zcdp_where_selections_are_few_or_many():
+def test_the_bound_is_tighter_than_zcdp():
     for epsilon, k in [(0.1, 5), (0.5, 20), (0.05, 200)]:
         assert bounded_range_epsilon(epsilon, k, 1e-6) < cdp_epsilon(k * epsilon**2 / 8, 1e-6)
 
 
-def test_more_selections_than_the_recursion_is_run_for_have_the_closed_form():
+def test_5000_selections_use_the_closed_form():
     assert bounded_range_epsilon(0.01, 5_000, 1e-6) == closed_form_epsilon(0.01, 5_000, 1e-6)
 
 
-def test_a_delta_of_its_own_is_taken_off_first():
+def test_the_mechanisms_own_delta_is_subtracted_first():
     assert approximate_epsilon(0.1, 10, 1e-6, 1e-6) == math.inf
     assert approximate_epsilon(0.1, 10, 0.0, 1e-6) == pytest.approx(bounded_range_epsilon(0.1, 10, 1e-6), rel=1e-9)
     assert approximate_epsilon(0.1, 10, 5e-7, 1e-6) > bounded_range_epsilon(0.1, 10, 1e-6)

@@ -1,4 +1,4 @@
-"""Thresholds, margins and offsets of unknown domains, against numbers computed with forty digits and more."""
+"""Thresholds, margins and offsets for unknown domains, compared with numbers computed with at least forty digits."""
 
 import math
 
@@ -9,7 +9,7 @@ from discreet import LaplaceTopK, _core
 from discreet.theorems import durfee_rogers2019, rogers2023
 
 DELTA0S = [
-    # epsilon, delta, l0, linf: Laplace by the union bound and by the product; Gaussian by either.
+    # epsilon, delta, l0, linf; Laplace by the union bound and by the product; Gaussian likewise.
     (1.0, 1e-6, 1, 1, 14.122363377404, 14.122363377404, 5.7534243088229, 5.7534243088229),
     (0.5, 1e-8, 10, 1, 41.060237312773, 41.060237303773, 12.995614030015, 12.995614028553),
     (0.1, 1e-10, 100, 3, 811.13621806106, 811.13621805957, 214.03451475903, 214.03451475883),
@@ -18,7 +18,7 @@ DELTA0S = [
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "l0", "linf", "union", "product", "by_union", "by_product"), DELTA0S)
-def test_continuous_thresholds_are_those_of_theorem_7(epsilon, delta, l0, linf, union, product, by_union, by_product):
+def test_continuous_thresholds_match_theorem_7(epsilon, delta, l0, linf, union, product, by_union, by_product):
     scale, p = linf / epsilon, rogers2023.novel_chance(delta, l0)
     assert rogers2023.laplace_threshold(scale, delta / l0, linf) == pytest.approx(union, rel=1e-12)
     assert rogers2023.laplace_threshold(scale, p, linf) == pytest.approx(product, rel=1e-12)
@@ -36,7 +36,7 @@ def test_continuous_thresholds_are_those_of_theorem_7(epsilon, delta, l0, linf, 
         (0.01, 1e-6, 1, 1, 1313, 9.9735438328506e-7),
     ],
 )
-def test_integer_laplace_thresholds_are_the_least_that_hold(epsilon, delta, l0, linf, threshold, tail):
+def test_integer_laplace_thresholds_are_minimal(epsilon, delta, l0, linf, threshold, tail):
     law = _core.Noise.discrete_laplace(linf / epsilon)
     found = _core.Threshold.for_chance(law, linf, delta / l0)
     assert found.value == threshold
@@ -54,7 +54,7 @@ def test_integer_laplace_thresholds_are_the_least_that_hold(epsilon, delta, l0, 
         (0.7, 1e-9, 3, 1, 10, 6.431706691661e-12),
     ],
 )
-def test_integer_gaussian_thresholds_are_the_least_that_hold(epsilon, delta, l0, linf, threshold, tail):
+def test_integer_gaussian_thresholds_are_minimal(epsilon, delta, l0, linf, threshold, tail):
     law = _core.Noise.discrete_gaussian(linf / epsilon)
     found = _core.Threshold.for_chance(law, linf, delta / l0)
     assert found.value == threshold
@@ -84,7 +84,7 @@ def test_integer_gaussian_thresholds_are_the_least_that_hold(epsilon, delta, l0,
         ),
     ],
 )
-def test_the_chances_of_a_release_are_those_of_the_definition(noise, scale, threshold, chances):
+def test_release_chances_match_their_definition(noise, scale, threshold, chances):
     rule = _core.Threshold(getattr(_core.Noise, noise)(scale), threshold)
     for count, chance in chances.items():
         assert rule.chance(count) == pytest.approx(chance, rel=1e-9)
@@ -98,7 +98,7 @@ def test_the_chances_of_a_release_are_those_of_the_definition(noise, scale, thre
         (0.2, 1e-9, 20, 100, 2, 93.45649934779, 93.45649934779),
     ],
 )
-def test_gaussian_margins_are_those_of_theorem_8(epsilon, delta, l0, k_bar, linf, threshold, by_l0):
+def test_gaussian_margins_match_theorem_8(epsilon, delta, l0, k_bar, linf, threshold, by_l0):
     sigma = math.sqrt(2) * linf / epsilon
     differing = rogers2023.differing_items(l0, k_bar)
     assert rogers2023.gaussian_threshold(sigma, delta / differing, linf) == pytest.approx(threshold, rel=1e-12)
@@ -114,13 +114,13 @@ def test_gaussian_margins_are_those_of_theorem_8(epsilon, delta, l0, k_bar, linf
     ],
 )
 def test_laplace_margins_cover_both_noises(epsilon, delta, differing, linf, threshold, printed):
-    """Of continuous noise, whose difference exceeds t scales with the chance (2 + t) e^-t / 4."""
+    """For continuous noise, the difference exceeds t scales with probability (2 + t) e^-t / 4."""
     scale = linf / epsilon
     t = (threshold - linf) / scale
     assert (2 + t) * math.exp(-t) / 4 == pytest.approx(delta / differing, rel=1e-9)
     mechanism = LaplaceTopK(scale=scale, delta=delta, l0=differing, linf=linf, k_bar=differing)
     assert abs(mechanism.margin - threshold) < 2
-    # The threshold as it was printed, even with its lost division, lets several times delta pass.
+    # The printed threshold releases with probability 3.954 delta, even with the missing division restored.
     short = math.log(differing / delta)
     if (epsilon, delta) == (1.0, 1e-6):
         assert linf + scale * short == pytest.approx(printed, rel=1e-9)
@@ -130,13 +130,13 @@ def test_laplace_margins_cover_both_noises(epsilon, delta, differing, linf, thre
 @pytest.mark.parametrize(
     ("epsilon", "p", "m", "tail"), [(1.0, 1e-6, 16, 6.8033772609033e-7), (0.5, 2e-9, 45, 1.2562745326242e-9)]
 )
-def test_integer_laplace_margins_are_the_least_that_hold(epsilon, p, m, tail):
+def test_integer_laplace_margins_are_minimal(epsilon, p, m, tail):
     difference = durfee_rogers2019.discrete_laplace_difference_tail
     assert difference(1 / epsilon, m) == pytest.approx(tail, rel=1e-11)
     assert difference(1 / epsilon, m) <= p < difference(1 / epsilon, m - 1)
 
 
-def test_the_difference_of_two_laplace_variables_has_the_tail_of_its_sum():
+def test_the_laplace_difference_tail_matches_its_sum():
     for scale in (0.3, 1.0, 7.5):
         a = math.exp(-1 / scale)
         law = [(1 - a) / (1 + a) * a ** abs(x) for x in range(-900, 901)]
@@ -155,7 +155,7 @@ def test_the_difference_of_two_laplace_variables_has_the_tail_of_its_sum():
         (0.5, 1e-8, 50, 3, 6.0, 136.99622249628, 132.83733941292),
     ],
 )
-def test_stop_elements_lie_where_theorem_9_says(epsilon, delta, k_bar, linf, scale, threshold, flip):
+def test_stop_elements_match_theorem_9(epsilon, delta, k_bar, linf, scale, threshold, flip):
     assert scale == pytest.approx(linf / epsilon)
     assert scale * rogers2023.gumbel_offset(linf / scale, delta, k_bar) == pytest.approx(threshold, rel=1e-12)
     assert scale * rogers2023.permute_and_flip_offset(linf / scale, delta, k_bar) == pytest.approx(flip, rel=1e-12)
@@ -171,7 +171,7 @@ def test_scales_and_costs_invert_each_other():
 
 
 @pytest.mark.parametrize(("rho", "delta", "conditioned"), [(0.1, 1e-10, 0.1000063247), (0.5, 1e-6, 0.5014152139)])
-def test_conditioning_costs_what_the_lemma_says(rho, delta, conditioned):
+def test_the_cost_of_conditioning_matches_the_lemma(rho, delta, conditioned):
     assert rogers2023.conditioned_rho(rho, delta) == pytest.approx(conditioned, rel=1e-9)
 
 

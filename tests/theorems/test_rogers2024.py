@@ -1,4 +1,4 @@
-"""The price list of Private Count Release against numbers computed with forty digits."""
+"""The price list of Private Count Release, compared with numbers computed with forty digits."""
 
 import math
 from fractions import Fraction
@@ -35,7 +35,7 @@ def test_levels_have_the_scales_and_prices_of_the_paper(level, epsilon, threshol
     ("rho", "epsilon_star", "levels", "spent"),
     [(1.0, 0.0005, 24, 0.52428796875), (0.1, 0.0005, 21, 0.06553596875), (0.5, 0.01, 14, 0.2047875)],
 )
-def test_a_run_that_selects_nothing_climbs_the_levels_of_the_paper(rho, epsilon_star, levels, spent):
+def test_a_run_without_items_climbs_the_papers_levels(rho, epsilon_star, levels, spent):
     lines, cost, made = prices(rho, epsilon_star=epsilon_star), 0, 0
     while made < len(lines) and cost + lines[made].dearest <= rho * UNIT:
         cost += lines[made].call_price
@@ -44,7 +44,7 @@ def test_a_run_that_selects_nothing_climbs_the_levels_of_the_paper(rho, epsilon_
     assert cost / UNIT == pytest.approx(spent, rel=1e-9)
 
 
-def test_sigma_is_at_least_two_over_epsilon_unless_spending_is_chosen():
+def test_sigma_is_at_least_two_over_epsilon_by_default():
     tight = {"k_bar": 100, "delta_star": 1e-8, "relative_error": 0.05, "epsilon_star": 0.01}
     assert prices(1.0, **tight)[0].sigma == 200
     assert prices(1.0, **tight)[0].call_price == pytest.approx(1.25e-5 * UNIT)
@@ -62,7 +62,7 @@ def test_prices_are_rounded_up_and_the_guard_covers_the_step():
         assert line.dearest >= Fraction(line.gamma) ** 2 * UNIT / 4
 
 
-def test_epsilon_grows_by_the_root_of_two():
+def test_epsilon_grows_by_sqrt_2():
     assert [level_epsilon(0.5, j) for j in (0, 2, 4)] == [0.5, 1.0, 2.0]
     assert level_epsilon(0.5, 1) == pytest.approx(0.5 * math.sqrt(2), rel=1e-15)
 
@@ -78,7 +78,7 @@ def test_epsilon_grows_by_the_root_of_two():
         (2e-300, 1e-300, 1),
     ],
 )
-def test_calls_are_counted_as_whole_numbers(delta, delta_star, calls):
+def test_most_calls_uses_the_decimal_numbers(delta, delta_star, calls):
     assert most_calls(delta, delta_star) == calls
     assert call_delta(calls, delta_star) <= delta
 
@@ -89,7 +89,7 @@ def test_the_delta_of_calls_is_the_product_form_rounded_up():
         assert exact <= Fraction(call_delta(calls, 1e-11)) <= exact * (1 + Fraction(1, 10**9))
 
 
-def test_releases_are_bounded_by_calls_and_by_the_cheapest_price():
+def test_rows_are_bounded_by_calls_and_the_cheapest_price():
     assert most_releases(1.0, prices(1.0), 100_000) == 100_000
     cheapest = 5.48257795328e-8
     assert most_releases(0.001, prices(0.001), 100_000) == math.floor(0.001 / cheapest)

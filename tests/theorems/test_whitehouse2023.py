@@ -1,4 +1,4 @@
-"""Odometers against numbers computed with many digits."""
+"""Odometers, compared with numbers computed with many digits."""
 
 import mpmath
 import numpy as np
@@ -10,7 +10,7 @@ from discreet.theorems.whitehouse2023 import half_normal_odometer
 @pytest.mark.parametrize(
     ("spent", "reading"), [(0.01, 1.3740688938204), (0.1, 2.7388522504138), (0.5, 6.0456029174127)]
 )
-def test_readings_at_a_delta_of_one_in_a_million(spent, reading):
+def test_readings_match_known_values(spent, reading):
     assert half_normal_odometer(spent, 1e-6, 0.05) == pytest.approx(reading, rel=1e-12)
 
 
@@ -35,13 +35,13 @@ def cases(number):
         yield 10 ** random.uniform(-9, 2), 10 ** random.uniform(-16, -2), 10 ** random.uniform(-6, 1.5)
 
 
-def test_readings_are_rounded_up_and_no_further():
+def test_readings_are_rounded_up_by_at_most_1e_9():
     for case in cases(300):
         check_rounding(*case)
 
 
 @pytest.mark.statistical
-def test_readings_are_rounded_up_and_no_further_at_full_size():
+def test_readings_are_rounded_up_by_at_most_1e_9_at_full_size():
     for case in cases(100_000):
         check_rounding(*case)
 

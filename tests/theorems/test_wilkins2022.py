@@ -1,4 +1,4 @@
-"""The exact (epsilon, delta) of thresholded Gaussian counts, and what a lattice changes in it."""
+"""The exact (epsilon, delta) of thresholded Gaussian counts, and the correction for a lattice."""
 
 import math
 
@@ -15,7 +15,7 @@ def phi(x):
 
 
 def continuous(epsilon, mu):
-    """Balle and Wang (2018), Theorem 8."""
+    """Return the delta of continuous noise (Balle and Wang 2018, Theorem 8)."""
     return phi(mu / 2 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
 
 
@@ -27,7 +27,7 @@ def continuous(epsilon, mu):
         (0.5, 1e-8, 4, 25.0, 147.17930361189),
     ],
 )
-def test_thresholds_are_the_least_of_the_exact_analysis(epsilon, delta, l0, sigma, threshold):
+def test_thresholds_are_minimal_in_the_exact_analysis(epsilon, delta, l0, sigma, threshold):
     def found(value):
         seen = phi((1 - value) / sigma)
         return sparse_histogram_delta(epsilon, seen, l0, lambda at, shared: continuous(at, math.sqrt(shared) / sigma))
@@ -39,7 +39,7 @@ def test_thresholds_are_the_least_of_the_exact_analysis(epsilon, delta, l0, sigm
 @pytest.mark.parametrize(
     ("sigma", "m", "tail"), [(1.0, 8, 3.2205588675168e-8), (2.0, 14, 8.0324911565514e-7), (5.0, 34, 1.0604172923565e-6)]
 )
-def test_differences_of_discrete_gaussians_have_their_tails(sigma, m, tail):
+def test_tails_of_gaussian_differences_match_known_values(sigma, m, tail):
     assert gaussian_difference_tail(sigma)(m) == pytest.approx(tail, rel=1e-10)
     assert gaussian_difference_tail(sigma)(m) >= tail * (1 - 1e-13)
 
@@ -62,7 +62,7 @@ def test_sums_of_discrete_gaussians_lie_within_their_bounds(sigma, terms):
 
 @pytest.mark.parametrize(("sigma", "linf", "terms"), [(1.0, 1, 1), (2.0, 1, 3), (3.0, 2, 2), (1.5, 3, 1)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
-def test_the_divergence_is_that_of_the_joint_law(sigma, linf, terms, epsilon):
+def test_the_divergence_matches_the_joint_law(sigma, linf, terms, epsilon):
     reach = math.ceil(9 * sigma) + linf
     x = np.arange(-reach, reach + 1)
     p, q = np.exp(-(x**2) / (2 * sigma**2)), np.exp(-((x - linf) ** 2) / (2 * sigma**2))
@@ -75,14 +75,14 @@ def test_the_divergence_is_that_of_the_joint_law(sigma, linf, terms, epsilon):
     assert exact * (1 - 1e-9) - 1e-13 <= bound <= exact * (1 + 1e-4) + 1e-11
 
 
-def test_small_scales_have_no_bound_of_their_sums():
+def test_sums_at_small_scales_have_no_bound():
     assert lattice_distortion(0.1, 5) == math.inf
     assert lattice_distortion(0.1, 1) == 1.0
     assert lattice_distortion(4.0, 100) == pytest.approx(1.0, abs=1e-14)
 
 
 @pytest.mark.parametrize("l0", [1, 3, 20])
-def test_the_lowest_threshold_is_below_that_of_the_conversion(l0):
+def test_the_exact_threshold_beats_the_zcdp_conversion(l0):
     exact = GaussianThreshold.from_epsilon(epsilon=1.0, delta=1e-6, l0=l0)
     assert exact.guarantee.epsilon(1e-6) <= 1.0
     simple = GaussianThreshold.from_rho(rho=0.0243, delta=5e-7, l0=l0)

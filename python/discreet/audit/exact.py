@@ -1,4 +1,4 @@
-"""Guarantees compared with exact laws, and exact laws with runs of the mechanism."""
+"""Comparison of guarantees with exact laws, and of exact laws with runs of the mechanism."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["all_novel", "audit", "examine"]
 
 _ORDERS = (1.5, 2.0, 4.0, 16.0)
 _RUN_PAIRS = 3
-"""The first pairs are also released; the first of them has new items alone."""
+"""The number of pairs that are also released. The first of them has new items only."""
 
 
 def audit(
@@ -35,25 +35,42 @@ def audit(
     runs: int = 1000,
     rng: _core.Rng | None = None,
 ) -> Audit:
-    """Compute a mechanism's exact laws on neighbouring histograms, and run the mechanism to see that it follows them.
+    """Verify a mechanism's guarantee with its exact laws on neighbouring histograms, and with runs.
 
-    Examines `pairs` neighbouring pairs of small histograms, made from `seed` around the mechanism's thresholds. Then
-    releases a handful of them `runs` times each and compares the releases with the exact law, at a family-wise level
-    of 1e-6 (see `audit.runs.compared`). An output to which the law gives no chance fails at once. `runs=0` does not
-    run the mechanism, which the audit then says.
+    The audit examines `pairs` neighbouring pairs of small histograms around the mechanism's thresholds. It then
+    releases a few of them `runs` times each and compares the releases with the exact law, at a family-wise level of
+    1e-6. An output of probability zero under the law fails at once.
 
-    `dp`: the (epsilon, delta) pair that was asked for, which is held beside all that the mechanism promises.
-    `rng` is for tests. Raises ParameterError for a mechanism whose exact law is not known, or has more outcomes than
-    can be enumerated, for fewer pairs than one, and for 1 to 99 runs.
+    Args:
+        mechanism: A mechanism whose exact law is known.
+        pairs: The number of neighbouring pairs, at least 1.
+        seed: The seed of the pairs. It does not seed the noise.
+        dp: The (epsilon, delta) pair that was asked for, to be checked besides everything the mechanism guarantees.
+        runs: The number of releases of each table: 0, or 100 to 1e7. With 0 the mechanism is not run.
+        rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
+
+    Returns:
+        An Audit.
+
+    Raises:
+        ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or `pairs` or
+            `runs` is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.TruncatedGeometric(epsilon=1.0, delta=1e-2)
+        >>> found = dp.audit.audit(mechanism, pairs=20, runs=0)
+        >>> found.failed
+        False
     """
     pairs = require_whole("pairs", pairs, 1)
     runs = require_whole("runs", runs, 0, 10**7)
     if 0 < runs < 100:
-        raise ParameterError("runs must be 0, or at least 100: fewer show too little")
+        raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs show too little")
     if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited. Known are "
-            "those of count with l0, of top_k with method='gumbel' and of select with method='threshold'"
+            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
+            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
         )
     guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None
@@ -93,15 +110,17 @@ def audit(
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
-    """The largest share of a promise that one pair uses, over both directions, several epsilons and orders."""
+    """Return the finding of the largest ratio for one pair, over both directions, several epsilons and orders."""
     return max(_findings(mechanism, first, second, mechanism.guarantee), key=lambda finding: finding.ratio)
 
 
 def _findings(
     mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
 ) -> list[Finding]:
-    """One finding for each promise, that of `guarantee` first, and each order of the Renyi divergence that violates
-    rho."""
+    """Return a finding for each promise, the promises of `guarantee` first.
+
+    An order of the Renyi divergence that exceeds rho adds a finding.
+    """
     p, q = joint_law(mechanism, first, second)
     pair = {"first": first, "second": second}
     findings = [
@@ -122,9 +141,9 @@ def _findings(
 
 
 def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
-    """Whether rho must hold by itself: both histograms have the same items, and all of them are seen.
+    """Return whether rho must hold without delta: both histograms have the same items, and all of them are considered.
 
-    A mechanism that starts from an (epsilon, delta) for each item spends delta on known items too.
+    A mechanism built from an (epsilon, delta) for each item spends delta on known items too.
     """
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
@@ -132,9 +151,9 @@ def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], seco
 
 
 def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:
-    """The worst pair of a mechanism that decides item by item: a user alone, with l0 items that nobody else has.
+    """Return the worst pair of a mechanism that decides item by item: a user who alone has l0 items.
 
-    Any of them that is seen gives the user away: 1 - (1 - p)^l0 is to be at most the delta of the guarantee.
+    Any of these items in the output reveals the user, so 1 - (1 - p)^l0 must be at most the delta of the guarantee.
     """
     mechanism = unwrapped(mechanism)
     protected = mechanism.protects

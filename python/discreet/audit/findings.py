@@ -1,4 +1,4 @@
-"""What an audit finds: how much of a promise a pair of histograms uses up."""
+"""The findings of an audit: the share of a guarantee that a pair of histograms uses up."""
 
 from __future__ import annotations
 
@@ -18,16 +18,30 @@ from discreet.wording import counted
 __all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]
 
 SLACK = 1e-14
-"""What rounding may add to a divergence, beside a part in 10^9 of it: a violation is larger."""
+"""The largest rounding error of a divergence, besides 1 part in 10^9 of it. A violation is larger."""
 _EXACT = 1e-12
 LEVEL = 1e-6
-"""The chance that all comparisons of an audit together find a misfit of a mechanism that follows its law."""
+"""The probability that all comparisons of an audit together report a misfit of a correct mechanism."""
 _EPSILONS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The worst of one pair: `delta` was found at `epsilon` where at most `allowed` is promised."""
+    """The worst divergence of one pair of histograms.
+
+    Args:
+        epsilon: The epsilon at which delta was computed.
+        delta: The delta that was found.
+        allowed: The largest delta that the guarantee allows at `epsilon`.
+        first: The labels and counts of one histogram.
+        second: The labels and counts of the other histogram.
+
+    Example:
+        >>> import discreet as dp
+        >>> finding = dp.audit.Finding(epsilon=1.0, delta=0.002, allowed=0.001, first={}, second={"a": 1})
+        >>> finding.ratio, finding.violates
+        (2.0, True)
+    """
 
     epsilon: float
     delta: float
@@ -37,12 +51,12 @@ class Finding:
 
     @property
     def ratio(self) -> float:
-        """The delta found over the one promised; above one is a violation."""
+        """The delta found over the delta allowed; a ratio above one is a violation."""
         return self.delta / self.allowed if self.allowed else math.inf if self.delta > SLACK else 0.0
 
     @property
     def violates(self) -> bool:
-        """Whether more was found than is promised, beyond rounding."""
+        """Whether more was found than is allowed, beyond rounding."""
         return self.delta > self.allowed * (1 + 1e-9) + SLACK
 
     def __str__(self) -> str:
@@ -54,7 +68,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence(Finding):
-    """The worst Renyi divergence of one pair: `delta` and `allowed` are divergences over the order `epsilon`."""
+    """The worst Renyi divergence of one pair of histograms, divided by its order.
+
+    Args:
+        epsilon: The order of the divergence.
+        delta: The divergence that was found, over its order.
+        allowed: The largest divergence over its order that the guarantee allows: rho.
+        first: The labels and counts of one histogram.
+        second: The labels and counts of the other histogram.
+
+    Example:
+        >>> import discreet as dp
+        >>> finding = dp.audit.Divergence(epsilon=2.0, delta=0.05, allowed=0.1, first={"a": 1}, second={"a": 2})
+        >>> finding.ratio, finding.violates
+        (0.5, False)
+    """
 
     def __str__(self) -> str:
         return (
@@ -65,16 +93,28 @@ class Divergence(Finding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """A cell of a release that runs show more often, or less often, than the exact law allows."""
+    """A cell of a release that occurs more often, or less often, than the exact law allows.
+
+    Args:
+        table: The labels and counts of the histogram that was released.
+        view: The part of a release that was compared.
+        cell: The cell: one value or band of values of the view.
+        chance: The probability of the cell by the exact law.
+        seen: The number of runs that showed the cell.
+        runs: The number of runs.
+
+    Example:
+        >>> import discreet as dp
+        >>> misfit = dp.audit.Misfit(table={"a": 9}, view="the list", cell="('a',)", chance=0.5, seen=990, runs=1000)
+        >>> misfit.seen / misfit.runs
+        0.99
+    """
 
     table: Mapping[str, int]
     view: str
-    """The part of a release that was looked at."""
     cell: str
     chance: float
-    """The chance of the cell by the exact law."""
     seen: int
-    """The number of runs that showed it."""
     runs: int
 
     def __str__(self) -> str:
@@ -86,24 +126,39 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The result of an audit: violations, misfits of runs, and the largest share of a promise that is used."""
+    """The result of an audit: violations, misfits of runs, and the largest share of the guarantee that is used.
+
+    Args:
+        mechanism: The mechanism and its parameters.
+        guarantee: The guarantee that was verified.
+        pairs: The number of neighbouring pairs that were examined.
+        violations: The findings that exceed the guarantee, worst first.
+        tightest: The finding of the largest ratio for any (epsilon, delta) that is guaranteed. A finding about rho
+            appears only if rho is violated.
+        quoted: The finding of the largest ratio for the (epsilon, delta) pair that the guarantee states, if it states
+            one.
+        runs: The number of releases of each table, 0 if the mechanism was not run.
+        misfits: The differences between runs and exact laws. A mechanism that follows its law has none.
+
+    Example:
+        >>> import discreet as dp
+        >>> found = dp.audit.audit(dp.TruncatedGeometric(epsilon=1.0, delta=1e-2), pairs=20, runs=0)
+        >>> found.pairs, len(found.violations), found.tightest.ratio <= 1
+        (20, 0, True)
+    """
 
     mechanism: str
     guarantee: Guarantee
     pairs: int
     violations: tuple[Finding, ...]
     tightest: Finding
-    """The largest share of any (epsilon, delta) that is promised; rho by itself shows where it is violated."""
     quoted: Finding | None
-    """The largest share of the (epsilon, delta) pair that the guarantee has a proof of its own for, if any."""
     runs: int = 0
-    """The number of releases of each table that was run, 0 if the mechanism was not run."""
     misfits: tuple[Misfit, ...] = ()
-    """The differences between runs and exact laws; any of them means that the mechanism does not follow its law."""
 
     @property
     def failed(self) -> bool:
-        """Whether a promise is violated, or the mechanism does not follow the law that the promise was checked for."""
+        """Whether the guarantee is violated, or the mechanism does not follow the law it was verified with."""
         return bool(self.violations or self.misfits)
 
     def __str__(self) -> str:
@@ -120,7 +175,7 @@ class Audit:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """The audit as JSON."""
+        """Return the audit as JSON."""
         return json.dumps(
             {
                 "mechanism": self.mechanism,
@@ -139,7 +194,7 @@ class Audit:
 
 
 def runs_text(runs: int, misfits: Sequence[Misfit]) -> str:
-    """Return what runs of the mechanism showed, in a line."""
+    """Return one line on the result of the runs."""
     if not runs:
         return "the mechanism was not run"
     if not misfits:
@@ -161,7 +216,7 @@ def _as_dict(finding: Finding) -> dict[str, object]:
 
 
 def promises(guarantee: Guarantee) -> Iterator[tuple[float, float]]:
-    """(epsilon, delta) pairs that the guarantee implies: its own first, and those of its rho."""
+    """Yield (epsilon, delta) pairs that the guarantee implies: its stated pair first, then pairs implied by rho."""
     if guarantee.dp is not None:
         yield guarantee.dp
     for epsilon in _EPSILONS:
@@ -169,14 +224,17 @@ def promises(guarantee: Guarantee) -> Iterator[tuple[float, float]]:
 
 
 def hockey_stick(p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float) -> float:
-    """The sum of p - e^epsilon q where it is positive: the least delta of (epsilon, delta)-DP for this pair."""
+    """Return the hockey-stick divergence: the sum of max(p - e^epsilon q, 0).
+
+    It is the least delta of (epsilon, delta)-DP for this pair.
+    """
     return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
 
 
 def renyi(p: NDArray[np.float64], q: NDArray[np.float64], order: float) -> float:
-    """A lower bound of the Renyi divergence of an order above one, the larger of both ways round.
+    """Return a lower bound of the Renyi divergence of an order above one, the larger of both directions.
 
-    Outcomes that are rarer than their probabilities are exact are left out, which only lowers it.
+    Outcomes too rare for exact probabilities are left out, which only lowers it.
     """
     exact = (p > _EXACT) & (q > _EXACT)
     logs = np.log(p[exact]), np.log(q[exact])

@@ -17,17 +17,17 @@ _FAR = 2**36
 
 
 def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    """So many pairs around the mechanism's thresholds; the user is in the second, and where users are replaced
-    another one in the first.
+    """Yield `pairs` pairs of neighbouring histograms around the mechanism's thresholds.
 
-    Of the first pair all items are new, as many as a mechanism that ranks can see.
+    The user is in the second histogram. If the mechanism protects replaced users, another user is in the first. All
+    items of the first pair are new, as many as a mechanism with ranks can consider.
     """
     chance = random.Random(seed)
     protected = mechanism.protects
     most = min(protected.l0 or 3, 3)
     inner = unwrapped(mechanism)
     if deviation := getattr(inner, "deviation", None):
-        # As many as let a law have some hundred thousand outcomes at most.
+        # Bound the items so that a law has at most about 300,000 outcomes.
         most = min(most, max(1, int(math.log(300_000) / math.log(20 * deviation + 20))))
     interesting = _interesting(mechanism)
     for number in range(pairs):
@@ -41,31 +41,31 @@ def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator
             steps = dict.fromkeys(labels[: min(most, getattr(inner, "k_bar", most))], protected.linf)
         second = {label: count + steps.get(label, 0) for label, count in first.items()}
         if mechanism.guarantee.neighbours == "replaced":
-            # The user of the first has other items, where there are others.
+            # The replaced user's items are drawn independently of the other user's.
             for label in chance.sample(labels, chance.randint(0, most)):
                 first[label] += chance.choice((1, protected.linf))
         yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
 
 
 def unwrapped(mechanism: HistogramMechanism) -> HistogramMechanism:
-    """The mechanism whose noise a wrapper publishes."""
+    """Return the mechanism inside any wrappers."""
     while isinstance(mechanism, KnownItems | Replacement):
         mechanism = mechanism.mechanism
     return mechanism
 
 
 def ranks(mechanism: HistogramMechanism) -> bool:
-    """Whether unchanged items matter, as they do where ranks decide."""
+    """Return whether the mechanism ranks items, so that items with unchanged counts matter too."""
     return hasattr(unwrapped(mechanism), "k_bar")
 
 
 def _interesting(mechanism: HistogramMechanism) -> list[int]:
-    """Counts at which something happens: small ones, and some around that of an even chance."""
+    """Return counts near which the output changes: small counts, and counts around an even chance of release."""
     middle = centre(mechanism)
     near = (int(middle * x) for x in (0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0))
     return sorted({*range(1, 13), middle + 1, *(max(1, count) for count in near)})
 
 
 def centre(mechanism: HistogramMechanism) -> int:
-    """Return the least count with an even chance of a release."""
+    """Return the least count with an even chance of release."""
     return least(lambda users: users >= _FAR or mechanism.release_chance(users) >= 0.5)

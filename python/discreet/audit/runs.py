@@ -1,4 +1,4 @@
-"""Runs of the mechanism itself, compared with the exact law that the audit computes its divergences from."""
+"""Comparison of runs of a mechanism with the exact law that its audit is based on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tables(
         found += [dict(table) for table in pair]
     most = getattr(unwrapped(mechanism), "k_bar", None)
     if most is not None and most < 10:
-        # One item more than can be ranked.
+        # One item more than the mechanism can rank.
         found.append({f"{i}": middle + 1 + i % 2 for i in range(most)} | {f"{most}": 1})
     return list({tuple(sorted(table.items())): table for table in found}.values())
 
@@ -37,9 +37,9 @@ def compared(
 ) -> list[Misfit]:
     """Return the misfits between the rows of runs on some tables and the exact laws of these tables.
 
-    The number of runs in a cell of chance p is binomial. By Chernoff's bound a share q of n runs has a chance of at
-    most exp(-n KL(q, p)) to be that far from p, on either side. LEVEL is shared out evenly among both sides of all
-    cells of all tables, so that the bound holds for any number of runs. A cell of chance zero fails at its first run.
+    The number of runs in a cell of probability p is binomial. By Chernoff's bound a share q of n runs deviates this far
+    from p, on either side, with probability at most exp(-n KL(q, p)). LEVEL is divided evenly among both sides of all
+    cells of all tables, so the bound holds for any number of runs. A cell of probability zero fails at its first run.
     """
     looked_at = [(table, rows, view) for table, rows in found for view in views(mechanism, table)]
     limit = math.log(2 * sum(len(view.law) + 1 for *_, view in looked_at) / LEVEL)
@@ -56,9 +56,10 @@ def _misfits(table: Mapping[str, int], rows: Sequence[tuple[Row, ...]], view: Vi
 
 
 def _divergence(share: float, chance: float) -> float:
-    """Return the Kullback-Leibler divergence of two coins, infinite where the second cannot show what the first does.
+    """Return the Kullback-Leibler divergence of two Bernoulli laws.
 
-    Chances are known to about 1e-15, so that a smaller one counts as this.
+    It is infinite if the second law excludes an outcome of the first. Probabilities are known to about 1e-15, so
+    smaller ones count as 1e-15.
     """
     slack = 1e-15
     if abs(share - chance) <= slack:
@@ -83,6 +84,6 @@ def histogram_of(mechanism: HistogramMechanism, counts: Mapping[str, int]) -> Hi
 def released(
     mechanism: HistogramMechanism, counts: Mapping[str, int], runs: int, rng: _core.Rng
 ) -> list[tuple[Row, ...]]:
-    """Return the rows of so many releases of a table."""
+    """Return the rows of `runs` releases of a table."""
     histogram = histogram_of(mechanism, counts)
     return [rows_of(mechanism.release(histogram, rng=rng)) for _ in range(runs)]

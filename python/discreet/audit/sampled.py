@@ -1,4 +1,4 @@
-"""Promises held against runs of the mechanism itself: a lower bound of its delta, at a level of confidence."""
+"""Verification of guarantees by runs alone: a lower bound of delta at a confidence level."""
 
 from __future__ import annotations
 
@@ -24,18 +24,36 @@ _Outcome = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial(Finding):
-    """What so many runs on each histogram prove: at `confidence`, delta is at least `delta` at `epsilon`."""
+    """A lower bound of delta at `epsilon` that holds with a given confidence, from runs on two histograms.
+
+    Args:
+        epsilon: The epsilon at which delta was bounded.
+        delta: The lower bound of delta.
+        allowed: The largest delta that the guarantee allows at `epsilon`.
+        first: The labels and counts of one histogram.
+        second: The labels and counts of the other histogram.
+        runs: The number of runs on each histogram.
+        confidence: The confidence of the lower bound.
+        compared: Whether the exact law of the mechanism is known, and the runs were compared with it.
+        misfits: The differences between the runs and the exact law.
+
+    Example:
+        >>> import discreet as dp
+        >>> rng = dp.testing.seeded_rng(1)
+        >>> mechanism = dp.TruncatedGeometric(epsilon=1.0, delta=1e-2)
+        >>> found = dp.audit.trial(mechanism, {"a": 4}, {"a": 5}, runs=1000, rng=rng)
+        >>> found.runs, found.compared, found.failed
+        (1000, True, False)
+    """
 
     runs: int
     confidence: float
     compared: bool = False
-    """Whether the exact law of the mechanism is known, and the runs were compared with it."""
     misfits: tuple[Misfit, ...] = ()
-    """The differences between the runs and the exact law."""
 
     @property
     def failed(self) -> bool:
-        """Whether the runs violate the promise, or do not follow the exact law."""
+        """Whether the runs violate the guarantee, or do not follow the exact law."""
         return self.violates or bool(self.misfits)
 
     def __str__(self) -> str:
@@ -53,13 +71,33 @@ def trial(
     confidence: float = 0.999,
     rng: _core.Rng | None = None,
 ) -> Trial:
-    """Releases both histograms so often, and bounds from below by how much their releases differ.
+    """Release two neighbouring histograms many times, and bound delta from below.
 
-    The first half of the runs chooses one promise, one direction and one set of outcomes, the second half
-    bounds the chances of that set (Clopper and Pearson 1934), so that nothing was chosen by what decides. Where the
-    exact law of the mechanism is known, all runs are compared with it, at a family-wise level of 1e-6.
-    `first` and `second`: labels and counts; `rng` is for tests. Raises ParameterError for fewer than 100
-    runs or a confidence outside 0.5 to 1.
+    The first half of the runs chooses one promise, one direction and one set of outcomes. The second half bounds the
+    probabilities of that set (Clopper and Pearson 1934), so the choice does not bias the bound. If the exact law of the
+    mechanism is known, all runs are compared with it, at a family-wise level of 1e-6.
+
+    Args:
+        mechanism: The mechanism to run.
+        first: The labels and counts of one histogram.
+        second: The labels and counts of a neighbouring histogram.
+        runs: The number of runs on each histogram, from 100 to 1e8.
+        confidence: The confidence of the lower bound, above 0.5 and below 1.
+        rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
+
+    Returns:
+        A Trial.
+
+    Raises:
+        ParameterError: `runs` or `confidence` is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> rng = dp.testing.seeded_rng(1)
+        >>> mechanism = dp.TruncatedGeometric(epsilon=1.0, delta=1e-2)
+        >>> found = dp.audit.trial(mechanism, {"a": 4}, {"a": 5}, runs=1000, rng=rng)
+        >>> found.delta <= found.allowed
+        True
     """
     runs = require_whole("runs", runs, 100, 10**8)
     confidence = require_number("confidence", confidence, 0.5, 1 - 1e-12)
@@ -69,7 +107,7 @@ def trial(
     halves = [_halves(rows, middle) for _, rows in sides]
     try:
         misfits: list[Misfit] | None = compared(mechanism, sides)
-    except ParameterError:  # a law that is not known, or has too many outcomes
+    except ParameterError:  # the law is not known, or has too many outcomes
         misfits = None
     best, chosen = -math.inf, None
     for epsilon, allowed in promises(mechanism.guarantee):
@@ -102,9 +140,10 @@ def trial(
 def _halves(
     found: Sequence[tuple[Row, ...]], middle: Mapping[str, float]
 ) -> list[tuple[Counter[_Outcome], Counter[_Outcome]]]:
-    """How often each outcome came in both halves of the runs, seen in full and seen coarsely.
+    """Return how often each outcome occurred in both halves of the runs, in a fine and in a coarse view.
 
-    Where noise is wide no outcome comes twice; coarsely, a noisy count is above the middle of its two counts or not.
+    With wide noise no outcome occurs twice in the fine view. The coarse view shows only whether a noisy count is above
+    the midpoint of its two exact counts.
     """
     fine: list[_Outcome] = [tuple((item, noisy) for item, noisy, _ in rows) for rows in found]
     coarse: list[_Outcome] = [
@@ -115,7 +154,7 @@ def _halves(
 
 
 def _least_chance(hits: int, runs: int, doubt: float) -> float:
-    """The chance at which so many hits or more would come with a probability of `doubt` (Clopper and Pearson 1934)."""
+    """Return the probability at which `hits` or more hits have probability `doubt` (Clopper and Pearson 1934)."""
     if hits == 0:
         return 0.0
     steps = np.log(np.arange(1, runs + 1))

@@ -1,4 +1,4 @@
-"""The exact law of what a mechanism publishes of a small histogram, from its own thresholds and tails."""
+"""Exact laws of what a mechanism publishes about a small histogram, from its own thresholds and tails."""
 
 from discreet.laws.joint import joint_law
 

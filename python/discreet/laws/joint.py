@@ -1,4 +1,4 @@
-"""The law of a mechanism under two histograms at once."""
+"""The joint law of a mechanism under two histograms."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["joint_law"]
 
 @singledispatch
 def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> Pair:
-    """The chances of every outcome under two histograms, in one order: two arrays of equal length.
+    """Return the probability of each outcome under two histograms, in the same order: two arrays of equal length.
 
-    Items that have the same count in both and decide alone are left out. Raises ParameterError for a
-    mechanism whose law is not known in closed form, or has too many outcomes.
+    Items that are decided independently and have the same count in both are left out. Raises ParameterError if the law
+    is not known in closed form, or has too many outcomes.
     """
-    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known here")
+    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known")
 
 
 joint_law.register(NoisyTopK, ranked.noisy_top_k)
@@ -79,7 +79,7 @@ def _changed(first: Counts, second: Counts) -> list[str]:
 
 
 def _threshold_item(mechanism: ThresholdMechanism, first: int, second: int) -> Pair:
-    """The law of one item: unseen, or each of its noisy counts; a count of zero is never seen."""
+    """Return the laws of one item: not published, or each of its noisy counts. A count of zero is never published."""
     noise = NoiseLaw(mechanism.noise)
     value = mechanism.threshold.value
     values = np.arange(value + 1, max(value, first, second) + noise.reach + 1)

@@ -1,7 +1,7 @@
-"""Laws as numbers: products of independent parts, two laws in one order, integer noise.
+"""Laws as arrays: products of independent parts, two laws over the same outcomes, integer noise.
 
-Of a count with noise all values are told apart up to where the rest has a chance of REST, which is an outcome
-of its own.
+The law of a noisy count lists each value separately, until the remaining tail has probability at most _REST. That tail
+is one outcome.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ __all__ = ["Chances", "Counts", "Law", "NoiseLaw", "Pair", "aligned", "product",
 Counts = Mapping[str, int]
 """A histogram: labels and their counts."""
 Law = dict[tuple[object, ...], float]
-"""Outcomes and their chances."""
+"""Outcomes and their probabilities."""
 Chances = NDArray[np.float64]
 Pair = tuple[Chances, Chances]
-"""The chances of every outcome under two histograms, in one order."""
+"""The probabilities of all outcomes under two histograms, in the same order."""
 
 _MOST_OUTCOMES = 20_000_000
 _REST = 1e-16
 
 
 def require_few(outcomes: float) -> None:
-    """Raises ParameterError for more outcomes than can be enumerated."""
+    """Raise ParameterError for more outcomes than can be enumerated."""
     if outcomes > _MOST_OUTCOMES:
-        raise ParameterError("this law has too many outcomes to enumerate: audit less noise, or fewer items a user")
+        raise ParameterError(
+            f"the exact law has more than {_MOST_OUTCOMES:,} outcomes; audit less noise, or fewer items per user"
+        )
 
 
 def product(parts: list[Chances]) -> Chances:
-    """The law of independent parts together."""
+    """Return the joint law of independent parts."""
     require_few(math.prod(map(len, parts)))
     law = np.ones(1)
     for part in parts:
@@ -46,14 +48,17 @@ def product(parts: list[Chances]) -> Chances:
 
 
 def aligned(first: Law, second: Law) -> Pair:
-    """Two laws over the outcomes of both."""
+    """Return two laws as arrays over the union of their outcomes."""
     outcomes = list({**first, **second})
     return tuple(np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=64)
 def _tails(kind: str) -> Chances:
-    """P[X >= 0], P[X >= 1], ... down to the rest; the key is the law's own text, which names its parameters."""
+    """Return P[X >= 0], P[X >= 1], ... until at most _REST.
+
+    `kind` is the repr of a Noise, which names its parameters and serves as the cache key.
+    """
     name, _, arguments = kind.removeprefix("Noise.").removesuffix(")").partition("(")
     law = getattr(_core.Noise, name)(*(float(a) if "." in a or "e" in a else int(a) for a in arguments.split(", ")))
     tails = [law.tail(0)]
@@ -63,20 +68,20 @@ def _tails(kind: str) -> Chances:
 
 
 class NoiseLaw:
-    """The chances of symmetric integer noise, as differences of the tails that thresholds are made from."""
+    """The probabilities of symmetric integer noise, as differences of the tails that thresholds are computed from."""
 
     def __init__(self, noise: _core.Noise) -> None:
         self._tails = _tails(repr(noise))
         self.reach = len(self._tails) - 1
 
     def at_least(self, m: NDArray[np.int64]) -> Chances:
-        """P[X >= m]."""
+        """Return P[X >= m]."""
         upper = self._tails[np.clip(np.abs(m), 0, self.reach)]
         mirrored = self._tails[np.clip(1 - m, 0, self.reach)]
         return np.where(m > 0, upper, 1 - mirrored)
 
     def of(self, x: NDArray[np.int64]) -> Chances:
-        """P[X = x]."""
+        """Return P[X = x]."""
         far = np.abs(x)
         near = np.clip(far, 1, self.reach)
         beyond = np.where(far < self.reach, self._tails[np.minimum(near + 1, self.reach)], 0.0)
@@ -84,6 +89,6 @@ class NoiseLaw:
         return np.where(far == 0, 1 - 2 * self._tails[1], np.where(far > self.reach, 0.0, sided))
 
     def around(self, first: int, second: int) -> Pair:
-        """The law of a noisy count under two counts."""
+        """Return the laws of a noisy count for two exact counts."""
         values = np.arange(min(first, second) - self.reach, max(first, second) + self.reach + 1)
         return self.of(values - first), self.of(values - second)

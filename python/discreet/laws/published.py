@@ -1,8 +1,8 @@
-"""The exact law of a release of one small histogram, in cells that runs can be counted in.
+"""The exact law of a release of one small histogram, in cells whose frequency runs can be compared with.
 
-A view maps the rows of a release to a cell and knows the chance of every cell. A row that the mechanism cannot publish
-falls into a cell of chance zero: an unknown item, a count at or below the threshold, an order other than that of
-the published counts. Noisy counts fall into bands, the true count into a band of its own.
+A view maps the rows of a release to a cell and knows the probability of each cell. A row that the mechanism cannot
+publish falls into a cell of probability zero. Examples are an unknown item, a count at or below the threshold, and rows
+out of the order of their published counts. Noisy counts are grouped into bands; the exact count has a band of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from discreet.release.release import Release
 __all__ = ["Row", "View", "rows_of", "views"]
 
 Row = tuple[str, int | None, float | None]
-"""An item, its noisy count and the standard deviation of the noise, where they are published."""
+"""An item, its noisy count and the standard deviation of the noise; None if not published."""
 Rows = tuple[Row, ...]
 Cell = Hashable
 _UNSEEN = "not published"
@@ -45,7 +45,7 @@ _IMPOSSIBLE = "impossible"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The chances of some cells, and the cell of a release."""
+    """The probabilities of some cells, and the function that maps a release to its cell."""
 
     name: str
     law: Mapping[Any, float]
@@ -66,7 +66,7 @@ def views(mechanism: HistogramMechanism, counts: Counts) -> list[View]:
 
     Raises ParameterError if the law of the mechanism is not known, or has too many outcomes.
     """
-    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known here")
+    raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known")
 
 
 @views.register
@@ -193,13 +193,13 @@ class _Slot:
 
     count: int
     cuts: tuple[int, ...]
-    """The lowest value of each band; the first is the least that can be published."""
+    """The lowest value of each band. The first one is the least that can be published."""
     chances: Chances
-    """Of not being published, and of each band."""
+    """The probability of not being published, then of each band."""
 
     @classmethod
     def of(cls, noise: NoiseLaw, deviation: float, count: int, least: int | None, *, near: int | None = None) -> _Slot:
-        """The law of `count` with noise, published from `least` on; `near` is a value that deserves bands."""
+        """Return the law of `count` with noise, published from `least` on. Bands are narrow around `near`."""
         lowest = count - noise.reach if least is None else least
         steps = sorted({1, 2, max(1, round(deviation / 2)), max(1, round(3 * deviation / 2))})
         cuts = {lowest, count, count + 1, *(count - step for step in steps), *(count + step for step in steps)}
@@ -213,30 +213,33 @@ class _Slot:
         return cls(count, kept, np.concatenate([[1 - above[0]], above - np.append(above[1:], 0.0)]))
 
     def given_threshold(self, noise: NoiseLaw, grid: NDArray[np.int64]) -> Chances:
-        """The chances if only values above each threshold of `grid` are published: a row for each cell."""
+        """Return the probability of each cell if only values above a threshold are published.
+
+        Rows are cells, columns the thresholds of `grid`.
+        """
         edges = np.maximum(np.array([*self.cuts])[:, None], grid[None, :] + 1)
         above = noise.at_least(edges - self.count)
         bands = above - np.vstack([above[1:], np.zeros(len(grid))])
         return np.vstack([1 - above[0], bands])
 
     def coarsened(self, given: Chances) -> list[Chances]:
-        """The same in three cells: not published, at most the count, above it."""
+        """Return three cells instead: not published, at most the exact count, above it."""
         high = np.array([cut > self.count for cut in self.cuts])
         return [given[0], given[1:][~high].sum(axis=0), given[1:][high].sum(axis=0)]
 
     @property
     def law(self) -> dict[Cell, float]:
-        """The chance of each cell: not published, or the lowest value of a band."""
+        """The probability of each cell: not published, or the lowest value of a band."""
         return dict(zip((_UNSEEN, *self.cuts), self.chances.tolist(), strict=True))
 
     def band(self, noisy: int) -> Cell:
-        """The band of a published value."""
+        """Return the band of a published value."""
         place = bisect_right(self.cuts, noisy)
         return self.cuts[place - 1] if place else _IMPOSSIBLE
 
 
 def _independent(slots: Mapping[str, _Slot]) -> list[View]:
-    """The views of noisy counts that are independent."""
+    """Return the views of independent noisy counts."""
     parts = [slot.coarsened(slot.chances[:, None]) for slot in slots.values()]
     joint = {}
     for cells in itertools.product(range(3), repeat=len(slots)):
@@ -246,7 +249,7 @@ def _independent(slots: Mapping[str, _Slot]) -> list[View]:
 
 
 def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[View]:
-    """A view of each count, one of all together, and one of what no release may hold."""
+    """Return a view of each count, one of all counts together, and one of rows that no release may hold."""
     require_few(len(joint))
 
     def noisy(rows: Rows, label: str) -> int | str:
@@ -270,7 +273,7 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[Vi
 
 
 def _in_order(labels: Mapping[str, object]) -> View:
-    """The view that sees items which no user has, and rows that are not in the order of their published counts."""
+    """Return the view that detects items without users, and rows out of the order of their published counts."""
 
     def cell(rows: Rows) -> Cell:
         keys = [(-(count or 0), item) for item, count, _ in rows]

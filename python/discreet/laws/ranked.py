@@ -1,4 +1,4 @@
-"""Laws of mechanisms whose items compete: top-k by noise, by selection, and Private Count Release."""
+"""Laws of mechanisms whose items compete: top-k by noise, top-k by selection, and Private Count Release."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ __all__ = [
 ]
 
 _COST = 1_000
-"""A run of the twin takes as long as so many outcomes."""
+"""One run of the reference implementation takes as long as about 1,000 outcomes."""
 
 
 def ranked(counts: Counts) -> tuple[list[str], Histogram]:
-    """The labels in the order of their ranks, and the histogram that a mechanism would read."""
+    """Return the labels in the order of their ranks, and the histogram that a mechanism would read."""
     present = {label: count for label, count in counts.items() if count > 0}
     order = sorted(present, key=lambda label: (-present[label], label))
     return order, Histogram.from_counts(order, [present[label] for label in order], l0=None, linf=1, complete=True)
 
 
 def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
-    """Noisy counts above a noisy threshold t: with the others unseen, the product of the counts' chances times
-    the sum over t below the least of them."""
+    """Return the laws of noisy counts above a noisy threshold.
+
+    The probability of an output has two factors. The first is the product of the probabilities of its noisy counts. The
+    second sums P[t] P[all other items are at most t] over all thresholds t below the least noisy count.
+    """
     noise = NoiseLaw(mechanism.noise)
     views = []
     for counts in (first, second):
@@ -67,7 +70,7 @@ def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
                 weight = threshold.copy()
                 for label in set(shown) - set(released):
                     weight *= unseen[label]
-                # P[t < v] with the others unseen, for each v of the grid.
+                # P[t < v and no other item is released], for each v of the grid.
                 below = np.concatenate([[0.0], np.cumsum(weight)])
                 if size == 0:
                     parts.append(below[-1:])
@@ -81,17 +84,20 @@ def noisy_top_k(mechanism: NoisyTopK, first: Counts, second: Counts) -> Pair:
 
 
 def gumbel_top_k(mechanism: GumbelTopK, first: Counts, second: Counts) -> Pair:
-    """Lists of items, ended by None where the stop element came."""
+    """Return the laws of lists of items, which end with None if the stop element was drawn."""
     return aligned(plackett_luce(mechanism, first), plackett_luce(mechanism, second))
 
 
 def permute_and_flip(mechanism: PermuteAndFlip, first: Counts, second: Counts) -> Pair:
-    """One item, or None."""
+    """Return the laws of one item or None."""
     return aligned(flips(mechanism, first), flips(mechanism, second))
 
 
 def private_count_release(mechanism: PrivateCountRelease, first: Counts, second: Counts) -> Pair:
-    """What was selected at which level, in order, and the noisy counts of items whose counts differ."""
+    """Return the laws of the items selected at each level, in order.
+
+    Outcomes include the noisy counts of items whose counts differ.
+    """
     laws = selections(mechanism, first), selections(mechanism, second)
     noises = [NoiseLaw(_core.Noise.discrete_gaussian(level.sigma)) for level in mechanism.levels]
     parts: tuple[list[Chances], list[Chances]] = ([], [])
@@ -104,7 +110,7 @@ def private_count_release(mechanism: PrivateCountRelease, first: Counts, second:
 
 
 def _scores(mechanism: GumbelTopK, counts: Counts) -> tuple[list[str], Chances]:
-    """The candidates and the stop element, and their scores over the scale."""
+    """Return the candidates, and their scores and the stop element's over the scale."""
     labels, histogram = ranked(counts)
     shown, bottom = largest(histogram, mechanism.k_bar)
     scores = [*(mechanism.gamma * shown), mechanism.gamma * bottom + mechanism.offset]
@@ -112,7 +118,10 @@ def _scores(mechanism: GumbelTopK, counts: Counts) -> tuple[list[str], Chances]:
 
 
 def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
-    """Sequences of up to k items: each drawn in proportion to its weight, until the stop element or k items."""
+    """Return the law of sequences of up to k items.
+
+    Each item is drawn in proportion to its weight, until the stop element or k items are drawn.
+    """
     labels, scores = _scores(mechanism, counts)
     weights = np.exp(scores - scores.max())
     law: Law = {}
@@ -134,7 +143,7 @@ def plackett_luce(mechanism: GumbelTopK, counts: Counts) -> Law:
 
 
 def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
-    """Every subset that may have been passed over, and whom its next visit takes."""
+    """Return the law of the item that is taken, by summing over all subsets of items rejected before."""
     labels, scores = _scores(mechanism, counts)
     accept = np.exp(scores - scores.max())
     everyone = range(len(accept))
@@ -151,7 +160,10 @@ def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
 
 
 def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tuple[str, int], ...], float]:
-    """Rows and levels in the order of their selection, by trying every choice of every call of the twin."""
+    """Return the law of rows and levels in the order of their selection.
+
+    It runs the reference implementation for every choice of every call.
+    """
     labels, histogram = ranked(counts)
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
     budget = rogers2024.budget_units(mechanism.rho)
@@ -172,14 +184,14 @@ def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tup
 
 
 class _OpenError(Exception):
-    """A call whose choice the script does not hold, with the chances of its slots."""
+    """Raised at a call whose choice the script does not determine, with the probabilities of its slots."""
 
     def __init__(self, chances: list[float]) -> None:
         self.chances = chances
 
 
 class _Script:
-    """Stands in for the randomness of the twin: these choices, and no noise."""
+    """A replacement for the reference implementation's randomness: the given choices, and no noise."""
 
     def __init__(self, choices: tuple[int, ...], chance: float = 1.0) -> None:
         self.choices, self.chance, self._made = choices, chance, 0

@@ -1,4 +1,4 @@
-"""Many counting queries at once: mechanisms whose largest error is small."""
+"""Mechanisms that answer many counting queries at once with a small largest error."""
 
 from discreet.queries import experimental
 from discreet.queries.answers import Answers

@@ -1,4 +1,4 @@
-"""What many queries are answered with: noisy values and how far off they may be. PUBLIC."""
+"""Noisy answers to many counting queries, their error bounds, and the mechanisms' base classes. PUBLIC."""
 
 from __future__ import annotations
 
@@ -21,35 +21,44 @@ if TYPE_CHECKING:
 __all__ = ["BOUND_CHANCE", "Answering", "Answers", "QueryMechanism", "require_queries", "require_values"]
 
 BOUND_CHANCE = 1e-6
-"""The chance that the largest error is beyond its bound, where the bound is not certain."""
+"""The probability that the largest error exceeds its bound, unless the bound is certain."""
 _VALUE_LIMIT = 2**40
 _QUERY_LIMIT = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
-    """Noisy answers to queries, in the order of the queries."""
+    """Noisy answers to queries, in the order of the queries.
+
+    Args:
+        values: The answers: an int64 array with one whole number for each query.
+        error_bound: A bound on the largest error, exceeded with probability at most `bound_chance`.
+        bound_chance: The probability that the largest error exceeds the bound: 1e-6, or 0 if the bound is certain.
+        expected_error: About the expected largest error.
+        guarantee: The guarantee, fixed before any value is read.
+        made_by: The mechanism and its parameters.
+        seeded: True if the randomness was seeded. Such answers protect nobody.
+        notes: Remarks for the reader, from public parameters alone.
+
+    Example:
+        >>> import discreet as dp
+        >>> answers = dp.queries.GaussianAnswers(k=3, sigma=20).release([100, 200, 300])
+        >>> len(answers), answers.error_bound, answers.bound_chance
+        (3, 102.0, 1e-06)
+    """
 
     values: NDArray[np.int64]
-    """The answers."""
     error_bound: float
-    """What no answer is off by more than, but for a chance of `bound_chance`."""
     bound_chance: float
-    """Zero where the bound is certain."""
     expected_error: float
-    """About what the largest error is on average."""
     guarantee: Guarantee
-    """What was promised before any value was seen."""
     made_by: str
-    """The mechanism and its parameters."""
     seeded: bool = False
-    """True where the randomness was seeded, so that the answers protect nobody."""
     notes: tuple[str, ...] = ()
-    """What a reader should know, from public parameters alone."""
 
     @property
     def spent(self) -> Guarantee:
-        """What was paid: the guarantee."""
+        """The privacy cost of the release: all of the guarantee."""
         return self.guarantee
 
     def __len__(self) -> int:
@@ -67,9 +76,9 @@ class Answers:
 
 
 class QueryMechanism(Mechanism[object, Released]):
-    """A mechanism that takes the values of whole-number queries, each of which one user moves by at most one.
+    """A mechanism that reads the values of whole-number queries, of sensitivity one each.
 
-    All values may move at once, up or down.
+    One user may move all values at once, each by at most one, up or down.
     """
 
     __slots__ = ()
@@ -78,12 +87,12 @@ class QueryMechanism(Mechanism[object, Released]):
 
     @property
     def protects(self) -> Sensitivity:
-        """Any number of queries, each moved by one."""
+        """The sensitivity that the guarantee covers: any number of queries, each moved by at most one."""
         return Sensitivity(l0=None, linf=1)
 
 
 class Answering(QueryMechanism[Answers]):
-    """A frozen value: how k queries are answered."""
+    """A mechanism that answers k queries, as a frozen value."""
 
     k: int
 
@@ -95,27 +104,36 @@ class Answering(QueryMechanism[Answers]):
     @property
     @abstractmethod
     def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of `bound_chance`, rounded up."""
+        """A bound on the largest error, exceeded with probability at most `bound_chance`; rounded up."""
 
     @property
     def bound_chance(self) -> float:
-        """The chance that the largest error is beyond the bound."""
+        """The probability that the largest error exceeds the bound."""
         return BOUND_CHANCE
 
     @abstractmethod
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        """The noisy values."""
+        """Return the noisy values."""
 
     def release(self, data: object, *, rng: _core.Rng | Opening | None = None) -> Answers:
-        """Answers `k` queries: a list or an array of whole numbers. Values beyond 2^40 count as 2^40.
+        """Answer `k` queries.
 
-        `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError where there are not k
-        whole numbers, EntropyError where the system gives no randomness.
+        Args:
+            data: A list or one-dimensional array of `k` whole numbers. A value beyond +-2^40 is clipped to it.
+            rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
+
+        Returns:
+            The Answers.
+
+        Raises:
+            ParameterError: `data` does not hold exactly `k` whole numbers.
+            EntropyError: The system provides no randomness.
         """
         whole = require_values(data)
         if len(whole) != self.k:
             raise ParameterError(
-                f"this mechanism answers {self.k} queries at a time; make one for as many as there are"
+                f"the number of values must be k={self.k}, the number of queries that this mechanism answers; "
+                "make a mechanism with another k"
             )
         bound, expected = self.error_bound, self.expected_error
         stream = opened(rng)
@@ -131,16 +149,19 @@ class Answering(QueryMechanism[Answers]):
 
 
 def require_queries(k: object) -> int:
-    """The number of queries: a whole number from 1 to 2^24."""
+    """Return the number of queries; raise ParameterError unless it is a whole number from 1 to 2^24."""
     return require_whole("k", k, 1, _QUERY_LIMIT)
 
 
 def require_values(values: object) -> NDArray[np.int64]:
-    """One dimension of whole numbers, cut at 2^40; ParameterError, with a constant text, for other types."""
+    """Return whole numbers in one dimension, clipped to +-2^40.
+
+    Raises ParameterError, with a constant text, for other types.
+    """
     error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     try:
         if isinstance(values, list | tuple) and all(type(value) is int for value in values):
-            # What numpy would make of a number of 65 bits is no whole number any more.
+            # Clip first: numpy converts integers of more than 64 bits to floats or objects.
             values = [max(-_VALUE_LIMIT, min(_VALUE_LIMIT, value)) for value in values]
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Independent noise on every answer that is bounded with certainty."""
+"""Independent noise on every answer, with an error bound that is certain."""
 
 from __future__ import annotations
 
@@ -30,18 +30,38 @@ __all__ = ["BoundedAnswers"]
 _REACH_LIMIT = 1 << 22
 _POWERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 _POWERS_OF_RHO = (48, 96, 160)
-"""Of zCDP the far losses cost much, and noise must be close to Gaussian."""
+"""Powers tried for zCDP, in which large losses are expensive, so that the noise must be close to Gaussian."""
 _SPARE = 1e-3
-"""The share of delta that may be lost to make the rest easier to find."""
+"""The share of delta given up to make the remaining delta easier to compute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedAnswers(Answering):
-    """Noise P[x] proportional to (reach^2 - x^2)^power on |x| < reach: no answer is ever off by reach or more.
+    """A mechanism that answers `k` queries with bounded noise: no error ever reaches `reach`.
 
-    The noise is log-concave and symmetric, so that a shift by one is the worst, and all k shifts are alike.
-    `delta`: what the guarantee may use; with `epsilon` it is (epsilon, delta)-DP by the composition of the k privacy
-    losses, rounded against the caller (`losses.delta_of`), else delta-approximate zCDP alone (`losses.bounded_rho`).
+    The noise has P[x] proportional to (reach^2 - x^2)^power for |x| < reach. It is log-concave and symmetric, so that
+    a shift by one is the worst case, and all k shifts have the same privacy loss. With `epsilon` the mechanism is
+    (epsilon, delta)-DP by composing the k privacy losses, rounded towards the larger delta. Without `epsilon` it is
+    delta-approximate zCDP alone.
+
+    Args:
+        k: The number of queries, from 1 to 2^24.
+        reach: The smallest absolute error that cannot occur, from 2 to 2^22.
+        power: The exponent of the law, from 1 to 1000. A larger one is closer to Gaussian noise.
+        delta: The largest delta that the guarantee may use, above 0 and at most 0.5.
+        epsilon: The epsilon of an (epsilon, delta)-DP guarantee, above 0 and at most 100. None for zCDP alone.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise is too small for (epsilon, delta)-DP.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.BoundedAnswers.from_epsilon(k=100, epsilon=1.0, delta=1e-6)
+        >>> mechanism.error_bound, mechanism.bound_chance, mechanism.guarantee.dp
+        (188.0, 0.0, (1.0, 1e-06))
+
+    Source:
+        `discreet.theorems.privacy_losses`, which proves the guarantee.
     """
 
     k: int
@@ -58,11 +78,25 @@ class BoundedAnswers(Answering):
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
             if _bounded_delta(self.reach, self.power, self.k, self.epsilon, _SPARE * self.delta) > self.delta:
-                raise ParameterError("this noise does not keep that (epsilon, delta); use from_epsilon")
+                raise ParameterError(
+                    "the noise is too small for (epsilon, delta)-DP; use from_epsilon, which chooses reach and power"
+                )
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The reach and the power of the smallest expected error that are (epsilon, delta)-DP."""
+        """Choose the reach and power with the smallest expected error that are (epsilon, delta)-DP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            epsilon: The total epsilon for all k answers.
+            delta: The total delta for all k answers.
+
+        Returns:
+            A BoundedAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
+        """
         k = require_queries(k)
         resolve_rho(None, epsilon, delta)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
@@ -73,7 +107,19 @@ class BoundedAnswers(Answering):
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float) -> Self:
-        """The reach and the power of the smallest expected error that are delta-approximate rho-zCDP."""
+        """Choose the reach and power with the smallest expected error that are delta-approximate rho-zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            rho: The total rho for all k answers.
+            delta: The total delta for all k answers.
+
+        Returns:
+            A BoundedAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
+        """
         k, (rho, delta) = require_queries(k), resolve_rho(rho, None, delta)
         sigma = GaussianAnswers.from_rho(k=k, rho=rho).sigma
         reach, power = _best(
@@ -83,9 +129,9 @@ class BoundedAnswers(Answering):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """delta-approximate zCDP, and (epsilon, delta)-DP where that was asked for.
+        """Delta-approximate zCDP, and (epsilon, delta)-DP if `epsilon` was given.
 
-        An (epsilon, delta)-DP mechanism is delta-approximate (epsilon tanh(epsilon/2))-zCDP, which may be less.
+        An (epsilon, delta)-DP mechanism is delta-approximate (epsilon tanh(epsilon/2))-zCDP. The smaller rho counts.
         """
         rho, delta = _bounded_rho(self.reach, self.power, self.k, self.delta)
         if self.epsilon is None:
@@ -100,12 +146,12 @@ class BoundedAnswers(Answering):
 
     @property
     def error_bound(self) -> float:
-        """reach - 1: what no error exceeds, with certainty."""
+        """The largest error that can occur: reach - 1, with certainty."""
         return float(self.reach - 1)
 
     @property
     def bound_chance(self) -> float:
-        """Zero: the bound is certain."""
+        """The probability that the largest error exceeds the bound: zero."""
         return 0.0
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
@@ -115,10 +161,10 @@ class BoundedAnswers(Answering):
 def _best(
     k: int, sigma: float, cost: Callable[[int, int], float], powers: tuple[int, ...] = _POWERS
 ) -> tuple[int, int]:
-    """The reach and power of the smallest expected error of a `cost` of at most one.
+    """Return the reach and power with the smallest expected error whose `cost` is at most one.
 
-    In the limit of many queries (reach^2 - x^2)^m costs what Gaussian noise of scale reach sqrt((m - 1)/(m (2m + 1)))
-    costs.
+    For many queries the noise (reach^2 - x^2)^m costs as much as Gaussian noise of scale
+    reach sqrt((m - 1)/(m (2m + 1))), in the limit.
     """
 
     def limit(power: int) -> int:
@@ -126,8 +172,11 @@ def _best(
 
     errors = {power: _bounded_error(limit(power), power, k) for power in powers if limit(power) <= _REACH_LIMIT // 2}
     if not errors:
-        raise ParameterError("so little privacy loss needs noise too wide to be tabulated; use the Gaussian method")
-    # Edges cost more than in the limit, the more so the flatter the noise: the search goes up from the limit's best.
+        raise ParameterError(
+            f"the guarantee is too strong for bounded noise: its reach would exceed {_REACH_LIMIT // 2:,}; "
+            "use the Gaussian method"
+        )
+    # The edges cost more than in the limit, and most for small powers. So the search goes up from the limit's best.
     best = math.inf
     reach = power = 0
     for tried in powers[powers.index(min(errors, key=lambda power: errors[power])) :]:
@@ -138,16 +187,20 @@ def _best(
         elif power:
             break
     if not power:
-        raise ParameterError("no bounded noise keeps this promise; use the Gaussian method")
+        raise ParameterError("no bounded noise gives this guarantee; use the Gaussian method")
     return reach, power
 
 
 def _swapped(cost: Callable[[int, int], float], power: int, reach: int) -> float:
+    """Return `cost` with its two arguments swapped, so that `partial` can fix the power."""
     return cost(reach, power)
 
 
 def _least_reach(start: int, cost: Callable[[int], float]) -> int | None:
-    """Nearly the least reach, to a part in 2^14, whose cost is at most one; None where that is far above `start`."""
+    """Return nearly the least reach, to 1 part in 2^14, whose cost is at most one.
+
+    Returns None if that reach is above about twice `start`.
+    """
     near = max(1, start >> 14)
     low, high = start, start
     while (dear := cost(low)) <= 1:
@@ -163,7 +216,7 @@ def _least_reach(start: int, cost: Callable[[int], float]) -> int | None:
     for turn in count():
         if high - low <= near:
             break
-        # The logarithm of the cost is close to a line; every third time the middle, so that both ends come near.
+        # Interpolate: the logarithm of the cost is close to linear. Every third step bisects, so that both ends move.
         share = math.log(dear) / (math.log(dear) - math.log(cheap)) if cheap > 0 and turn % 3 < 2 else 0.5
         guess = low + share * (high - low) + near * (0.6, -0.6, 0.0)[turn % 3]
         middle = min(high - 1, max(low + 1, round(guess)))

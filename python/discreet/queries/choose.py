@@ -1,4 +1,4 @@
-"""Which method answers many queries best, from public parameters alone."""
+"""The choice of the method that answers many queries best, from public parameters alone."""
 
 from __future__ import annotations
 
@@ -33,18 +33,21 @@ METHODS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPlan:
-    """What each method of `answer_queries` would do, best first."""
+    """The forecast error of each method of `answer_queries`, best first.
+
+    Args:
+        k: The number of queries.
+        methods: For each method its name, expected largest error, error bound, and probability to exceed the bound.
+        mechanism: The mechanism of the first method.
+    """
 
     k: int
-    """How many queries."""
     methods: tuple[tuple[str, float, float, float], ...]
-    """Of each method its name, expected largest error, the bound of the error and the chance that it is beyond."""
     mechanism: Answering
-    """The mechanism of the first."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the first method promises."""
+        """The guarantee of the first method."""
         return self.mechanism.guarantee
 
     def __str__(self) -> str:
@@ -63,7 +66,7 @@ class AnswerPlan:
 def plan_answers(
     *, k: int, delta: float, rho: float | None = None, epsilon: float | None = None, method: str = "auto"
 ) -> AnswerPlan:
-    """The expected and the hard error bound of every method, or of one, for `k` queries; without data."""
+    """Forecast the expected error and the error bound of every method, or of one, for `k` queries; without data."""
     made, _ = _made(require_queries(k), rho, epsilon, delta, method)
     methods = tuple((name, m.expected_error, m.error_bound, m.bound_chance) for name, m in made.items())
     return AnswerPlan(k=k, methods=methods, mechanism=next(iter(made.values())))
@@ -72,7 +75,7 @@ def plan_answers(
 def choose_answers(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[Answering, tuple[str, ...]]:
-    """The mechanism that answers `k` queries by a method, and why, where that was "auto"."""
+    """Return the mechanism that answers `k` queries by a method, and a note that explains the choice of "auto"."""
     made, refused = _made(k, rho, epsilon, delta, method)
     best, *others = made
     if method != "auto":
@@ -84,7 +87,7 @@ def choose_answers(
 
 
 def _require_one(rho: float | None, epsilon: float | None) -> None:
-    """Refuses what `resolve_rho` does where delta is zero, for methods that need none."""
+    """Check rho and epsilon as `resolve_rho` does, for a delta of zero."""
     if (rho is None) == (epsilon is None):
         raise ParameterError("give exactly one of rho and epsilon")
     if rho is not None:
@@ -96,17 +99,17 @@ def _require_one(rho: float | None, epsilon: float | None) -> None:
 def _made(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[dict[str, Answering], list[str]]:
-    """The mechanisms that keep the promise by their methods, those of the smallest expected error first."""
+    """Return the mechanisms that give the guarantee, by expected error, and notes on methods that do not apply."""
     if is_zero(delta):
         _require_one(rho, epsilon)
     else:
         resolve_rho(rho, epsilon, delta)
     rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
-        raise ParameterError(f"there is no method {method!r}: use auto, {', '.join(METHODS)}")
+        raise ParameterError(f"unknown method {method!r}: use auto, {', '.join(METHODS)}")
     made, refused, error = {}, [], None
-    # Under zCDP bounded noise comes close to Gaussian noise from above, at the price of a long search.
-    # For a tiny epsilon its law has millions of values.
+    # Under zCDP bounded noise is never better than Gaussian noise, and its search is slow.
+    # For a tiny epsilon the law has millions of values.
     slow = epsilon is None or math.sqrt(k) > _WIDE * epsilon
     skipped = {"bounded"} if slow else set()
     for name in METHODS if method == "auto" else [method]:
@@ -121,5 +124,5 @@ def _made(
             error = raised
             refused.append(f"{name} does not apply")
     if not made:
-        raise error or ParameterError("no method keeps this promise")
+        raise error or ParameterError("no method gives this guarantee; give a larger rho, epsilon or delta")
     return dict(sorted(made.items(), key=lambda item: item[1].expected_error)), refused

@@ -1,4 +1,4 @@
-"""Gaussian answers of which some are measured anew: what the ways to find those have in common."""
+"""The base class of mechanisms that give Gaussian answers and measure some of them again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from discreet.theorems.tails import least
 __all__ = ["CorrectedAnswers"]
 
 _RHO_LEAST = 1e-19
-"""What less than this promises takes noise of a scale beyond 1e9, the largest."""
+"""The smallest rho: less would need noise of a scale above 1e9, the largest."""
 _RHO_LIMIT = 1e4
 
 
 class CorrectedAnswers(GaussianNoise, Answering):
-    """Discrete Gaussian answers of scale `sigma`, then corrections: a sum in zCDP. `dp`: a pair that it implies."""
+    """A mechanism that adds discrete Gaussian noise of scale `sigma`, then corrects some answers."""
 
     sigma: float
     dp: tuple[float, float] | None
@@ -31,46 +31,70 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @classmethod
     @abstractmethod
     def _best(cls, k: int, rho: float) -> dict[str, object]:
-        """The parameters of the smallest expected error found that are rho-zCDP."""
+        """Return parameters that are rho-zCDP, with the smallest expected error found."""
 
     @property
     @abstractmethod
     def rho(self) -> float:
-        """What first answers and corrections cost together."""
+        """The zCDP cost of the first answers and the corrections together."""
 
     @property
     @abstractmethod
     def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
-        """How many answers are measured anew at the most, and with which noise."""
+        """The most answers that are measured again, and with which noise."""
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The corrections of the smallest expected error found that are rho-zCDP; no delta is used."""
+        """Choose the parameters with the smallest expected error found that are rho-zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            rho: The total rho for all answers, above 1e-19 and at most 1e4.
+            delta: Not used: the guarantee has a delta of 0.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         k, rho = require_queries(k), require_number("rho", rho, _RHO_LEAST, _RHO_LIMIT)
         return cls(k=k, **cls._best(k, rho))  # type: ignore[call-arg]
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The same for a promise of (epsilon, delta)-DP, by conversion from zCDP."""
+        """Choose the parameters with the smallest expected error found that are (epsilon, delta)-DP, through zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            epsilon: The total epsilon for all answers.
+            delta: The total delta for all answers.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         resolve_rho(None, epsilon, delta)
         k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), _RHO_LIMIT), 64)
         return cls(k=k, dp=(float(epsilon), float(delta)), **cls._best(k, rho))  # type: ignore[call-arg]
 
     @property
     def guarantee(self) -> Guarantee:
-        """The sum in zCDP, and the pair that was asked for."""
+        """The sum of all costs in zCDP, and the (epsilon, delta) pair in `dp`."""
         return Guarantee(self.rho, 0.0, dp=self.dp)
 
     @cached_property
     def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
+        """A bound on the largest error, exceeded with probability at most 1e-6."""
         laws = [(self.k, self.noise), *self._measured]
         beyond = least(lambda t: 2 * sum(n * law.tail(t) for n, law in laws) <= BOUND_CHANCE, int(self.sigma) + 1)
         return float(beyond - 1)
 
     def _set(self, **checked: object) -> None:
-        """Sets parameters that were checked, and refuses a `dp` that they do not imply."""
+        """Set validated parameters; raise ParameterError if they do not imply `dp`."""
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
-            raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
+            raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")

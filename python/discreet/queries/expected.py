@@ -1,5 +1,7 @@
-"""The expected largest of many errors, in floating point: what a choice of a mechanism goes by, and no promise rests
-on."""
+"""Forecasts of the expected largest error, in floating point.
+
+They serve to choose a mechanism. No guarantee depends on them.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,23 @@ Survival = Callable[["NDArray[np.float64]"], "NDArray[np.float64]"]
 
 
 def expected_maximum(laws: list[tuple[Survival, float]], reach: float) -> float:
-    """E of the largest |X| of so many draws of each law; `survival(t)` is P[|X| >= t], `reach` beyond all of them.
+    """Return the expected largest |X| over independent draws, a number of draws for each law.
 
-    The sum over whole t from one up of P[max >= t]; over wide ranges by the trapezoidal rule.
+    `survival(t)` is P[|X| >= t], and every |X| is below `reach`. The result is the sum of P[max >= t] over whole t from
+    one, by the trapezoidal rule if the range is wide.
     """
     last = math.ceil(reach)
     t = np.unique(np.round(np.linspace(1, max(last, 2), _POINTS)))
     logs = sum(count * np.log1p(-np.minimum(survival(t), 1 - 1e-16)) for survival, count in laws)
     chances = -np.expm1(logs)
     gaps = np.diff(t)
-    # A gap of g whole steps holds g values, of which the trapezoid counts the ends by halves.
+    # A gap of g steps holds g values; the trapezoid counts each end half.
     inner = float(np.sum(gaps * (chances[:-1] + chances[1:]) / 2))
     return inner + float(chances[0] + chances[-1]) / 2
 
 
 def gaussian_survival(sigma: float) -> Survival:
-    """Of discrete Gaussian noise, by the midpoint between whole numbers."""
+    """Return the survival function of discrete Gaussian noise, evaluated midway between whole numbers."""
 
     def survival(t: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([math.erfc(x) for x in ((t - 0.5) / (sigma * math.sqrt(2))).tolist()])
@@ -45,21 +48,20 @@ def gaussian_survival(sigma: float) -> Survival:
 
 
 def laplace_survival(scale: float) -> Survival:
-    """Of discrete Laplace noise."""
+    """Return the survival function of discrete Laplace noise."""
     ratio = math.exp(-1 / scale)
     return lambda t: np.asarray(2 * np.exp(-t / scale) / (1 + ratio))
 
 
 def bounded_survival(masses: NDArray[np.float64]) -> Survival:
-    """Of symmetric noise with these masses of zero, one, two and so on."""
+    """Return the survival function of symmetric noise; `masses` are the probabilities of 0, 1, 2, ..."""
     tails = np.append(2 * np.cumsum(masses[::-1])[::-1], 0.0)
     return lambda t: tails[np.minimum(t, len(masses)).astype(np.int64)]
 
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """The sizes of errors that were not corrected: a density on a grid from zero, of which corrections take parts
-    away."""
+    """The density of the errors that no correction has reached yet, by size, on a grid from zero."""
 
     grid: NDArray[np.float64]
     mass: NDArray[np.float64]
@@ -67,16 +69,17 @@ class Survivors:
 
     @classmethod
     def gaussian(cls, sigma: float) -> Self:
-        """The sizes of Gaussian errors."""
+        """Return the sizes of Gaussian errors."""
         grid = np.linspace(0, 9 * sigma, cls.points)
         mass = np.exp(-((grid / sigma) ** 2) / 2)
         mass[0] /= 2
         return cls(grid, mass / mass.sum())
 
     def without(self, share: float, rates: NDArray[np.float64], *, gumbel: bool = False) -> Self:
-        """What is left when a `share` of all was taken, each with a chance 1 - exp(-c rate) for the c that makes it so.
+        """Return the errors left after a `share` of all errors is corrected.
 
-        With `gumbel` the rates are given by their logarithms.
+        An error is corrected with probability 1 - exp(-c rate), for the c that makes the corrected errors sum to
+        `share`. With `gumbel` the rates are given by their logarithms.
         """
         logs = rates if gumbel else np.log(np.maximum(rates, 1e-300))
         low, high = -float(logs.max()) - 60.0, -float(logs.min()) + 60.0
@@ -87,6 +90,6 @@ class Survivors:
         return type(self)(self.grid, self.mass * kept)
 
     def survival(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The chance of an error of at least t, by the midpoint between whole numbers."""
+        """Return the probability of an error of at least t, evaluated midway between whole numbers."""
         tails = np.cumsum(self.mass[::-1])[::-1]
         return np.interp(t - 0.5, self.grid - self.grid[1] / 2, tails, right=0.0)

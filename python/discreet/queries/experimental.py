@@ -1,7 +1,7 @@
-"""Gaussian answers, corrected in one pass of sparse vector; and the same, guarded by the answers it began with.
+"""Gaussian answers corrected in one pass of sparse vector, with and without a guard against large corrections.
 
-Kept to compare: these mechanisms never gain. At the best parameters found, `GumbelCorrection` has a smaller error
-wherever sparse vector beats plain Gaussian noise, and the guard changes no error that could be measured.
+These mechanisms are kept for comparison: they never gain. At the best parameters found, `GumbelCorrection` has a
+smaller error wherever sparse vector beats plain Gaussian noise. The guard changes no error measurably.
 
 After T. Steinke, J. Ullman, "Between Pure and Approximate Differential Privacy" (2016), and B. Ghazi, R. Kumar, P.
 Manurangsi, "On Avoiding the Union Bound When Answering Multiple Differentially Private Queries" (2020), Theorem 2 and
@@ -31,22 +31,43 @@ from discreet.queries.sparse_vector import AboveThreshold, shuffled
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["GuardedCorrection", "SparseVectorCorrection", "crossings", "guarded"]
+__all__ = ["GuardedCorrection", "SparseVectorCorrection"]
 
 _CHUNK = 1 << 10
 _FALLBACK = 1e-3
-"""The chance, at most, that corrected answers are given up although nothing is wrong with them."""
+"""The largest probability that correct answers are rejected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseVectorCorrection(CorrectedAnswers):
-    """Discrete Gaussian answers of scale `sigma`; up to `m` that seem off by `threshold` or more are measured anew.
+    """A mechanism that adds discrete Gaussian noise, then corrects up to `m` answers in one pass of sparse vector.
 
-    One pass over the queries in a random order. Sparse vector at `epsilon` looks for the next answer g whose |f - g|
-    reaches the noisy threshold; it is measured with noise of scale `again`, and the search goes on behind it with fresh
-    noise on the threshold, m times at most (Steinke and Ullman 2016; Ghazi et al. 2020, Theorem 2). A distance moves by
-    at most one where f does, so that every search is epsilon-DP (Dwork and Roth 2014, Theorem 3.23). In all
-    k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, paid for also where fewer are found.
+    The pass visits the queries in a random order. Let f be the exact values and g the first answers. Sparse vector at
+    `epsilon` searches for the next query whose |f - g| reaches the noisy threshold. That query is measured again with
+    noise of scale `again`. The search goes on behind it with fresh noise on the threshold, at most m times. A distance
+    moves by at most one when f does, so each search is epsilon-DP. In total the mechanism is
+    k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, even if fewer than m queries are found.
+
+    Args:
+        k: The number of queries, from 1 to 2^24.
+        sigma: The scale of the noise on the first answers, above 1e-3 and at most 1e9.
+        m: The most answers that are measured again, from 1 to k.
+        epsilon: The epsilon of each search, above 1e-6 and at most 100.
+        threshold: The error to look for, a whole number from -2^40 to 2^40.
+        again: The scale of the noise on answers that are measured again, above 1e-3 and at most 1e9.
+        dp: An (epsilon, delta) pair that the zCDP implies, to be reported too.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise is too small for `dp`.
+
+    Example:
+        >>> from discreet.queries.experimental import SparseVectorCorrection
+        >>> mechanism = SparseVectorCorrection(k=1000, sigma=80, m=10, epsilon=0.05, threshold=200, again=40)
+        >>> print(mechanism.guarantee)
+        0.0937474-zCDP per user (added or removed)
+
+    Source:
+        Steinke and Ullman (2016); Ghazi, Kumar and Manurangsi (2020), Theorem 2; Dwork and Roth (2014), Theorem 3.23.
     """
 
     k: int
@@ -73,13 +94,13 @@ class SparseVectorCorrection(CorrectedAnswers):
 
     @property
     def rho(self) -> float:
-        """What the first answers, all searches and all measurements cost together."""
+        """The zCDP cost of the first answers, all searches and all measurements together."""
         searches = self.m * pure_rho(self.epsilon, tight=True)
         return round_up(self.k / self.sigma**2 / 2 + searches + self.m / self.again**2 / 2, 16)
 
     @cached_property
     def search(self) -> AboveThreshold:
-        """What one search is."""
+        """The mechanism of one search."""
         return AboveThreshold(epsilon=self.epsilon, threshold=self.threshold)
 
     @cached_property
@@ -96,11 +117,11 @@ class SparseVectorCorrection(CorrectedAnswers):
         return self._corrected(values, values + rng.sample(self.noise, self.k), rng)
 
     def _corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        """The answers, of which those that the searches find are measured anew."""
+        """Return the answers, after measuring again the ones that the searches find."""
         of_threshold, of_query = self.search.noises
         [(_, law)] = self._measured
         order = shuffled(self.k, rng)
-        # A query's noise is drawn once: what a search did not come to is as good as fresh for the next.
+        # A query's noise is drawn once: each query is visited by one search only.
         noisy = np.abs(values - answers)[order] + rng.sample(of_query, self.k)
         rows = order[crossings(noisy, self.threshold + rng.sample(of_threshold, self.m))]
         corrected = answers.copy()
@@ -110,12 +131,29 @@ class SparseVectorCorrection(CorrectedAnswers):
 
 @dataclass(frozen=True, kw_only=True)
 class GuardedCorrection(Answering):
-    """The answers g of a `correction` where none is further than `tau` from the Gaussian answers h that it began with,
-    else h (Ghazi et al. 2020, Section 6).
+    """A mechanism that returns corrected answers only if each is within `tau` of the first, uncorrected answer.
 
-    The largest error is never above tau plus that of h, whatever the correction did: |g - f| <= |g - h| + |h - f|. The
-    paper runs two more Gaussian mechanisms; none is needed, as that holds for any h, those inside included. Comparing
-    what was released already costs nothing: the guarantee is the correction's.
+    Let f be the exact values, g the corrected answers and h the Gaussian answers before correction. If any |g - h|
+    exceeds tau, h is released. Because |g - f| <= |g - h| + |h - f|, the largest error is at most tau plus the largest
+    error of h, for any correction. The paper runs two more Gaussian mechanisms. They are not needed, because the
+    inequality holds for any h, and `correction` already computes one. Comparing released values costs nothing, so the
+    guarantee is the one of `correction`.
+
+    Args:
+        correction: The SparseVectorCorrection that is guarded.
+        tau: The largest distance between a corrected answer and its first answer, from 1 to 2^40.
+
+    Raises:
+        ParameterError: `correction` is of another type, or `tau` is out of range.
+
+    Example:
+        >>> from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
+        >>> correction = SparseVectorCorrection(k=1000, sigma=80, m=10, epsilon=0.05, threshold=200, again=40)
+        >>> print(GuardedCorrection(correction=correction, tau=500).guarantee)
+        0.0937474-zCDP per user (added or removed)
+
+    Source:
+        Ghazi, Kumar and Manurangsi (2020), Section 6.
     """
 
     correction: SparseVectorCorrection
@@ -128,41 +166,73 @@ class GuardedCorrection(Answering):
 
     @classmethod
     def of(cls, correction: SparseVectorCorrection) -> Self:
-        """With the tau that right corrections exceed with a chance of one in a thousand at most."""
+        """Guard a correction with the tau that correct answers exceed with probability at most 1e-3.
+
+        Args:
+            correction: The SparseVectorCorrection to guard.
+
+        Returns:
+            A GuardedCorrection.
+        """
         [(_, again)] = correction._measured
         far = correction.noise.quantile(_FALLBACK / (4 * correction.k)) + again.quantile(_FALLBACK / (4 * correction.m))
         return cls(correction=correction, tau=far)
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """With the correction that is rho-zCDP; no delta is used."""
+        """Guard the SparseVectorCorrection that is rho-zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            rho: The total rho for all answers, above 1e-19 and at most 1e4.
+            delta: Not used: the guarantee has a delta of 0.
+
+        Returns:
+            A GuardedCorrection.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         return cls.of(SparseVectorCorrection.from_rho(k=k, rho=rho))
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """With the correction that is (epsilon, delta)-DP."""
+        """Guard the SparseVectorCorrection that is (epsilon, delta)-DP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            epsilon: The total epsilon for all answers.
+            delta: The total delta for all answers.
+
+        Returns:
+            A GuardedCorrection.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         return cls.of(SparseVectorCorrection.from_epsilon(k=k, epsilon=epsilon, delta=delta))
 
     @property
     def k(self) -> int:  # type: ignore[override]
-        """How many queries are answered."""
+        """The number of queries."""
         return self.correction.k
 
     @property
     def guarantee(self) -> Guarantee:
-        """The correction's: what is compared was released by it."""
+        """The guarantee of the correction, which released all the compared values."""
         return self.correction.guarantee
 
     @property
     def expected_error(self) -> float:
-        """About the correction's, which is given up once in a thousand times at most."""
+        """About the correction's expected error; the guard rejects it with probability at most 1e-3."""
         return self.correction.expected_error
 
     @cached_property
     def error_bound(self) -> float:
-        """tau and the error of the Gaussian answers, or the correction's own bound where that is less.
+        """A bound on the largest error, exceeded with probability at most 1e-6.
 
-        Where no noise of the correction is beyond the latter, neither the answers g nor h are.
+        It is the smaller of two bounds: tau plus the error bound of the Gaussian answers, and the correction's own
+        bound. While no noise of the correction exceeds its own bound, neither kind of answers does.
         """
         first = self.tau + self.correction.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1.0
         return min(first, self.correction.error_bound)
@@ -173,7 +243,7 @@ class GuardedCorrection(Answering):
 
 
 def guarded(answers: NDArray[np.int64], others: NDArray[np.int64], tau: int) -> NDArray[np.int64]:
-    """The answers where none is further than tau from the others, else the others.
+    """Return the answers if each is within tau of the other answer, otherwise the others.
 
     For any values f: max |result - f| <= tau + max |others - f|.
     """
@@ -181,8 +251,11 @@ def guarded(answers: NDArray[np.int64], others: NDArray[np.int64], tau: int) -> 
 
 
 def crossings(values: NDArray[np.int64], bars: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the first value that reaches the first bar, of the next one behind it that reaches the second, and
-    so on while there are any."""
+    """Return the indices of values that reach a sequence of thresholds.
+
+    The first index is of the first value that reaches the first threshold. The next is of the first later value that
+    reaches the second threshold, and so on until values or thresholds run out.
+    """
     places, start = [], 0
     for bar in bars.tolist():
         size = _CHUNK
@@ -199,19 +272,19 @@ def crossings(values: NDArray[np.int64], bars: NDArray[np.int64]) -> NDArray[np.
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What searches with one threshold do to Gaussian errors: in floating point, for the choice alone."""
+    """A model of searches at one threshold on Gaussian errors, in floating point, used only to choose parameters."""
 
     sigma: float
     length: float
-    """How many queries one search looks at on average."""
+    """The mean number of queries that one search visits."""
     spread: float
-    """The deviation of that."""
+    """The standard deviation of that number."""
     left: Survivors
     """The errors that searches pass over."""
 
     @classmethod
     def of(cls, sigma: float, epsilon: float, threshold: float, k: int, *, whole: bool = True) -> Self:
-        """A bar that turned out high is looked at many queries with, so that queries see such bars more often."""
+        """Build the model. Searches with a high noisy threshold visit more queries, so they count for more."""
         errors = Survivors.gaussian(sigma)
         if not whole:
             errors = Survivors(errors.grid[::8], errors.mass[::8] / errors.mass[::8].sum())
@@ -223,7 +296,7 @@ class _Search:
         return cls(sigma, mean, spread, Survivors(errors.grid, errors.mass * seen))
 
     def expected(self, k: int, m: int, again: float) -> float:
-        """The expected largest error of m searches, which may end before the queries do."""
+        """Return the expected largest error of m searches, which may end before all queries are visited."""
         reach = 9 * max(self.sigma, again) + 2
         found = (gaussian_survival(again), min(float(m), k * (1 - float(self.left.mass.sum()))))
         error = expected_maximum([(self.left.survival, float(k)), found], reach)
@@ -236,13 +309,13 @@ class _Search:
         return (1 - ended) * error + ended * expected_maximum(laws, reach)
 
     def reaches(self, k: int, m: int) -> bool:
-        """Whether m searches are likely to be enough for k queries: at a deviation more than on average."""
+        """Return whether m searches visit all k queries even if they are one standard deviation too short."""
         return m * self.length - math.sqrt(m) * self.spread >= k
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Corrections, shares of rho of the first answers and of the searches, and a threshold in deviations."""
+    """The number of corrections, two shares of rho (first answers, searches), and the threshold in deviations."""
 
     m: int
     first: float
@@ -250,7 +323,7 @@ class _Plan:
     bar: float
 
     def parameters(self, k: int, rho: float) -> dict[str, float]:
-        """The mechanism's; m epsilon tanh(epsilon/2) is at most m epsilon^2/2."""
+        """Return the parameters of the mechanism; m epsilon tanh(epsilon/2) is at most m epsilon^2/2."""
         sigma = round_up(math.sqrt(k / (2 * self.first * rho)), 64)
         return {
             "sigma": sigma,
@@ -263,8 +336,8 @@ class _Plan:
 
 @lru_cache(maxsize=64)
 def _best_plan(k: int) -> _Plan:
-    """The plan of the smallest expected error; scales all grow alike with rho."""
-    rho = k / 2e6  # the plain scale is a thousand
+    """Return the plan with the smallest expected error. It does not depend on rho."""
+    rho = k / 2e6  # at which plain Gaussian noise has scale 1000
     best = (math.inf, _Plan(1, 0.98, 0.014, 8.0))
     for m in sorted({max(1, min(k, round(10 ** (exponent / 2)))) for exponent in range(int(2 * math.log10(k)) + 1)}):
         for first in (0.8, 0.9, 0.95, 0.98):
@@ -285,11 +358,14 @@ def _best_plan(k: int) -> _Plan:
 
 _BARS = np.linspace(-10, 14, 49)
 _BAR_MASSES = np.exp(-np.abs(_BARS)) / np.exp(-np.abs(_BARS)).sum()
-"""Noise on thresholds, in units of its scale."""
+"""The probabilities of noise on thresholds, in units of its scale."""
 
 
 def _passed(errors: NDArray[np.float64], epsilon: float, threshold: float) -> NDArray[np.float64]:
-    """The chance that a query of each error is below each bar; its noise has twice the scale of the bar's."""
+    """Return the probability that a query of each error is below each noisy threshold.
+
+    A query's noise has twice the scale of a threshold's.
+    """
     scale = 2 / epsilon
     gaps = (threshold + scale * _BARS[:, None] - errors[None, :]) / (2 * scale)
     tails = np.exp(-np.abs(gaps)) / 2

@@ -1,4 +1,4 @@
-"""Independent noise on every answer: Gaussian or Laplace."""
+"""Independent Gaussian or Laplace noise on every answer."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _SCALE_LIMIT = 1e9
 
 
 class IndependentNoise(Answering):
-    """Noise of one law on each of the `k` answers."""
+    """A mechanism that adds independent noise of one law to each of the `k` answers."""
 
     @property
     @abstractmethod
     def noise(self) -> _core.Noise:
-        """The law."""
+        """The law of the noise."""
 
     @cached_property
     def error_bound(self) -> float:
-        """What the largest error does not exceed, but for a chance of one in a million."""
+        """A bound on the largest error, exceeded with probability at most 1e-6."""
         return float(self.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
@@ -51,10 +51,26 @@ class IndependentNoise(Answering):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianAnswers(GaussianNoise, IndependentNoise):
-    """Discrete Gaussian noise of scale `sigma` on each of `k` answers.
+    """A mechanism that adds discrete Gaussian noise of scale `sigma` to each of `k` answers.
 
-    (k/(2 sigma^2))-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4). `dp`: a pair (epsilon, delta) that shall
-    be stated too; the exact hockey-stick divergence of the discrete noise must allow it.
+    It is (k/(2 sigma^2))-zCDP.
+
+    Args:
+        k: The number of queries, from 1 to 2^24.
+        sigma: The scale of the noise, above 1e-3 and at most 1e9.
+        dp: An (epsilon, delta) pair to be reported too. The exact hockey-stick divergence of the noise must allow it.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise is too small for `dp`.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.GaussianAnswers.from_rho(k=100, rho=0.1)
+        >>> mechanism.sigma, mechanism.error_bound
+        (22.36067977499798, 128.0)
+
+    Source:
+        Canonne, Kamath and Steinke (2020), Theorem 4.
     """
 
     k: int
@@ -65,17 +81,41 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
         object.__setattr__(self, "k", require_queries(self.k))
         object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, _SCALE_LIMIT))
         if self.dp is not None and _gaussian_delta(self.sigma, self.k, self.dp[0]) > self.dp[1]:
-            raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
+            raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The mechanism that is rho-zCDP; nothing of delta is used."""
+        """Choose the least noise that is rho-zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            rho: The total rho for all answers, above 0 and at most 1e4.
+            delta: Not used: the guarantee has a delta of 0.
+
+        Returns:
+            A GaussianAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         k = require_queries(k)
         return cls(k=k, sigma=round_up(math.sqrt(k / (2 * require_number("rho", rho, 0, 1e4))), 16))
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The least noise that is (epsilon, delta)-DP by the exact divergence."""
+        """Choose the least noise that is (epsilon, delta)-DP by the exact hockey-stick divergence.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            epsilon: The total epsilon for all answers.
+            delta: The total delta for all answers.
+
+        Returns:
+            A GaussianAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         k, (rho, _) = require_queries(k), resolve_rho(None, epsilon, delta)
         most = cls.from_rho(k=k, rho=min(rho, 1e4)).sigma
         sigma = _smallest(lambda sigma: _gaussian_delta(sigma, k, epsilon) <= delta, most / 4, 2 * most)
@@ -83,7 +123,7 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(k/(2 sigma^2))-zCDP, and the pair that was asked for."""
+        """(k/(2 sigma^2))-zCDP, and the (epsilon, delta) pair in `dp`."""
         return Guarantee(round_up(self.k / self.sigma**2 / 2, 16), 0.0, dp=self.dp)
 
     @cached_property
@@ -94,10 +134,28 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceAnswers(LaplaceNoise, IndependentNoise):
-    """Discrete Laplace noise of a `scale` on each of `k` answers.
+    """A mechanism that adds discrete Laplace noise to each of `k` answers.
 
-    Every answer is 1/scale-DP, whose worst case is randomised response: (k e tanh(e/2))-zCDP with e = 1/scale, and `dp`
-    by the composition of k of them (Kairouz, Oh and Viswanath 2015), where a pair shall be stated too.
+    Each answer is 1/scale-DP; its worst case is randomised response. With e = 1/scale the mechanism is
+    (k e tanh(e/2))-zCDP.
+
+    Args:
+        k: The number of queries, from 1 to 2^24.
+        scale: The scale of the noise, above 1e-2 and at most 1e9.
+
+        dp: An (epsilon, delta) pair to be reported too. The composition of k randomised responses must allow it.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise is too small for `dp`.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.LaplaceAnswers.from_epsilon(k=10, epsilon=1.0, delta=0)
+        >>> print(mechanism.guarantee)
+        0.0499584-zCDP per user (added or removed), and (1, 0)-DP
+
+    Source:
+        Composition: Kairouz, Oh and Viswanath (2015).
     """
 
     k: int
@@ -109,11 +167,23 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
         object.__setattr__(self, "k", require_queries(self.k))
         object.__setattr__(self, "scale", require_number("scale", self.scale, 1e-2, _SCALE_LIMIT))
         if self.dp is not None and _laplace_delta(self.scale, self.k, self.dp[0]) > self.dp[1]:
-            raise ParameterError("this much noise does not keep that (epsilon, delta); use from_epsilon")
+            raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:
-        """The mechanism that is rho-zCDP; nothing of delta is used."""
+        """Choose the least noise that is rho-zCDP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            rho: The total rho for all answers, above 0 and at most 1e4.
+            delta: Not used: the guarantee has a delta of 0.
+
+        Returns:
+            A LaplaceAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         k, rho = require_queries(k), require_number("rho", rho, 0, 1e4)
         most = math.sqrt(k / (2 * rho)) * 1.001
         return cls(
@@ -122,9 +192,20 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
-        """The least noise that is (epsilon, delta)-DP by the composition of k randomised responses.
+        """Choose the least noise that is (epsilon, delta)-DP by the composition of k randomised responses.
 
         With delta = 0 that is basic composition: noise of scale k/epsilon is epsilon-DP.
+
+        Args:
+            k: The number of queries, from 1 to 2^24.
+            epsilon: The total epsilon for all answers.
+            delta: The total delta for all answers; may be 0.
+
+        Returns:
+            A LaplaceAnswers.
+
+        Raises:
+            ParameterError: A parameter is out of range.
         """
         k = require_queries(k)
         if is_zero(delta):
@@ -134,7 +215,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
                 scale = round_up(scale)
             return cls(k=k, scale=scale, dp=(epsilon, 0.0))
         resolve_rho(None, epsilon, delta)
-        # Basic composition, by a hair more so that it is seen to hold.
+        # The scale of basic composition, 1 part in 1e9 larger so that `_laplace_delta` accepts it after rounding.
         high = k / epsilon * (1 + 1e-9)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
         scale = _smallest(lambda scale: _laplace_delta(scale, k, epsilon) <= delta, min(high, sigma) / 4, high)
@@ -142,7 +223,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(k e tanh(e/2))-zCDP with e = 1/scale, and the pair that was asked for."""
+        """(k e tanh(e/2))-zCDP with e = 1/scale, and the pair in `dp` or else (k e, 0)-DP."""
         return Guarantee(_laplace_rho(self.scale, self.k), 0.0, dp=self.dp or (round_up(self.k * self.epsilon), 0.0))
 
     @cached_property
@@ -167,14 +248,17 @@ def _laplace_rho(scale: float, k: int) -> float:
 
 
 def _smallest(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """A scale close to the least that holds, to a part in 1e5, where `high` does or the next powers of two above it.
+    """Return a scale within 1 part in 1e5 of the least for which `holds` is true.
 
-    Raises ParameterError where none does up to the largest scale there is.
+    The search starts between `low` and `high`, and doubles `high` until `holds` is true there. Raises ParameterError if
+    `holds` is false up to the largest scale.
     """
     high = min(high, _SCALE_LIMIT)
     while not holds(high):
         if high == _SCALE_LIMIT:
-            raise ParameterError("this promise is too small for any noise to fit; give a larger rho or epsilon")
+            raise ParameterError(
+                f"rho or epsilon is too small: the scale of the noise would exceed {_SCALE_LIMIT:g}; give a larger one"
+            )
         low, high = high, min(2 * high, _SCALE_LIMIT)
     while high > low * (1 + 1e-5):
         middle = math.sqrt(low * high)

@@ -1,8 +1,8 @@
-"""Sparse vector: which query exceeds a threshold, at a price that does not grow with how many are asked.
+"""Sparse vector: finds a query above a threshold, at a privacy cost that does not grow with the number of queries.
 
 After B. Ghazi, R. Kumar, P. Manurangsi, "On Avoiding the Union Bound When Answering Multiple Differentially Private
-Queries" (2020), arXiv 2012.09116; with discrete Laplace noise. The rule compares integers, so that `>=` means what it
-says.
+Queries" (2020), arXiv 2012.09116; with discrete Laplace noise. Noisy values and thresholds are integers, so the
+comparison `>=` is exact.
 """
 
 from __future__ import annotations
@@ -33,25 +33,34 @@ __all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAbove
 _CHUNK = 1 << 10
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
-"""Runs and bars, in deviations, of every stage, and what share of the stages' rho the second one has."""
+"""The runs and the thresholds (in deviations) of each stage, and the second stage's share of the stages' rho."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """Which query reached the threshold; safe to publish."""
+    """The index of a query that reached the threshold; safe to publish.
+
+    Args:
+        index: The index of the query, counted from 0, or None if no query reached the threshold.
+        guarantee: The guarantee, fixed before any value is read.
+        made_by: The mechanism and its parameters.
+        seeded: True if the randomness was seeded. Such an answer protects nobody.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.AboveThreshold(epsilon=1.0, threshold=1000)
+        >>> mechanism.release([0, 1_000_000, 0]).index
+        1
+    """
 
     index: int | None
-    """Its place, or None where there was none."""
     guarantee: Guarantee
-    """What was promised before any data was seen."""
     made_by: str
-    """The mechanism and its parameters."""
     seeded: bool = False
-    """True where the randomness was seeded, so that the answer protects nobody."""
 
     @property
     def spent(self) -> Guarantee:
-        """What it cost: all that was promised."""
+        """The privacy cost of the answer: all of the guarantee."""
         return self.guarantee
 
     @property
@@ -62,11 +71,26 @@ class Crossing:
 
 @dataclass(frozen=True, kw_only=True)
 class AboveThreshold(QueryMechanism[Crossing]):
-    """The first query whose noisy value reaches a noisy threshold, or None.
+    """A mechanism that returns the index of the first query whose noisy value reaches a noisy threshold, or None.
 
-    epsilon-DP however many queries there are (Dwork and Roth 2014, Theorem 3.23; Ghazi et al. 2020, Theorem 3): the
-    threshold has noise of scale 2/epsilon, drawn once, every query noise of scale 4/epsilon, drawn anew, and nothing
-    but the index is published. One user moves every query by at most one, up or down.
+    It is epsilon-DP for any number of queries. The threshold has noise of scale 2/epsilon, drawn once. Each query has
+    its own noise of scale 4/epsilon. Only the index is published. One user moves each query by at most one, up or down.
+
+    Args:
+        epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
+        threshold: The value to reach, a whole number from -2^40 to 2^40.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.AboveThreshold(epsilon=1.0, threshold=1000)
+        >>> print(mechanism.guarantee)
+        0.462117-zCDP per user (added or removed), and (1, 0)-DP
+
+    Source:
+        Dwork and Roth (2014), Theorem 3.23; Ghazi, Kumar and Manurangsi (2020), Theorem 3.
     """
 
     epsilon: float
@@ -78,7 +102,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
 
     @property
     def guarantee(self) -> Guarantee:
-        """epsilon-DP, and its zCDP."""
+        """epsilon-DP, and the zCDP that it implies."""
         return Guarantee.from_dp(self.epsilon, tight=True)
 
     @property
@@ -88,14 +112,24 @@ class AboveThreshold(QueryMechanism[Crossing]):
 
     @cached_property
     def noises(self) -> tuple[_core.Noise, _core.Noise]:
-        """The laws of these noises."""
+        """The laws of the noise on the threshold and on a query."""
         first, second = self.scales
         return _core.Noise.discrete_laplace(first), _core.Noise.discrete_laplace(second)
 
     def release(self, data: object, *, rng: _core.Rng | Opening | None = None) -> Crossing:
-        """The first of these whole numbers that reaches the threshold, noise on both; its place is `index`.
+        """Return the first query that reaches the threshold, with noise on both.
 
-        `rng` is for tests. Raises ParameterError where `data` are not whole numbers.
+        Args:
+            data: A list or one-dimensional array of whole numbers, one for each query. A value beyond +-2^40 is
+                clipped to it.
+            rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
+
+        Returns:
+            A Crossing.
+
+        Raises:
+            ParameterError: `data` does not hold whole numbers.
+            EntropyError: The system provides no randomness.
         """
         whole = require_values(data)
         stream = opened(rng)
@@ -110,7 +144,10 @@ class AboveThreshold(QueryMechanism[Crossing]):
         return np.arange(size)
 
     def _first(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
-        """The first in these orders, one after the other, which depend on nothing private."""
+        """Return the row of the first noisy value that reaches the threshold, or None.
+
+        Rows are searched in the given orders, one after the other. The orders must not depend on private data.
+        """
         of_threshold, of_query = self.noises
         bar = self.threshold + int(rng.sample(of_threshold, 1)[0])
         size = _CHUNK
@@ -127,9 +164,25 @@ class AboveThreshold(QueryMechanism[Crossing]):
 
 @dataclass(frozen=True, kw_only=True)
 class PermutedAboveThreshold(AboveThreshold):
-    """`AboveThreshold` on the queries in a random order (Ghazi et al. 2020, Algorithm 2, Observation 7): epsilon-DP.
+    """A mechanism that runs `AboveThreshold` on the queries in a random order; epsilon-DP.
 
-    Every query far above the threshold has about the same chance.
+    Each query far above the threshold has about the same chance to be found.
+
+    Args:
+        epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
+        threshold: The value to reach, a whole number from -2^40 to 2^40.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.PermutedAboveThreshold(epsilon=1.0, threshold=1000)
+        >>> mechanism.release([0, 1_000_000, 0]).index
+        1
+
+    Source:
+        Ghazi, Kumar and Manurangsi (2020), Algorithm 2 and Observation 7.
     """
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
@@ -138,7 +191,16 @@ class PermutedAboveThreshold(AboveThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """`runs` of sparse vector at `epsilon` and `threshold`, each of which may measure one query anew."""
+    """A number of sparse-vector runs at `epsilon` and `threshold`, each of which may measure one query again.
+
+    Args:
+        runs: The number of runs, from 1 to 2^24.
+        epsilon: The epsilon of each run's selection and of its measurement, above 1e-6 and at most 100.
+        threshold: The error to look for, a whole number from -2^40 to 2^40.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+    """
 
     runs: int
     epsilon: float
@@ -151,19 +213,37 @@ class Stage:
 
     @property
     def rho(self) -> float:
-        """What all runs cost: the selection is epsilon-DP, and so is the measurement of scale 1/epsilon."""
+        """The zCDP cost of all runs: both the selection and the measurement of scale 1/epsilon are epsilon-DP."""
         return round_up(2 * self.runs * pure_rho(self.epsilon, tight=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class IterativeSparseVector(CorrectedAnswers):
-    """Discrete Gaussian answers of scale `sigma`, corrected by stages of sparse vector.
+    """A mechanism that adds discrete Gaussian noise, then corrects answers in stages of sparse vector.
 
-    Ghazi et al. (2020), Algorithm 3, with Gaussian first answers: a run looks in random order for a query whose
-    answer g is off by about the stage's threshold or more, and measures it anew with discrete Laplace noise of scale
-    1/epsilon. Both are epsilon-DP, so that all is (k/(2 sigma^2) + sum of 2 runs epsilon tanh(epsilon/2))-zCDP; a run
-    is paid for also where it finds nothing. `from_rho` and `from_epsilon` choose one or two stages by their expected
-    error; the constants of the paper are not known.
+    Each run searches in random order for a query whose answer is off by about the stage's threshold or more. It
+    measures that query again with discrete Laplace noise of scale 1/epsilon. Both steps are epsilon-DP, so the
+    mechanism is (k/(2 sigma^2) + sum of 2 runs epsilon tanh(epsilon/2))-zCDP. A run that finds nothing costs as much
+    as any other. `from_rho` and `from_epsilon` choose one or two stages by their expected error, because the paper
+    does not give its constants.
+
+    Args:
+        k: The number of queries, from 1 to 2^24.
+        sigma: The scale of the noise on the first answers, above 1e-3 and at most 1e9.
+        stages: The stages (`discreet.queries.sparse_vector.Stage`), in order.
+        dp: An (epsilon, delta) pair that the zCDP implies, to be reported too.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise is too small for `dp`.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.queries.IterativeSparseVector.from_rho(k=1000, rho=0.1)
+        >>> mechanism.error_bound, mechanism.guarantee.rho <= 0.1
+        (436.0, True)
+
+    Source:
+        Ghazi, Kumar and Manurangsi (2020), Algorithm 3, with Gaussian first answers.
     """
 
     k: int
@@ -181,7 +261,7 @@ class IterativeSparseVector(CorrectedAnswers):
 
     @property
     def rho(self) -> float:
-        """What the first answers and all runs cost."""
+        """The zCDP cost of the first answers and all runs together."""
         return round_up(self.k / self.sigma**2 / 2 + math.fsum(stage.rho for stage in self.stages), 16)
 
     @cached_property
@@ -198,7 +278,7 @@ class IterativeSparseVector(CorrectedAnswers):
         distances = np.abs(values - answers)
         for stage, (_, again) in zip(self.stages, self._measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
-            # One random order for all runs of a stage, begun anywhere: it depends on nothing private.
+            # All runs of a stage share one random order, from random starts: the order depends on nothing private.
             order = shuffled(self.k, rng)
             for _ in range(stage.runs):
                 turn = rng.bits64() % self.k
@@ -210,13 +290,13 @@ class IterativeSparseVector(CorrectedAnswers):
 
 
 def shuffled(size: int, rng: _core.Rng) -> NDArray[np.int64]:
-    """All indices in an order of random keys."""
+    """Return all indices, sorted by random keys."""
     return np.argsort(rng.words(2 * size).view(np.uint64), kind="stable")
 
 
 @lru_cache(maxsize=64)
 def _stages(k: int, rho: float) -> tuple[float, tuple[Stage, ...]]:
-    """The scale of the first answers and the stages of the smallest expected error found: one, or one and a second."""
+    """Return the scale of the first answers and the one or two stages with the smallest expected error found."""
 
     def plan(share: float, way: Way) -> tuple[float, tuple[Stage, ...]]:
         runs, bars, split = way
@@ -245,19 +325,20 @@ def _stages(k: int, rho: float) -> tuple[float, tuple[Stage, ...]]:
 
 
 def _expected(k: int, sigma: float, stages: tuple[Stage, ...]) -> float:
-    """The expected largest error where every run takes a query in proportion to its chance to reach the bar.
+    """Return the expected largest error.
 
-    A query that was measured anew is not measured again.
+    It supposes that each run takes a query in proportion to the query's chance to reach the threshold. A query that was
+    measured again is not measured a third time.
     """
     left, laws = Survivors.gaussian(sigma), []
     for stage in stages:
-        # The sum of noises of scales a and 2 a exceeds t with (4 e^(-t/2a) - e^(-t/a))/6; far fewer are above than
-        # are below.
+        # The sum of noises of scales a and 2 a exceeds t with probability (4 e^(-t/2a) - e^(-t/a))/6. Far fewer queries
+        # are above the threshold than below.
         a = 2 / stage.epsilon
         t = stage.threshold - left.grid
         beyond = (4 * np.exp(-np.abs(t) / (2 * a)) - np.exp(-np.abs(t) / a)) / 6
         rates = np.where(t > 0, beyond, 1 - beyond)
-        # A run finds something but for the chance that no query reaches the bar.
+        # A run finds nothing only if no query reaches the threshold.
         found = -math.expm1(-k * float(left.mass @ rates))
         left = left.without(min(stage.runs * found, 0.99 * k) / k, rates)
         laws.append((laplace_survival(1 / stage.epsilon), stage.runs * found))

@@ -1,4 +1,4 @@
-"""The binary mechanism as Rogers (2023, Section 4.3) writes it, one item after the other, with noise from numpy."""
+"""The binary mechanism as Rogers (2023, Section 4.3) writes it, item by item, with noise from numpy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["BinaryTable"]
 
 
 class BinaryTable:
-    """For every item a running count, and the start and noise of the node that is active at every level."""
+    """For each item, a running count, and the start and noise of the active node at each level."""
 
     def __init__(self, sigma: float, seed: int) -> None:
         self._sigma = sigma
@@ -18,7 +18,7 @@ class BinaryTable:
         self._items: dict[object, tuple[list[int], dict[int, tuple[int, float]]]] = {}
 
     def step(self, number: int, events: Iterable[Iterable[object]], threshold: float) -> list[tuple[object, float]]:
-        """The items whose estimates exceed the threshold after the events of this round."""
+        """Return the items whose estimates exceed the threshold after the events of this round."""
         for event in events:
             for item in set(event):
                 count, _ = self._items.setdefault(item, ([0], {}))

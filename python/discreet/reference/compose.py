@@ -14,7 +14,7 @@ __all__ = ["compose"]
 
 
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> NDArray[np.float64]:
-    """The cyclic convolution of masses, each part taken so many times."""
+    """Return the cyclic convolution of masses, each raised to its convolution power."""
     size = len(parts[0][0])
     product = np.ones(size // 2 + 1, complex)
     for masses, power in parts:

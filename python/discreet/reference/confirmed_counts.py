@@ -1,6 +1,6 @@
 """Confirmed counts, step by step, reading the same bits as `rust/release/confirmed_counts.rs`.
 
-The mechanism is that of docs/confirmed-counts.md.
+docs/confirmed-counts.md describes the mechanism.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ UNIT = 2**64
 
 
 class Draws(Bits, Protocol):
-    """What a release draws: `_core.Rng`, bit for bit."""
+    """The randomness of a release: `_core.Rng`, bit for bit."""
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """Integer noise."""
+        """Return integer noise."""
 
 
 class Plan(NamedTuple):
-    """What is public before the first step."""
+    """The public parameters, fixed before the first step."""
 
     levels: Sequence[Any]
-    """`discreet.theorems.confirmed_counts.Level`, from the lowest up."""
+    """`discreet.theorems.confirmed_counts.Level`, lowest first."""
     lowest: int
     """The number of the first level."""
     step_deltas: Sequence[float]
@@ -40,23 +40,23 @@ class Plan(NamedTuple):
     bound_deltas: Sequence[float]
     """The delta of each level's bound."""
     budget: int
-    """What may be spent, in units."""
+    """The budget, in units."""
     k_bar: int
     most: int
     factor: int
-    """2 where the query is 2 c - N, 1 where it is c."""
+    """2 if the query is 2 c - N, 1 if it is c."""
     users: int
-    """N, exactly; 0 where the query is c."""
+    """N, exactly; 0 if the query is c."""
     noisy_users: int
-    """The published N; 0 where the query is c."""
+    """The published N; 0 if the query is c."""
     margin: Callable[[float, float], int]
     """`discreet.theorems.confirmed_counts.margin`, of a scale and a delta."""
     reach: Callable[[float, float], int]
     octaves: Callable[[int], int]
     start: int
-    """Where the position starts, in 1/256 octaves."""
+    """The first position, in 1/256 octaves."""
     highest: int
-    """Where the position ends its rise."""
+    """The highest position."""
 
 
 class Confirmed(NamedTuple):
@@ -66,7 +66,7 @@ class Confirmed(NamedTuple):
     values: NDArray[np.int64]
     """The noisy query of each row."""
     scales: NDArray[np.int64]
-    """Four times the number of the level, counted from the lowest, and the choice of noise."""
+    """Four times the number of the level, counted from the lowest, plus the choice of noise."""
     spent: int
     steps: int
     reason: str
@@ -74,7 +74,7 @@ class Confirmed(NamedTuple):
 
 
 class Slots:
-    """The k_bar largest counts that were not named yet, filled up with dummies of count zero."""
+    """The k_bar largest counts that have no name yet, filled up with dummies of count zero."""
 
     def __init__(self, counts: NDArray[np.int64], k_bar: int, rows: int) -> None:
         shown = [int(count) for count in counts[:rows] if count > 0]
@@ -88,7 +88,7 @@ class Slots:
         self.dummies = k_bar - self.following
 
     def remove(self, group: int, place: int) -> None:
-        """Take a named row out, and put the next row or a dummy in."""
+        """Remove a named row, and insert the next row or a dummy."""
         last = self.members[group].pop()
         if place < len(self.members[group]):
             self.members[group][place] = last
@@ -99,7 +99,7 @@ class Slots:
             self.dummies += 1
 
     def draw(self, rng: Draws, gamma: float) -> tuple[int, int] | None:
-        """A group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
+        """Return a group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
         reference = self.values[0] if self.values else 0
         sizes = [len(members) for members in self.members] + [self.dummies]
         tree = Tree(self.values, sizes, reference, gamma)
@@ -116,7 +116,7 @@ class Slots:
 
 
 def _passes(plan: Plan, at: int, v: int, bound: int | None) -> bool:
-    """Whether the bound leaves room for an item of this level, with this choice of noise."""
+    """Return whether the bound allows a step for an item of this level, with this choice of noise."""
     level, delta = plan.levels[at], min(plan.step_deltas[4 * at + v], 0.5)
     return (
         bound is not None and bound + 2 + plan.margin(level.steps[v].sigma, delta) + plan.noisy_users <= level.ceiling
@@ -129,7 +129,7 @@ def confirm(
     plan: Plan,
     rng: Draws,
 ) -> Confirmed:
-    """Rows, noisy queries, and how the release went."""
+    """Return the rows, their noisy queries, and the transcript of the release."""
     slots = Slots(counts, plan.k_bar, plan.k_bar + plan.most + 1)
     spent, steps, position = 0, 0, plan.start
     bound: int | None = None

@@ -1,4 +1,4 @@
-"""Distinct users per item with a set of pairs."""
+"""Distinct users per item, by a set of pairs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 __all__ = ["LONGEST", "count_bounded", "count_distinct", "count_pairs"]
 
 LONGEST = 8192
-"""The most bytes of a label that is text or bytes."""
+"""The most bytes of a text or bytes label."""
 
 
 def count_pairs(users: Sequence[object], items: Sequence[object]) -> dict[object, int]:
-    """How many distinct users each item has; a pair with None or with a label over `LONGEST` bytes is left out."""
+    """Return the number of distinct users of each item.
+
+    A pair with None or with a label over `LONGEST` bytes is left out.
+    """
     pairs = set(zip(users, items, strict=True))
     return dict(Counter(item for user, item in pairs if _counts(user) and _counts(item)))
 
 
 def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The distinct items, sorted, and their distinct users: numpy's way, by sorting codes of both."""
+    """Return the distinct items, sorted, and their numbers of distinct users, by sorting codes in numpy."""
     labels, item_codes, _ = _distinct_pairs(users, items)
     return labels, np.bincount(item_codes, minlength=len(labels))
 
@@ -30,7 +33,10 @@ def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[An
 def count_bounded(
     users: NDArray[Any], items: NDArray[Any], l0: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The same where each user keeps at most `l0` items, chosen uniformly: those that come first in a random order."""
+    """Return the same counts if each user keeps at most `l0` items, chosen uniformly.
+
+    The kept items are the first ones in a random order.
+    """
     labels, item_codes, user_codes = _distinct_pairs(users, items)
     order = np.lexsort((rng.random(len(user_codes)), user_codes))
     of_user = user_codes[order]
@@ -47,7 +53,7 @@ def _counts(label: object) -> bool:
 
 
 def _distinct_pairs(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The distinct items, sorted, and the codes of item and user of each distinct pair."""
+    """Return the distinct items, sorted, and the codes of item and user of each distinct pair."""
     user_codes = np.unique(users, return_inverse=True)[1]
     labels, item_codes = np.unique(items, return_inverse=True)
     people = user_codes.max(initial=0) + 1

@@ -1,4 +1,4 @@
-"""Which values reach bars that are put up one after the other."""
+"""The values that reach a sequence of thresholds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ __all__ = ["crossings"]
 
 
 def crossings(values: Sequence[int], bars: Sequence[int]) -> list[int]:
-    """The place of the first value that reaches the first bar, of the next one behind it that reaches the second, and
-    so on while there are any."""
+    """Return the indices of values that reach a sequence of thresholds.
+
+    The first index is of the first value that reaches the first threshold. The next is of the first later value that
+    reaches the second threshold, and so on until values or thresholds run out.
+    """
     places: list[int] = []
     for place, value in enumerate(values):
         if len(places) < len(bars) and value >= bars[len(places)]:

@@ -1,4 +1,4 @@
-"""The records of a CSV file, byte by byte; the twin of `rust/csv`."""
+"""The records of a CSV file, byte by byte; the reference implementation of `rust/csv`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["records", "rows"]
 
 
 def records(content: bytes, delimiter: bytes = b",") -> Iterator[list[tuple[bytes, bool]]]:
-    """Yields each record as its cells: their bytes, and whether they began with a quote.
+    """Yield each record as its cells: their bytes, and whether they begin with a quote.
 
-    The header ends with LF, CR LF or CR alone, and all other records end as it does.
+    The header ends with LF, CR LF or CR alone. All other records have the same line ending.
     """
     ends: tuple[bytes, ...] = (b"\n", b"\r")
     cells: list[tuple[bytes, bool]] = []
@@ -39,7 +39,7 @@ def records(content: bytes, delimiter: bytes = b",") -> Iterator[list[tuple[byte
 
 
 def rows(content: bytes, wanted: list[int], delimiter: bytes = b",") -> list[tuple[str | None, ...]]:
-    """The wanted cells of all records after the header but those that are left out; None for NULL."""
+    """Return the wanted cells of all valid records after the header; None for NULL."""
     header, *others = records(content.removeprefix(b"\xef\xbb\xbf"), delimiter)
     found = []
     for record in others:

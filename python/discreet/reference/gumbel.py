@@ -9,11 +9,14 @@ from discreet.reference.noise import Bits, bernoulli_exp
 
 __all__ = ["Tree", "exponent", "peel", "select"]
 
-LOG2_E = 0x71547652B82FE177  # of 2^64 / ln 2, what exceeds 2^64
+LOG2_E = 0x71547652B82FE177  # 2^64 / ln 2 - 2^64, rounded down
 
 
 def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> int:
-    """The slot selected with P[i] proportional to exp(gamma counts[i]), or len(counts) for the stop element."""
+    """Return the slot selected with P[i] proportional to exp(gamma counts[i]).
+
+    len(counts) stands for the stop element.
+    """
     sizes = [int(count > 0) for count in counts] + [1]
     tree = Tree(counts, sizes, reference, gamma, bottom, offset)
     while True:
@@ -27,7 +30,7 @@ def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: i
 def peel(
     rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float, k: int
 ) -> tuple[list[int], bool]:
-    """Up to k slots selected one after the other, and whether the stop element ended them."""
+    """Return up to k slots selected one after the other, and whether the stop element ended the selection."""
     left, selected = list(counts), list[int]()
     while len(selected) < k:
         slot = select(rng, left, reference, gamma, bottom, offset)
@@ -39,21 +42,24 @@ def peel(
 
 
 def exponent(slot: int, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> Fraction:
-    """How far the score of a slot lies below that of the reference."""
+    """Return how far the score of a slot lies below the reference's score."""
     if slot == len(counts):
         return Fraction(gamma) * (reference - bottom) - Fraction(offset)
     return Fraction(gamma) * (reference - counts[slot])
 
 
 class Tree:
-    """Sums of envelopes `size` 2^-s, rounded up to 64 bits. The last leaf is that of `bottom` and its `offset`."""
+    """A tree of sums of envelopes `size` 2^-s, rounded up to 64 bits.
+
+    The last leaf belongs to the stop element, of count `bottom` and `offset`.
+    """
 
     def __init__(
         self, counts: list[int], sizes: list[int], reference: int, gamma: float, bottom: int = 0, offset: float = 0.0
     ) -> None:
         self.halvings = []
         for slot, count in enumerate([*counts, bottom]):
-            # The exponent in units of 2^-64, less than one or two too small; then x / ln 2, rounded down.
+            # The exponent in units of 2^-64, too small by less than two; then x / ln 2, rounded down.
             least = floor(Fraction(gamma) * (reference - count) * 2**64) - 1
             if slot == len(counts):
                 least -= floor(Fraction(offset) * 2**64) + 1
@@ -67,7 +73,7 @@ class Tree:
             self.nodes[node] = _plus(self.nodes[2 * node], self.nodes[2 * node + 1])
 
     def walk(self, rng: Bits) -> int | None:
-        """A leaf, with its envelope's share of the root, or None."""
+        """Return a leaf with probability of its envelope over the root's, or None."""
         node: int | None = 1
         while node is not None and node < self.leaves:
             node = _step(rng, self.nodes, node)
@@ -75,7 +81,7 @@ class Tree:
 
 
 def _exponent(weight: Fraction) -> int:
-    """The exponent of a weight's last bit, where its first of 64 bits is one."""
+    """Return the exponent of a weight's last bit, for a mantissa of exactly 64 bits."""
     bits = weight.numerator.bit_length() - weight.denominator.bit_length()
     exponent = bits - 64
     while weight >= Fraction(2) ** (exponent + 64):
@@ -94,7 +100,7 @@ def _plus(a: Fraction, b: Fraction) -> Fraction:
 
 
 def _step(rng: Bits, tree: list[Fraction], node: int) -> int | None:
-    """The left child in the lowest part of the node, the right one in the highest, none in between."""
+    """Return the left child for the lowest part of the node, the right one for the highest, None in between."""
     weight, left, right = tree[node], tree[2 * node], tree[2 * node + 1]
     unit = Fraction(2) ** _exponent(weight)
     while (word := rng.bits64()) >= weight / unit:
@@ -108,10 +114,10 @@ def _step(rng: Bits, tree: list[Fraction], node: int) -> int | None:
 
 
 def _below(rng: Bits, words: list[int], bound: Fraction, mirror: int | None) -> bool:
-    """Whether the position with these digits in base 2^64 lies below the bound.
+    """Return whether the position with these digits in base 2^64 lies below the bound.
 
-    Digits are drawn as they are needed. With `mirror`, the node's largest integer part, the position is
-    measured from the node's upper end.
+    Digits are drawn when they are needed. With `mirror`, the node's largest integer part, the position is measured from
+    the node's upper end.
     """
     index = 0
     while True:

@@ -13,7 +13,7 @@ _MASK = 0xFFFFFFFF
 
 
 def node_noise(key: bytes, node: int, sigma: float) -> int:
-    """Discrete Gaussian noise of the item with this key of 32 bytes."""
+    """Return the discrete Gaussian noise of the item with this 32-byte key."""
     return noise.discrete_gaussian(sigma).draw(_Tape(key, node))
 
 
@@ -41,7 +41,7 @@ def _words(key: bytes, node: int, shared: list[int]) -> Iterator[int]:
 
 
 def _block(key: bytes, nonce: int, counter: int) -> list[int]:
-    """A block of ChaCha20 with a counter and a nonce of 64 bits each (Bernstein 2008), as 16 words."""
+    """Return a ChaCha20 block with a 64-bit counter and a 64-bit nonce (Bernstein 2008), as 16 words."""
     start = [*struct.unpack("<4I", b"expand 32-byte k"), *struct.unpack("<8I", key)]
     start += [counter & _MASK, counter >> 32, nonce & _MASK, nonce >> 32]
     state = list(start)

@@ -21,8 +21,8 @@ __all__ = [
     "uniform_below",
 ]
 
-PLACES = 400  # binary places of the cumulative probabilities: more than any tape that is read
-FIRST = 31  # bits of a uniform number that are looked at first, beside the one of the sign
+PLACES = 400  # binary places of the cumulative probabilities, more than any draw reads
+FIRST = 31  # bits of a uniform number in its first word, which also holds the sign bit
 TABLE_BITS, BLOCKS, NARROW = 10, 6, 16
 
 
@@ -30,14 +30,17 @@ class Bits(Protocol):
     """A source of random words."""
 
     def bits32(self) -> int:
-        """A uniform integer from 0 to 2^32 - 1."""
+        """Return a uniform integer from 0 to 2^32 - 1."""
 
     def bits64(self) -> int:
-        """A uniform integer from 0 to 2^64 - 1: two words of 32, the lower half first."""
+        """Return a uniform integer from 0 to 2^64 - 1: two words of 32 bits, the lower half first."""
 
 
 class Sampler:
-    """P[m] proportional to exp(-c m) or exp(-c m²) for 0 <= m <= limit, or mirrored to both sides of zero."""
+    """A sampler with P[m] proportional to exp(-c m) or exp(-c m²) for 0 <= m <= limit.
+
+    It may be mirrored to both sides of zero.
+    """
 
     def __init__(
         self, c: Fraction, scale_bits: int, *, square: bool = False, limit: int | None = None, mirrored: bool = True
@@ -50,7 +53,7 @@ class Sampler:
         self.firsts = [end >> (PLACES - FIRST) for end in self.ends]
 
     def draw(self, rng: Bits) -> int:
-        """One draw."""
+        """Return one draw."""
         if self.block_bits == 0:
             magnitude, negative = self._cell(rng)
         else:
@@ -58,7 +61,7 @@ class Sampler:
         return -magnitude if negative and self.mirrored else magnitude
 
     def _cell(self, rng: Bits) -> tuple[int, bool]:
-        """The cell of the cumulative table in which a uniform number lies, and a fair bit."""
+        """Return the cell of the cumulative table that contains a uniform number, and a fair bit."""
         word = rng.bits32()
         prefix, bits, ends = word >> 1, FIRST, self.firsts
         while True:
@@ -69,7 +72,11 @@ class Sampler:
             ends = [end >> (PLACES - bits) for end in self.ends]
 
     def _place(self, rng: Bits) -> tuple[int, bool]:
-        """A block by the table, a place in it uniformly, accepted with exp(-c (m² - start²)) or exp(-c place)."""
+        """Return a magnitude and a fair bit.
+
+        The table chooses a block. A uniform place in it is accepted with probability exp(-c (m² - start²)) or exp(-c
+        place).
+        """
         b = self.block_bits
         while True:
             block, negative = self._cell(rng)
@@ -84,7 +91,7 @@ class Sampler:
 
 
 def _cumulative(c: Fraction, square: bool, limit: int | None, doubled: bool) -> list[int]:
-    """P[M <= m] in units of 2^-PLACES, by adding up the weights; the last value has no end."""
+    """Return P[M <= m] in units of 2^-PLACES, by summing the weights. The last value is left out."""
     places = PLACES + 100
     unit = Fraction(2) ** places
     ratio = int(_exp_neg(c, places) * unit)
@@ -101,7 +108,7 @@ def _cumulative(c: Fraction, square: bool, limit: int | None, doubled: bool) -> 
 
 
 def _exp_neg(x: Fraction, bits: int) -> Fraction:
-    """exp(-x) to `bits` binary digits after the leading one, by the decimal library's rounded exponential."""
+    """Return exp(-x) to `bits` binary digits after the leading one, by the decimal library's rounded exponential."""
     if x == 0:
         return Fraction(1)
     with localcontext() as context:
@@ -111,9 +118,12 @@ def _exp_neg(x: Fraction, bits: int) -> Fraction:
 
 
 def _below(rng: Bits, prefix: int, bits: int, x: Fraction, s: int = 0) -> bool:
-    """Whether a uniform number that begins with these bits lies below exp(-x) 2^s; words are read until it shows."""
+    """Return whether a uniform number that begins with these bits lies below exp(-x) 2^s.
+
+    More words are read until the comparison is decided.
+    """
     while True:
-        # Far below the prefix's last place there is no need of digits: exp(-x) < 2^-x.
+        # If exp(-x) < 2^-x is far below the prefix's last place, its digits are not needed.
         tiny = x > max(0, s + bits + 64)
         probability = Fraction(1, 2**64) if tiny else _exp_neg(x, bits + 64) * Fraction(2) ** (s + bits)
         if prefix + 1 <= probability:
@@ -124,7 +134,7 @@ def _below(rng: Bits, prefix: int, bits: int, x: Fraction, s: int = 0) -> bool:
 
 
 def _below_exp(rng: Bits, prefix: int, bits: int, c: Fraction, factor: int) -> bool:
-    """The same for exp(-c factor), where 1 - x <= exp(-x) <= 1 - x + x²/2 often tells in integers."""
+    """Return `_below` for exp(-c factor); the integer bounds 1 - x <= exp(-x) <= 1 - x + x²/2 often decide."""
     x, one = c.numerator * factor, c.denominator
     if (prefix + 1) * one <= (one - x) << bits:
         return True
@@ -134,12 +144,12 @@ def _below_exp(rng: Bits, prefix: int, bits: int, c: Fraction, factor: int) -> b
 
 
 def bernoulli_exp(rng: Bits, x: Fraction, s: int = 0) -> bool:
-    """True with probability exp(-x) 2^s."""
+    """Return True with probability exp(-x) 2^s."""
     return _below(rng, rng.bits64(), 64, x, s)
 
 
 def bernoulli(rng: Bits, p: float) -> bool:
-    """True with probability p."""
+    """Return True with probability p."""
     prefix, bits = rng.bits64(), 64
     while True:
         probability = Fraction(p) * 2**bits
@@ -151,7 +161,7 @@ def bernoulli(rng: Bits, p: float) -> bool:
 
 
 def uniform_below(rng: Bits, n: int) -> int:
-    """A uniform integer from 0 to n - 1."""
+    """Return a uniform integer from 0 to n - 1."""
     mask = (1 << max(n.bit_length(), 1)) - 1
     while (draw := rng.bits64() & mask) >= n:
         pass
@@ -159,7 +169,7 @@ def uniform_below(rng: Bits, n: int) -> int:
 
 
 def _reciprocal(x: Fraction) -> Fraction:
-    """1 / x rounded down to 64 significant bits."""
+    """Return 1 / x rounded down to 64 significant bits."""
     shift = 64 - x.denominator.bit_length() + x.numerator.bit_length()
     mantissa = int(Fraction(2) ** shift / x)
     excess = mantissa.bit_length() - 64
@@ -171,27 +181,27 @@ def _scale_bits(scale: float) -> int:
 
 
 def discrete_gaussian(sigma: float) -> Sampler:
-    """P[x] proportional to exp(-x² / (2 sigma²)), by the sampler of `rust/noise/discrete_gaussian.rs`."""
+    """Return a sampler of P[x] proportional to exp(-x² / (2 sigma²)), as in `rust/noise/discrete_gaussian.rs`."""
     return Sampler(_reciprocal(2 * Fraction(sigma) ** 2), _scale_bits(sigma), square=True)
 
 
 def discrete_laplace(scale: float) -> Sampler:
-    """P[x] proportional to exp(-|x| / scale), by the sampler of `rust/noise/discrete_laplace.rs`."""
+    """Return a sampler of P[x] proportional to exp(-|x| / scale), as in `rust/noise/discrete_laplace.rs`."""
     return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale))
 
 
 def truncated_geometric(scale: float, bound: int) -> Sampler:
-    """The same for |x| <= bound, by the sampler of `rust/noise/truncated_geometric.rs`."""
+    """Return a sampler of the same law for |x| <= bound, as in `rust/noise/truncated_geometric.rs`."""
     return Sampler(_reciprocal(Fraction(scale)), min(_scale_bits(scale), max(bound, 1).bit_length() - 1), limit=bound)
 
 
 def geometric(scale: float) -> Sampler:
-    """P[x] proportional to exp(-x / scale) for x >= 0, by the sampler of `rust/noise/geometric.rs`."""
+    """Return a sampler of P[x] proportional to exp(-x / scale) for x >= 0, as in `rust/noise/geometric.rs`."""
     return Sampler(_reciprocal(Fraction(scale)), _scale_bits(scale), mirrored=False)
 
 
 def bounded_beta(rng: Bits, reach: int, power: int) -> int:
-    """P[x] proportional to (reach² - x²)^power for |x| < reach, by the sampler of `rust/noise/bounded_beta.rs`."""
+    """Return a draw of P[x] proportional to (reach² - x²)^power for |x| < reach, as in `rust/noise/bounded_beta.rs`."""
     while True:
         x = uniform_below(rng, 2 * reach - 1) - (reach - 1)
         if all(uniform_below(rng, reach**2) < reach**2 - x**2 for _ in range(power)):

@@ -9,7 +9,7 @@ __all__ = ["permute_and_flip"]
 
 
 def permute_and_flip(rng: Bits, counts: list[int], gamma: float, bottom: int, offset: float) -> int:
-    """The slot of the largest score with exponential noise, or len(counts) for the stop element."""
+    """Return the slot of the largest score with exponential noise, or len(counts) for the stop element."""
     scores = (counts, max(counts, default=0), gamma, bottom, offset)
     order = [slot for slot in range(len(counts) + 1) if slot == len(counts) or counts[slot] > 0]
     best = min(exponent(slot, *scores) for slot in order)

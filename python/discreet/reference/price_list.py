@@ -14,13 +14,13 @@ Level = tuple[float, float, float, int, int]
 
 
 class Draws(Protocol):
-    """What a release draws: `_core.Rng`, or `insecure.NumpyRng` for the law alone."""
+    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng` for the same law."""
 
     def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
-        """The slot that the exponential mechanism selects, or len(counts) for the stop element."""
+        """Return the slot that the exponential mechanism selects, or len(counts) for the stop element."""
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """Integer noise."""
+        """Return integer noise."""
 
 
 def price_list(
@@ -32,7 +32,7 @@ def price_list(
     k_bar: int,
     rng: Draws,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, bool]:
-    """Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out."""
+    """Return row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out."""
     slots = np.arange(min(len(counts), k_bar))
     shown = counts[slots].copy()
     following, made, spent, level, stopped = k_bar, 0, 0, 0, False

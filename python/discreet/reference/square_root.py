@@ -1,5 +1,4 @@
-"""Running counts by the square root of the matrix that counts: exact noise in rational numbers, and one item after the
-other with noise from numpy."""
+"""Running counts by the matrix square root: exact noise in rational numbers, and item by item with noise from numpy."""
 
 from __future__ import annotations
 
@@ -14,8 +13,11 @@ __all__ = ["SquareRootTable", "square_root_noise"]
 
 
 def square_root_noise(column: Sequence[int], noises: Sequence[int]) -> int:
-    """The noises, the last with the first weight, weighted by what undoes the column, in units of its first number,
-    and rounded to the whole number below a half and a third of such a unit more."""
+    """Return the weighted sum of the noises, divided by column[0] and rounded to an integer.
+
+    The weights w solve sum_k w_k column[n - k] = column[0] for all n. The last noise has the first weight. Rounding is
+    floor(sum + 1/2 + 1/(3 column[0])).
+    """
     weights: list[Fraction] = []
     for n in range(len(noises)):
         known = (weights[k] * Fraction(column[n - k], column[0]) for k in range(n))
@@ -25,7 +27,7 @@ def square_root_noise(column: Sequence[int], noises: Sequence[int]) -> int:
 
 
 class SquareRootTable:
-    """For every item a running count and the noises of all rounds."""
+    """For each item, a running count and the noises of all rounds."""
 
     def __init__(self, factor: Sequence[float], sigma: float, seed: int) -> None:
         self._factor = np.array(factor)
@@ -35,7 +37,7 @@ class SquareRootTable:
         self._round = 0
 
     def step(self, number: int, events: Iterable[Iterable[Any]], threshold: float) -> list[tuple[Any, float]]:
-        """The items whose estimates exceed the threshold after the events of this round."""
+        """Return the items whose estimates exceed the threshold after the events of this round."""
         for _, noises in self._items.values():
             noises[self._round : number] = self._random.normal(0, self._sigma, number - self._round)
         self._round = number

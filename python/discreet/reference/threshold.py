@@ -1,4 +1,4 @@
-"""The threshold release: noise on every count, and the rows whose noisy counts are large enough."""
+"""The threshold release: noise on each count, and the rows whose noisy counts exceed a threshold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Streams(Protocol):
     """A stream of random bits that splits, as `_core.Rng` does."""
 
     def split(self) -> Streams:
-        """Another stream."""
+        """Return another stream."""
 
 
 def threshold_release(
@@ -26,7 +26,10 @@ def threshold_release(
     noise: Callable[[Streams, int], NDArray[np.int64]],
     rng: Streams,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows above zero whose noisy counts exceed `value`, and those counts; a stream for every 2^16 rows."""
+    """Return the rows of positive count whose noisy counts exceed `value`, and these noisy counts.
+
+    Each 2^16 rows have a stream of their own.
+    """
     noisy = counts.copy()
     for start in range(0, len(counts), CHUNK):
         part = noisy[start : start + CHUNK]

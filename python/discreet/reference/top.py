@@ -8,7 +8,10 @@ __all__ = ["top"]
 
 
 def top(labels: Sequence[object], counts: Sequence[int], n: int) -> list[int]:
-    """The row numbers of the `n` largest counts: by count descending, then by label, text by its UTF-8 bytes."""
+    """Return the row numbers of the `n` largest counts, by count in descending order, then by label.
+
+    Text labels are compared by their UTF-8 bytes.
+    """
 
     def key(row: int) -> tuple[int, object]:
         label = labels[row]

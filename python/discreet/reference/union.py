@@ -1,4 +1,4 @@
-"""Weights of items by whole numbers of any length, one user after the other, as `rust/union/mod.rs` has them."""
+"""Item weights in unbounded integers, user by user, as in `rust/union/mod.rs`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE = 1 << FINE
 def weights(
     lists: Sequence[Sequence[int]], size: int, weighting: str, bits: int, *, target: int = 1, few: int = 1
 ) -> list[int]:
-    """The weights of `size` items, in units of 2^-bits, that users with these items give them."""
+    """Return the weights of `size` items, in units of 2^-bits, from users with these items."""
     if weighting == "adaptive":
         return _adaptive(lists, size, target << (FINE - bits), few, bits)
     fine = FINE if weighting == "step" else bits
@@ -45,7 +45,7 @@ def weights(
 
 
 def _water(gaps: list[int], unit: int) -> list[int]:
-    """The highest whole level that the budget allows, and one unit more for the first items above it."""
+    """Return the highest uniform level that the budget allows, plus one unit for the first items above it."""
     low, high = 0, max(gaps, default=0)
     while low < high:
         level = (low + high + 1) // 2

@@ -1,4 +1,5 @@
-"""The papers' theorems as functions: floats in, floats out, a paper a module.
+"""The papers' theorems as functions of floats, one paper per module.
 
-Beside them `tails`, `privacy_losses` and `union_noise`: what follows for noise on integers, from its exact laws.
+`tails`, `privacy_losses` and `union_noise` are not papers. They compute bounds for noise on integers from its exact
+laws.
 """

@@ -1,8 +1,9 @@
-"""Running counts without a horizon: T.-H. H. Chan, E. Shi, D. Song, "Private and Continual Release of Statistics"
-(2011), ACM TISSEC 14(3), the hybrid mechanism; with Gaussian noise and an unknown domain.
+"""The hybrid mechanism: running counts without a horizon, with Gaussian noise and an unknown domain.
 
-Epoch m has the rounds 2^m to 2^(m+1) - 1, a tree of its own and one more noise for all of it, which every later epoch
-starts from.
+After T.-H. H. Chan, E. Shi, D. Song, "Private and Continual Release of Statistics" (2011), ACM TISSEC 14(3).
+
+Epoch m consists of rounds 2^m to 2^(m+1) - 1 and has a tree of its own. The total of the epoch has one more noise,
+which is part of the counts of all later epochs.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ __all__ = ["epoch_of", "epoch_sigma", "hybrid_variance", "round_chance"]
 
 
 def epoch_of(number: int) -> tuple[int, int]:
-    """The epoch of a round, and the round's place in it from one on."""
+    """Return the epoch of a round, and the round's place in it, counted from one."""
     epoch = number.bit_length() - 1
     return epoch, number - (1 << epoch) + 1
 
 
 def epoch_sigma(rho: float, epoch: int, l0: int, linf: int = 1) -> float:
-    """linf sqrt(l0 (m + 1) / (2 rho)): an event touches m levels of its epoch's tree and the epoch's own noise."""
+    """Return linf sqrt(l0 (m + 1) / (2 rho)): an event is in m levels of its epoch's tree and in the epoch's total."""
     return round_up(linf * math.sqrt(l0 * (epoch + 1) / (2 * rho)), 16)
 
 
 def hybrid_variance(sigmas: list[float], place: int) -> float:
-    """The variance of a running count in the last of the epochs with these scales, at a place of it."""
+    """Return the variance of a running count at a place in the last epoch.
+
+    `sigmas` are the scales of all epochs so far.
+    """
     epoch = len(sigmas) - 1
     nodes = 1 if place == 1 << epoch else place.bit_count()
     return math.fsum(sigma**2 for sigma in sigmas[:-1]) + nodes * sigmas[-1] ** 2
 
 
 def round_chance(delta: float, epoch: int) -> float:
-    """delta / ((m + 1)(m + 2) 2^m): the share of a round of epoch m, which sum up to delta over all rounds."""
+    """Return delta / ((m + 1)(m + 2) 2^m): the share of a round in epoch m. All shares add up to delta."""
     return round_down(delta / ((epoch + 1) * (epoch + 2) * 2.0**epoch), 4)

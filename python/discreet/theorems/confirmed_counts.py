@@ -1,11 +1,11 @@
-"""Confirmed counts: the price list of `ConfirmedCounts` (theorem and proof: docs/confirmed-counts.md).
+"""The price list of `ConfirmedCounts` (theorem and proof: docs/confirmed-counts.md).
 
-The mechanism draws one of k_bar slots by the exponential mechanism, measures the query of the item in it with
-Gaussian noise, and names the item if the noisy value stands above a bound of what an item outside the slots can
-have. A step is delta-approximately rho-zCDP: the draw costs epsilon^2/8, the noise 1/(2 sigma^2). delta is the
-chance that an item is confirmed that is in the slots of one neighbour only.
+The mechanism draws one of k_bar slots by the exponential mechanism. It measures the query of the item in that slot
+with Gaussian noise. It names the item if the noisy value exceeds a bound on the query of any item outside the slots.
+A step is delta-approximately rho-zCDP: the draw costs epsilon^2/8, the noise 1/(2 sigma^2). delta is the probability
+that an item is confirmed that is in the slots of only one of two neighbours.
 
-The scales of a step depend on its level alone. Level i looks for items of about 2^(i/16) users. So every price is
+The scales of a step depend only on its level. Level i looks for items of about 2^(i/16) users. So each price is
 known before the data: a whole number of units of 2^-64 of rho, rounded up.
 """
 
@@ -44,17 +44,17 @@ __all__ = [
 ]
 
 MOST = 2**16
-"""The most items that one release names: a public number, so that a histogram may be cut."""
+"""The most items that one release names. The number is public, so a histogram may be truncated."""
 LOWEST, HIGHEST = 16, 496
-"""The first and the last level: of 2 users, and of 2^31."""
+"""The first and the last level: for items of 2 users, and of 2^31."""
 FINE = 256
-"""Parts of an octave in which the position between levels is kept."""
+"""The position between levels is kept in this many parts of an octave."""
 LEVELS_TOP = 31 * FINE
 """The position of the last level."""
 FIRST_FALL = 7
-"""How many levels a step that names nothing falls, before anything is named."""
+"""Before the first item is named, a step without a name lowers the position by this many levels."""
 FIRST_SHARE = 0.01
-"""The share of rho that the first measurement of the number of users takes."""
+"""The share of rho spent on the first measurement of the number of users."""
 
 _STEEPNESS = 11
 _LARGEST_SCALE = 0.08
@@ -64,7 +64,7 @@ _VARIANTS = 4
 
 
 class Measurement(NamedTuple):
-    """Gaussian noise and its price: 1/(2 sigma^2), and that of the draw before it, if there is one."""
+    """The scale of Gaussian noise, and the price of the noise and of the draw before it, if any."""
 
     sigma: float
     price: int
@@ -74,33 +74,34 @@ class Level(NamedTuple):
     """The scales and prices of the steps that look for items of one size."""
 
     gamma: float
-    """epsilon: a slot is drawn with a probability proportional to exp(epsilon times its count)."""
+    """epsilon: a slot is drawn with probability proportional to exp(epsilon times its count)."""
     ceiling: int
-    """An item of this level is looked for while the bound, its margin and 2 are at most this, in the query's units."""
+    """The most that the bound plus its margin plus 2 may be, in the query's units, for a step at this level."""
     steps: tuple[Measurement, ...]
-    """Four choices of the noise of a count, each with half the variance of the one before it."""
+    """Four choices of the noise of a count, each with half the variance of the previous one."""
     bound: Measurement
     """The noise of the largest count outside the slots."""
     variance: float
-    """The variance of the first choice, in users: what the reserve for the last measurement of users rests on."""
+    """The variance of the first choice, in users. It determines the reserve for the last measurement of users."""
 
 
 def level_users(number: int) -> float:
-    """2^(number/16): about how many users the items of a level have."""
+    """Return 2^(number/16): about how many users the items of a level have."""
     return math.ldexp(2.0 ** (number % 16 / 16), number // 16)
 
 
 def scale(relative_error: float) -> float:
-    """The standard deviation of a count's noise, as a share of the count that a level looks for."""
+    """Return the standard deviation of a count's noise, as a share of the count that a level looks for."""
     return min(0.475 * relative_error, _LARGEST_SCALE)
 
 
 def forecast(rho: float, relative_error: float, largest: int, exponent: float) -> tuple[int, int]:
-    """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
+    """Return about how many items are named, and the smallest of their counts, if counts follow Zipf's law.
 
-    The i-th count is largest/i^exponent, and the number of all users is known. A forecast, not a bound: a draw and a
-    count for each item, about two and a half draws that name nothing, about one and a half measurements of the bound,
-    and the last measurement of the number of users. It supposes that the (k_bar+1)-th count is far smaller.
+    The i-th count is largest/i^exponent, and the number of all users is known. The result is a forecast, not a bound.
+    It pays for a draw and a count for each item, and for the last measurement of the number of users. It adds about 2.5
+    draws that name nothing and about 1.5 measurements of the bound. It supposes that the (k_bar+1)-th count is far
+    smaller.
     """
     share = scale(relative_error)
     step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
@@ -118,10 +119,10 @@ def forecast(rho: float, relative_error: float, largest: int, exponent: float) -
 
 @lru_cache(maxsize=16)
 def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level, ...]:
-    """All levels from `LOWEST` to `HIGHEST`.
+    """Return all levels from `LOWEST` to `HIGHEST`.
 
-    `factor`: 2 where the query is 2 c - N, 1 where it is c. `replaced`: one user is exchanged for another, so that a
-    count moves up or down: the draw then has twice the range and costs four times as much.
+    `factor` is 2 if the query is 2 c - N, 1 if it is c. `replaced`: neighbours exchange one user for another, so a
+    count can move up or down. The draw then has twice the range and costs four times as much.
     """
     share = scale(relative_error)
     ranges = 4 if replaced else 1
@@ -144,38 +145,38 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
 
 
 def _noise_price(sigma: float) -> Fraction:
-    """1/(2 sigma^2): Gaussian noise on a query that one user moves by at most one."""
+    """Return 1/(2 sigma^2): the rho of Gaussian noise on a query that one user moves by at most one."""
     return 1 / (2 * Fraction(sigma) ** 2)
 
 
 def variance_price(sigma: float) -> int:
-    """1/(2 sigma^2) in units, rounded up."""
+    """Return 1/(2 sigma^2) in units, rounded up."""
     return math.ceil(UNIT * _noise_price(sigma))
 
 
 def deltas(prices: list[int], rho: float, delta: float) -> list[float]:
-    """delta price/rho for each price, rounded down: the share of delta that goes with it."""
+    """Return delta price/rho for each price, rounded down: the share of delta that belongs to it."""
     whole = Fraction(rho) * UNIT
     return [round_down(float(Fraction(delta) * price / whole), 1) for price in prices]
 
 
 def spent_delta(spent: int, rho: float, delta: float) -> float:
-    """What of delta goes with so many units, rounded up, at most delta."""
+    """Return the share of delta that belongs to `spent` units, rounded up, at most delta."""
     return min(delta, round_up(float(Fraction(delta) * spent / (Fraction(rho) * UNIT)), 1))
 
 
 def final_price(left: int, accuracy: float, variance: float) -> int:
-    """Units of the last measurement of the number of users, from what is left.
+    """Return the price in units of the last measurement of the number of users, at most `left`.
 
-    `accuracy`: the sum of 1/variance over the published counts. `variance`: the least of them. More than the
-    error of the counts asks for is not spent.
+    `accuracy` is the sum of 1/variance over the published counts, `variance` the least of their variances. The
+    measurement is not made more accurate than the error of the counts requires.
     """
     wanted = 2 * (1 + math.sqrt(accuracy * variance)) / variance
     return min(left, math.floor(Fraction(wanted) * UNIT))
 
 
 def affordable_sigma(price: int) -> float | None:
-    """The scale of noise that costs at most so many units, None where there is none within 1e9."""
+    """Return the scale of noise that costs at most `price` units, or None if it would exceed 1e9."""
     if price < UNIT // 10**18 + 1:
         return None
     sigma = round_up(math.sqrt(UNIT / (2 * price)), 8)
@@ -183,12 +184,12 @@ def affordable_sigma(price: int) -> float | None:
 
 
 def margin(sigma: float, delta: float) -> int:
-    """The least m from zero up with P[noise >= m + 1] <= delta, for discrete Gaussian noise."""
+    """Return the least m >= 0 with P[noise >= m + 1] <= delta, for discrete Gaussian noise."""
     return _core.Noise.discrete_gaussian(sigma).quantile(delta) - 1
 
 
 def reach(sigma: float, delta: float) -> int:
-    """The least B from sigma + 1 up with P[noise >= B] + P[noise >= B + 1] <= delta."""
+    """Return the least B >= sigma + 1 with P[noise >= B] + P[noise >= B + 1] <= delta."""
     noise = _core.Noise.discrete_gaussian(sigma)
 
     def holds(reach: int) -> bool:
@@ -203,7 +204,7 @@ def reach(sigma: float, delta: float) -> int:
 
 
 def octaves(number: int) -> int:
-    """log2 of a whole number from one up, in parts of 1/256, rounded to the nearest."""
+    """Return log2 of a whole number of at least one, in parts of 1/256, rounded to the nearest."""
     mantissa = number << (64 - number.bit_length())
     result = number.bit_length() - 1
     for _ in range(9):

@@ -1,7 +1,7 @@
 """Optimal partition selection: D. Desfontaines, J. Voss, B. Gipson, C. Mandayam, "Differentially private
 partition selection" (2020), arXiv 2006.03684.
 
-Each user has one partition; pi(n) is the chance that a partition of n users is released. `e` is
+Each user has one partition. pi(n) is the probability that a partition of n users is released. `e` is
 expm1(epsilon) throughout.
 """
 
@@ -27,7 +27,10 @@ __all__ = [
 
 
 def crossovers(epsilon: float, delta: float) -> tuple[int, int]:
-    """n1, up to which pi grows like e^(n epsilon), and n2, up to which its rest falls so; then it is 1 (Theorem 1)."""
+    """Return n1 and n2, the numbers of users at which pi changes its form (Theorem 1).
+
+    Up to n1, pi grows like e^(n epsilon). From n1 to n2, 1 - pi falls like e^(-n epsilon). Beyond n2, pi is 1.
+    """
     e = math.expm1(epsilon)
     n1 = 1 + math.floor(math.log1p(e * (1 - delta) / ((e + 2) * delta)) / epsilon)
     n2 = n1 + math.floor(math.log1p(e * (1 - _rising(epsilon, delta, n1)) / delta) / epsilon)
@@ -35,10 +38,10 @@ def crossovers(epsilon: float, delta: float) -> tuple[int, int]:
 
 
 def release_chances(epsilon: float, delta: float) -> NDArray[np.float64]:
-    """pi(0), pi(1), ..., pi(n2), one; the optimal chances, in closed form (Theorem 1).
+    """Return pi(0), pi(1), ..., pi(n2), 1: the optimal probabilities, in closed form (Theorem 1).
 
-    Each is within a few parts in 1e15 and never above the largest that the definition allows after the
-    one before it, as rounded: the recurrence of Lemma 1 caps it.
+    Each is within a few parts in 1e15. None is above the largest value that the definition allows after the rounded
+    value before it: the recurrence of Lemma 1 caps it.
     """
     n1, n2 = crossovers(epsilon, delta)
     n = np.arange(n2 + 2, dtype=np.float64)
@@ -51,16 +54,17 @@ def release_chances(epsilon: float, delta: float) -> NDArray[np.float64]:
 
 
 def release_chance(epsilon: float, delta: float, users: int) -> float:
-    """pi(users) (Theorem 1)."""
+    """Return pi(users) (Theorem 1)."""
     chances = release_chances(epsilon, delta)
     return float(chances[min(users, len(chances) - 1)])
 
 
 def chance_table(epsilon: float, delta: float) -> NDArray[np.uint64]:
-    """pi(0), pi(1), ... in units of 2^-64, up to the last that is not one; for a decision without floats (Lemma 1).
+    """Return pi(0), pi(1), ... in units of 2^-64, up to the last that is below 1 (Lemma 1).
 
-    Each is made of the one before it in integers and rounded down, so that the definition holds between
-    neighbours to the last bit; a few parts in 1e8 below the optimum at delta = 1e-10.
+    Decisions with this table need no floats. Each value is computed from the previous one in integers and rounded down,
+    so the definition holds exactly between neighbours. At delta = 1e-10 the values are a few parts in 1e8 below the
+    optimum.
     """
     places = 192
     one = 1 << places
@@ -77,7 +81,7 @@ def chance_table(epsilon: float, delta: float) -> NDArray[np.uint64]:
 
 
 def _exp_bounds(epsilon: float, places: int) -> tuple[int, int]:
-    """e^epsilon rounded down and e^-epsilon rounded up, in units of 2^-places."""
+    """Return e^epsilon rounded down and e^-epsilon rounded up, in units of 2^-places."""
     with localcontext() as context:
         context.prec = places // 3 + 40
         exact = Decimal(epsilon)
@@ -86,8 +90,10 @@ def _exp_bounds(epsilon: float, places: int) -> tuple[int, int]:
 
 
 def truncation_bound(epsilon: float, delta: float) -> int:
-    """k of the truncated geometric mechanism: the least bound whose noise of scale 1/epsilon takes it with a
-    chance of at most delta (Definition 6, Theorem 4)."""
+    """Return k of the truncated geometric mechanism (Definition 6, Theorem 4).
+
+    It is the least bound that noise of scale 1/epsilon, truncated there, reaches with probability at most delta.
+    """
     e = math.expm1(epsilon)
     return math.ceil(math.log1p(e * (1 - delta) / ((e + 2) * delta)) / epsilon)
 

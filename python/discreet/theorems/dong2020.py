@@ -1,10 +1,9 @@
 """Composition of bounded-range mechanisms: J. Dong, D. Durfee, R. Rogers, "Optimal Differential Privacy
 Composition for Exponential Mechanisms" (2020), arXiv 1909.13830.
 
-A selection by the exponential mechanism has range epsilon: its privacy loss lies in an interval of that
-length. In a list that is peeled off item by item each selection depends on the ones before, so the formula for
-selections fixed in advance does not hold here; this is the adaptive composition. Floats in, floats out,
-rounded up.
+A selection by the exponential mechanism has range epsilon: its privacy loss lies in an interval of that length. In a
+list that is selected item by item, each selection depends on the earlier ones. The formula for selections fixed in
+advance does not hold here, so this module uses the adaptive composition. Floats in, floats out, rounded up.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["approximate_epsilon", "bounded_range_delta", "bounded_range_epsilon", "closed_form_epsilon"]
 
 _MOST = 1_000
-"""The most selections that the recursion is run for."""
+"""The most selections that the recursion is computed for."""
 _WORK = 2e7
-"""About how many steps it may take: they decide how fine its grid is."""
+"""About how many steps the recursion may take. It determines how fine the grid is."""
 
 
 def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
-    """The least total epsilon at `delta` of k selections of range epsilon, each chosen after the ones before.
+    """Return the least total epsilon at `delta` of k selections of range epsilon, each chosen after the earlier ones.
 
-    The least of k epsilon, the closed form and, for up to 1,000 selections, the recursion of the adaptive
-    composition, between the points of its grid by the chord that lies above it.
+    The result is the least of k epsilon, the closed form and, for up to 1,000 selections, the recursion of the adaptive
+    composition. Between points of the recursion's grid it uses the chord, which lies above the curve.
     """
     best = min(round_up(k * epsilon, 1), closed_form_epsilon(epsilon, k, delta))
     if k > _MOST:
@@ -47,16 +46,16 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
 
 
 def approximate_epsilon(epsilon: float, k: int, own: float, delta: float) -> float:
-    """The same for laws that are a (1 - own) part of such a composition: the rest of `delta` is for the composition.
+    """Return `bounded_range_epsilon` for laws that are a (1 - own) part of such a composition.
 
-    Infinite where there is no rest.
+    The composition gets the part of `delta` that remains after `own`. The result is infinite if nothing remains.
     """
     rest = round_down((delta - own) / (1 - own)) if own < 1 else 0.0
     return bounded_range_epsilon(epsilon, k, rest) if rest > 0 else math.inf
 
 
 def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
-    """The least delta at a `total` epsilon of at least 0, by the same recursion, for at most 1,000 selections."""
+    """Return the least delta at a `total` epsilon of at least 0, by the recursion, for at most 1,000 selections."""
     step, table = _profile(epsilon, k)
     below = math.floor(total / step * (1 - 1e-12))
     if below + 1 >= len(table):
@@ -66,7 +65,10 @@ def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
 
 
 def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:
-    """k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1), chosen adaptively, too."""
+    """Return k (x - 1 - log x) + epsilon sqrt(k log(1/delta)/2) with x = epsilon/(e^epsilon - 1).
+
+    The formula also holds if each selection is chosen after the earlier ones.
+    """
     if epsilon < 0.05:
         mean = round_up(epsilon**2 / 8, 4)
     else:
@@ -77,18 +79,18 @@ def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:
 
 @lru_cache(maxsize=32)
 def _profile(epsilon: float, k: int) -> tuple[float, NDArray[np.float64]]:
-    """Upper bounds of the least delta at g = 0, h, 2h, ..., k epsilon, and h.
+    """Return h, and upper bounds of the least delta at g = 0, h, 2h, ..., k epsilon.
 
     delta_k(g) = sup over t in [0, epsilon] of p_t delta_{k-1}(g - t) + (1 - p_t) delta_{k-1}(g - t + epsilon),
-    p_t = (1 - e^(t - epsilon)) / (1 - e^-epsilon), delta_0(g) = max(0, 1 - e^g). Each delta_j is convex in e^g,
-    as a supremum of lines, so the chord between two points of the grid is never below it; and over one
-    cell, with s = e^-t, the right side with chords is c_0 + c_1 s - c_2/s, whose maximum is known.
+    p_t = (1 - e^(t - epsilon)) / (1 - e^-epsilon), delta_0(g) = max(0, 1 - e^g). Each delta_j is convex in e^g, because
+    it is a supremum of lines. So the chord between two points of the grid is never below it. Over one cell, with
+    s = e^-t, the right side with chords is c_0 + c_1 s - c_2/s, whose maximum is known.
     """
     cells = int(min(400, max(4, math.sqrt(_WORK / (2 * k * k)))))
     step = epsilon / cells
     points = k * cells
     grid = np.arange(-points - cells, points + 1) * step
-    certain = -np.expm1(np.minimum(grid, 0.0))  # the value where the loss is above g for sure
+    certain = -np.expm1(np.minimum(grid, 0.0))  # the value if the loss always exceeds g
     edges = np.exp(-np.arange(cells + 1) * step)  # s at the ends of the cells
     whole = -math.expm1(-epsilon)
     chance = -np.expm1(np.arange(cells + 1) * step - epsilon) / whole
@@ -99,14 +101,14 @@ def _profile(epsilon: float, k: int) -> tuple[float, NDArray[np.float64]]:
         padded = np.concatenate([values, np.zeros(cells)])
 
         def at(shift: int, padded: NDArray[np.float64] = padded) -> NDArray[np.float64]:
-            """The values at g + shift steps, for g = -k epsilon ... k epsilon."""
+            """Return the values at g + shift steps, for g = -k epsilon ... k epsilon."""
             return padded[cells + shift : cells + shift + 2 * points + 1]
 
         best = chance[0] * at(0) + (1 - chance[0]) * at(cells)
         for i in range(cells):
             low, high = edges[i + 1], edges[i]
-            near, far = at(-i), at(-i - 1)  # the first loss, at high and at low
-            near_less, far_less = at(cells - i), at(cells - i - 1)  # the loss less by epsilon
+            near, far = at(-i), at(-i - 1)  # for the loss t, at high and at low
+            near_less, far_less = at(cells - i), at(cells - i - 1)  # for the loss t - epsilon
             np.maximum(best, chance[i + 1] * far + (1 - chance[i + 1]) * far_less, out=best)
             slope, slope_less = (near - far) / (high - low), (near_less - far_less) / (high - low)
             c1 = alpha * slope + (1 - alpha) * slope_less

@@ -1,8 +1,8 @@
 """Top-k with restricted sensitivity: D. Durfee and R. Rogers, "Practical Differentially Private Top-k Selection
 with Pay-what-you-get Composition" (2019).
 
-The threshold printed there, 1 + log(l/delta), lost the division by epsilon, and even with it ignores that the
-(k_bar+1)-th count is noisy too: what matters is the tail of the difference of two Laplace variables.
+The threshold printed in the paper, 1 + log(l/delta), lacks the division by epsilon. It also ignores that the
+(k_bar+1)-th count is noisy. The tail of the difference of two Laplace variables is needed instead.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["discrete_laplace_difference_tail"]
 
 
 def discrete_laplace_difference_tail(scale: float, m: int) -> float:
-    """P[X - Y >= m] for two discrete Laplace variables of this scale and m >= 1, rounded up.
+    """Return P[X - Y >= m] for two discrete Laplace variables of one scale and m >= 1, rounded up.
 
-    a^m ((m + g)(1 - a) + a)/(1 + a)^2, 1e-300 where it is smaller, with a = e^(-1/scale), g = (1 + a^2)/(1 - a^2).
+    It is a^m ((m + g)(1 - a) + a)/(1 + a)^2 with a = e^(-1/scale), g = (1 + a^2)/(1 - a^2), and at least 1e-300.
     """
     gamma = 1 / scale
     a, rest = math.exp(-gamma), -math.expm1(-gamma)
     g = (1 + a * a) / -math.expm1(-2 * gamma)
     tail = math.exp(-m * gamma) * ((m + g) * rest + a) / (1 + a) ** 2
-    # The exponent loses as many parts in 2^53 as it is large.
+    # The error of e^-x is about x parts in 2^53.
     return max(round_up(tail, 64 + 4 * math.ceil(m * gamma)), 1e-300)

@@ -1,8 +1,8 @@
-"""Running counts by square roots of a matrix: H. Fichtenberger, M. Henzinger, J. Upadhyay, "Constant Matters:
+"""Running counts by the square root of a matrix: H. Fichtenberger, M. Henzinger, J. Upadhyay, "Constant Matters:
 Fine-grained Complexity of Differentially Private Continual Observation" (2023), arXiv 2202.11205.
 
-The matrix of ones on and below the diagonal is the square of one whose column is f, the coefficients of
-(1 - x)^(-1/2): noise is added to sums weighted by f, and those weighted by f again are running counts.
+Let f be the coefficients of (1 - x)^(-1/2). The lower triangular matrix of ones is the square of the matrix whose
+first column is f. Noise is added to sums weighted by f. Weighting these sums by f again gives the running counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def factor(rounds: int) -> list[float]:
-    """f_0, ..., f_(rounds - 1): f_0 = 1 and f_k = f_(k-1) (1 - 1/(2k))."""
+    """Return f_0, ..., f_(rounds - 1): f_0 = 1 and f_k = f_(k-1) (1 - 1/(2k))."""
     column = [1.0]
     for k in range(1, rounds):
         column.append(column[-1] * (1 - 0.5 / k))
@@ -24,16 +24,19 @@ def factor(rounds: int) -> list[float]:
 
 
 def weighted_tail(scale: float, total: float, square: float, reach: float) -> float:
-    """Return an upper bound of the chance that a weighted sum of discrete Gaussians of one scale reaches `reach`.
+    """Return an upper bound of the probability that a weighted sum of discrete Gaussians of one scale reaches `reach`.
 
-    The sizes of the weights add up to `total`, their squares to `square`.
+    `total` is the sum of the absolute weights, `square` the sum of their squares. The result is the lesser of two
+    bounds.
 
-    The lesser of two. By the sub-Gaussian tail, e^(-reach^2 / (2 scale^2 square)) (Canonne, Kamath and Steinke 2020,
-    Corollary 17). By comparison, the tail of a continuous Gaussian of the same deviation from reach - 2 total on: a
-    discrete Gaussian X is less than Y + 2 in the order of tails, Y being the continuous one, and such orders add up.
-    For n > 0 every P[X = m] is at most the density of Y at m, which falls, so that P[X >= n] <= P[Y >= n - 1]; for
-    j = 1 - n > 0 likewise P[X >= j] >= P[Y >= j]/(1 + 0.4/scale), which is at least P[Y >= j + 1] since the hazard of Y
-    rises from 0.79/scale, and so P[X >= n] <= P[Y >= n - 2].
+    The first is the sub-Gaussian tail e^(-reach^2 / (2 scale^2 square)) (Canonne, Kamath and Steinke 2020, Corollary
+    17).
+
+    The second is the tail of a continuous Gaussian of the same deviation from reach - 2 total on. Proof: let X be a
+    discrete and Y a continuous Gaussian of one scale. Then X is stochastically less than Y + 2, and such orders add up.
+    For n > 0, each P[X = m] is at most the density of Y at m. The density decreases, so P[X >= n] <= P[Y >= n - 1]. For
+    j = 1 - n > 0, likewise P[X >= j] >= P[Y >= j]/(1 + 0.4/scale). This is at least P[Y >= j + 1], because the hazard
+    of Y rises from 0.79/scale. So P[X >= n] <= P[Y >= n - 2].
     """
     deviation = scale * math.sqrt(square)
     compared = 0.5 * math.erfc((reach - 2 * total) / deviation / math.sqrt(2))

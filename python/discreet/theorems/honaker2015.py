@@ -1,8 +1,8 @@
 """Running counts from all nodes of a binary tree: J. Honaker, "Efficient Use of Differentially Private Binary Trees"
 (2015), bottom-up.
 
-A complete node's count is estimated by its own noisy count and by the sum of its halves' estimates, weighted
-by their precisions; the estimates of the nodes that make up a prefix are independent.
+The estimate of a complete node's count is a weighted mean of its own noisy count and the sum of its children's
+estimates. The weights are their precisions. The estimates of the nodes that make up a prefix are independent.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ __all__ = ["own_weight"]
 
 
 def own_weight(level: int) -> float:
-    """2^j / (2^(j+1) - 1): how much of the estimate of a node of level j is its own noisy count, and its variance.
+    """Return 2^j / (2^(j+1) - 1): the weight of a level-j node's own noisy count in the node's estimate.
 
-    v_j = 1/(1 + 1/(2 v_(j-1))), where a noise has a variance of one: the precision of its own count over that of both.
+    It is also the variance of the estimate for noise of variance one: v_j = 1/(1 + 1/(2 v_(j-1))). As a weight it is
+    the precision of the node's own count over the sum of both precisions.
     """
     return 2.0**level / (2.0 ** (level + 1) - 1)

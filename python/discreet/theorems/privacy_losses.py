@@ -1,10 +1,12 @@
 """Rigorous delta of many runs of a mechanism, from its privacy losses.
 
-A pair of laws P, Q has the loss L(x) = log P(x)/Q(x); with delta(epsilon) = E_P[(1 - e^(epsilon - L))+] over
-independent runs, losses add up. `delta_of` rounds every loss up to a grid so that P's and Q's masses are kept (the
-pair is then a post-processing of the rounded one, so that delta can only grow), tilts the law by e^(theta L) so that
-its mean is epsilon, convolves by `_core.compose`, which bounds its own rounding, and adds what falls out of its
-window. Elementary functions are taken to be right to 16 units in the last place.
+A pair of laws P, Q has the loss L(x) = log P(x)/Q(x), and delta(epsilon) = E_P[(1 - e^(epsilon - L))+]. Over
+independent runs losses add up.
+
+`delta_of` rounds losses to a grid and splits each mass so that P and Q keep their masses. The true pair is then a
+post-processing of the rounded one, so delta can only grow. It tilts the law by e^(theta L) so that the mean is
+epsilon. It convolves by `_core.compose`, which bounds its own rounding, and adds the mass outside its window.
+Elementary functions are assumed to be accurate to 16 units in the last place.
 """
 
 from __future__ import annotations
@@ -28,22 +30,25 @@ __all__ = ["PrivacyLoss", "bounded_loss", "bounded_rho", "delta_of", "response_l
 
 _U = 2.0**-53
 _GROWTH, _GROWTH_OF_MANY, _MANY = 4e-3, 2e-2, 20_000
-"""By how much of itself delta may grow on the grid, about; and from how many runs up by more."""
+"""About how much the grid may increase delta, relatively: the first for fewer than _MANY runs, the second otherwise."""
 _REACH = 6.0
-"""How many deviations the window extends to both sides of epsilon."""
+"""The window extends this many standard deviations to both sides of epsilon."""
 _BITS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrivacyLoss:
-    """The law of a privacy loss, each loss and mass an upper bound; `infinite` is the mass that Q has not."""
+    """The law of a privacy loss; each loss and each mass is an upper bound.
+
+    `infinite` is P's mass of outcomes that Q excludes.
+    """
 
     losses: NDArray[np.float64]
     masses: NDArray[np.float64]
     infinite: float = 0.0
 
     def without(self, mass: float) -> PrivacyLoss:
-        """The same with the largest losses counted as infinite, of so much mass at most."""
+        """Return the law with its largest losses, of total mass at most `mass`, counted as infinite."""
         order = np.argsort(-self.losses, kind="stable")
         lost = np.searchsorted(np.cumsum(self.masses[order]), mass / 2)
         infinite = round_up(self.infinite + math.fsum(self.masses[order[:lost]]))
@@ -51,24 +56,27 @@ class PrivacyLoss:
 
 
 def response_loss(epsilon: float) -> PrivacyLoss:
-    """Randomised response: the worst that an epsilon-DP mechanism can be (Kairouz, Oh and Viswanath 2015)."""
+    """Return the loss of randomised response, the worst epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015)."""
     chance = 1 / (1 + math.exp(-epsilon))
     losses, masses = np.array([-epsilon, epsilon]), np.array([1 - chance, chance])
     return PrivacyLoss(losses=losses, masses=_up(masses, 64))
 
 
 def bounded_masses(reach: int, power: int) -> NDArray[np.float64]:
-    """P[x] proportional to (reach^2 - x^2)^power for x from 0 to reach - 1, to about 2 power + 8 units in the last
-    place."""
+    """Return P[x] proportional to (reach^2 - x^2)^power for x from 0 to reach - 1.
+
+    The error is about 2 power + 8 units in the last place.
+    """
     x = np.arange(reach, dtype=np.float64)
     weights = ((reach - x) / reach * ((reach + x) / reach)) ** power
     return np.asarray(weights / (2 * math.fsum(weights) - weights[0]))
 
 
 def bounded_loss(reach: int, power: int) -> PrivacyLoss:
-    """Noise P[x] proportional to (reach^2 - x^2)^power on |x| < reach, against itself moved by one.
+    """Return the loss of bounded noise against the same noise moved by one.
 
-    The lowest value is one that the moved noise never takes.
+    The noise has P[x] proportional to (reach^2 - x^2)^power on |x| < reach. The moved noise never takes the lowest
+    value, so the loss there is infinite.
     """
     half = _up(bounded_masses(reach, power), 4 * power + 64)
     x = np.arange(2 - reach, reach, dtype=np.float64)
@@ -77,14 +85,15 @@ def bounded_loss(reach: int, power: int) -> PrivacyLoss:
 
 
 def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, float]:
-    """rho and delta' <= delta, rounded up: k such noises, each moved by one at most, are delta'-approximate rho-zCDP.
+    """Return rho and delta' <= delta, rounded up, for k such noises, each moved by at most one.
 
-    P and Q on the values from 1 - c to c are mirror images of each other, whatever c is below the reach, and make up
-    all of either but for the mass beyond, of which delta allows 1 - (1 - delta)^(1/k). rho is the largest
-    D_alpha/alpha between them: D_alpha grows with alpha, so that on [a, b] it is at most D_b/a.
+    The k noises are delta'-approximate rho-zCDP. Proof: for any c below the reach, P and Q restricted to the values
+    from 1 - c to c are mirror images of each other. The excluded mass of one noise may be 1 - (1 - delta)^(1/k). rho is
+    the largest D_alpha/alpha between the restricted laws. D_alpha grows with alpha, so on [a, b] the ratio is at most
+    D_b/a.
     """
     loss = bounded_loss(reach, power)
-    # Masses of x = 2 - reach, ..., reach - 1; the pairs (1 - c, c) that go, the outermost first.
+    # Masses of x = 2 - reach, ..., reach - 1. The pairs (1 - c, c) are excluded from the outermost inwards.
     gone = loss.infinite + np.concatenate(
         [[0.0], np.cumsum((loss.masses + loss.masses[::-1])[: len(loss.masses) // 2 - 1])]
     ) * (1 + 1e-12)
@@ -97,7 +106,7 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
     largest = float(logs.max())
 
     def ratios(orders: NDArray[np.float64], floors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """D_order/floor for each; D_alpha = log E_P[e^((alpha - 1) L)]/(alpha - 1)."""
+        """Return D_order/floor for each order; D_alpha = log E_P[e^((alpha - 1) L)]/(alpha - 1)."""
         exponents = np.multiply.outer(orders - 1, logs) + kept
         tops = exponents.max(axis=1)
         errors = 64 * _U * (np.abs(exponents).max(axis=1) + 1 + len(logs) / 64)
@@ -111,7 +120,7 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
             [ratios(edges[i : i + 16][1:], edges[i : i + 16][:-1]) for i in range(0, len(edges) - 1, 15)]
         )
         best = max(float(bounds.max()), largest / edges[-1])
-        # The intervals that may hold the largest ratio are cut into pieces.
+        # Split the intervals that may contain the largest ratio.
         true = max(float(ratios(edges[j + 1 : j + 2], edges[j + 1 : j + 2])[0]) for j in np.argsort(bounds)[-2:])
         hopeful = bounds > true * (1 - 1e-9)
         pieces = [
@@ -124,11 +133,13 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
 
 
 def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
-    """An upper bound of the delta at `epsilon` of all parts run so many times each, also where each is chosen after
-    the others' outcomes. About `spare` may be added to it where that makes it easier to find.
+    """Return an upper bound of the delta at `epsilon` of all parts, each run a number of times.
 
-    No sum of losses exceeds that of the largest ones, so that delta is at most 1 - e^(epsilon - that sum), and exactly
-    zero from there on where no loss is infinite: the sum is taken exactly.
+    The bound also holds if each run is chosen after the outcomes of the others. About `spare` may be added to delta if
+    that makes the computation easier.
+
+    No sum of losses exceeds the sum S of the largest losses, so delta is at most 1 - e^(epsilon - S). If no loss is
+    infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
     """
     beyond = sum((Fraction(float(loss.losses.max())) * k for loss, k in parts), Fraction(0)) - Fraction(epsilon)
     if all(loss.infinite == 0 for loss, _ in parts) and beyond <= 0:
@@ -139,7 +150,7 @@ def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare:
 
 
 def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: float) -> float:
-    """The bound of `delta_of` by the convolution."""
+    """Return the bound of `delta_of` by convolution."""
     if spare > 0:
         parts = [(loss.without(spare / (k * len(parts))), k) for loss, k in parts]
     infinite = round_up(-math.expm1(math.fsum(k * math.log1p(-loss.infinite) for loss, k in parts)), 64)
@@ -180,7 +191,7 @@ def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: f
     seen = np.maximum(composed[indices % size] + error, 0.0)
     above = over > 0
     inside = float(np.sum(np.exp(-theta * (over[above] - 2 * slack)) * seen[above] * -np.expm1(-over[above])))
-    # Nothing is beyond the largest sum of all.
+    # No mass lies beyond the largest possible sum.
     most = math.fsum(k * (float(loss.losses.max()) + 2 * step) for loss, k in parts)
     beyond = float(sums[-1]) <= most + slack
     outside = math.exp(rest - theta * (float(over[-1]) + step - 2 * slack)) if beyond else 0.0
@@ -194,8 +205,10 @@ def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: f
 
 
 def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[float, float, float]:
-    """The theta for which the tilted losses sum up to epsilon on average, about how fast log delta falls at epsilon,
-    and the deviation of the tilted sum."""
+    """Return theta, about how fast log delta falls at epsilon, and the deviation of the tilted sum.
+
+    theta is the tilt for which the losses sum to epsilon on average.
+    """
     most = 300 / max(float(np.abs(loss.losses).max()) for loss, _ in parts)
     low, high, theta, slope, variance = 0.0, most, 0.0, 0.0, 1.0
     for turn in range(50):
@@ -210,10 +223,10 @@ def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[flo
         variance = max(variance, 1e-300)
         if turn == 0:
             slope = max((epsilon - mean) / variance, 1 / math.sqrt(variance))
-            if mean >= epsilon:  # nothing is gained by a tilt
+            if mean >= epsilon:  # a tilt gains nothing
                 break
         low, high = (theta, high) if mean < epsilon else (low, theta)
-        # Newton's step, or the middle where that leads out of the interval.
+        # Newton's step, or bisection if that step leaves the interval.
         step = theta + (epsilon - mean) / variance
         if abs(step - theta) <= 1e-4 * theta:
             break
@@ -222,7 +235,7 @@ def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[flo
 
 
 def _grid(parts: Sequence[tuple[PrivacyLoss, int]], slope: float, deviation: float) -> tuple[float, int]:
-    """The grid's step, and the bits of the number of its cells.
+    """Return the step of the grid, and the base-2 logarithm of the number of its cells.
 
     Rounding adds at most step^2/4 to the variance of a loss, about step^2/6 on average.
     """
@@ -238,9 +251,10 @@ def _grid(parts: Sequence[tuple[PrivacyLoss, int]], slope: float, deviation: flo
 
 
 def _on_grid(loss: PrivacyLoss, step: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The masses at places of a grid that starts at the least loss, each shared by the two places around it.
+    """Return the masses on a grid that starts at the least loss.
 
-    Of a mass w at L between l and l + step the part w (1 - e^(l - L))/(1 - e^-step) goes to the upper place.
+    Each mass is split between two neighbouring places. Let a mass w be at L, between l and l + step. The part w (1 -
+    e^(l - L))/(1 - e^-step) goes to the upper place.
     """
     start = float(loss.losses.min())
     raised = loss.losses + 32 * _U * (np.abs(loss.losses) + abs(start) + step)
@@ -256,5 +270,5 @@ def _on_grid(loss: PrivacyLoss, step: float) -> tuple[NDArray[np.int64], NDArray
 
 
 def _up(values: NDArray[np.float64], ulps: int) -> NDArray[np.float64]:
-    """A little more than the values, by so many halves of a unit in the last place."""
+    """Return the values, increased by `ulps` halves of a unit in the last place."""
     return np.asarray(values + np.abs(values) * ulps * _U)

@@ -1,9 +1,9 @@
 """Private Count Release: R. Rogers, "Private Count Release" (2024), arXiv 2403.05073.
 
-The algorithm selects one item at a time by the unknown-domain Gumbel mechanism, publishes its noisy
-count, removes it and goes on; when nothing is selected it raises epsilon by sqrt(2). What each step costs
-depends on the number of the epsilon in that sequence alone, so it can be written down before any data is
-seen: the price list. Prices are whole numbers of units of 2^-64 of rho, rounded up.
+The algorithm selects one item at a time by the unknown-domain Gumbel mechanism, publishes its noisy count and removes
+it. When nothing is selected, it raises epsilon by sqrt(2). The cost of a step depends only on its epsilon's number in
+that sequence. So all costs are fixed before any data is read: the price list. Prices are whole numbers of units of
+2^-64 of rho, rounded up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 UNIT = 2**64
-"""How many units make a rho of one."""
+"""The number of units in a rho of one."""
 
 
 class Level(NamedTuple):
@@ -40,7 +40,7 @@ class Level(NamedTuple):
     gamma: float
     """epsilon: one over the scale of the Gumbel noise."""
     offset: float
-    """epsilon T = epsilon + log(k_bar/delta*): what the stop element's score adds to the (k_bar+1)-th one."""
+    """epsilon T = epsilon + log(k_bar/delta*): the offset of the stop element's score from the (k_bar+1)-th score."""
     sigma: float
     """The scale of the Gaussian noise of a count."""
     call_price: int
@@ -50,12 +50,12 @@ class Level(NamedTuple):
 
     @property
     def dearest(self) -> int:
-        """The guard of Algorithm 2, epsilon^2/4, or more where the count is dearer than the call."""
+        """The guard of Algorithm 2: epsilon^2/4, or more if the count costs more than the call."""
         return self.call_price + max(self.call_price, self.count_price)
 
 
 def level_epsilon(epsilon_star: float, level: int) -> float:
-    """epsilon after `level` calls that selected nothing: epsilon* sqrt(2)^level (Rogers 2024, Algorithm 2)."""
+    """Return epsilon after `level` calls that selected nothing: epsilon* sqrt(2)^level (Rogers 2024, Algorithm 2)."""
     return math.ldexp(epsilon_star, level // 2) * (math.sqrt(2) if level % 2 else 1.0)
 
 
@@ -68,11 +68,11 @@ def price_list(
     relative_error: float,
     meet_relative_error: bool = False,
 ) -> list[Level]:
-    """Every level that can be afforded under Theorem 6 of Rogers (2024), cheapest first.
+    """Return all affordable levels, cheapest first (Rogers 2024, Theorem 6).
 
-    sigma = (r/1.5)(1 + log(k_bar/delta*)/epsilon) for a relative error r, and never below 2/epsilon, so
-    that a count never costs more than the call that selected it. With `meet_relative_error` sigma keeps the first form
-    and the guard counts the dearer of the two instead.
+    For a relative error r, sigma is (r/1.5)(1 + log(k_bar/delta*)/epsilon), and at least 2/epsilon. So a count never
+    costs more than the call that selected it. `meet_relative_error` drops the lower bound on sigma. The guard then uses
+    the larger of the two prices.
     """
     budget = budget_units(rho)
     levels: list[Level] = []
@@ -95,49 +95,50 @@ def price_list(
 
 
 def plume_sigma(rho: float, items: int, *, literal: bool = False) -> float:
-    """sqrt(m' / (2 rho)): the scale of noise on up to m' counts of a user, for `rho` (Rogers 2024, Section 4).
+    """Return sqrt(m' / (2 rho)): the scale of noise on up to m' counts of a user, for `rho` (Rogers 2024, Section 4).
 
-    The paper takes m' itself for the l2-sensitivity, too much noise by sqrt(m'); `literal` does so too.
+    The paper uses m' itself as the l2 sensitivity, which is too much noise by a factor sqrt(m'). `literal` follows the
+    paper.
     """
     return round_up((items if literal else math.sqrt(items)) / math.sqrt(2 * rho), 16)
 
 
 def plume_threshold(sigma: float, relative_error: float) -> float:
-    """(2 + r) sigma / r: noisy counts above it are within a relative error of about r (Rogers 2024, Section 4)."""
+    """Return (2 + r) sigma / r: noisy counts above it have a relative error of about r (Rogers 2024, Section 4)."""
     return (2 + relative_error) * sigma / relative_error
 
 
 def measurement_sigma(rho: float) -> float:
-    """1/sqrt(2 rho): the scale of Gaussian noise on a count that one user moves by one, for `rho`."""
+    """Return 1/sqrt(2 rho): the scale of Gaussian noise on a count that one user moves by one, for `rho`."""
     return round_up(1 / math.sqrt(2 * rho), 8)
 
 
 def refined_sigma(*sigmas: float) -> float:
-    """The scale of the mean of independent noisy counts, weighted by their precisions 1/sigma^2.
+    """Return the scale of the mean of independent noisy counts, weighted by their precisions 1/sigma^2.
 
-    Such a mean has the law of Brownian noise that was reduced to this scale, and costs what a single count
-    of this scale costs (Whitehouse et al. 2022, named by Rogers 2024 as an extension).
+    Such a mean has the law of Brownian noise that was reduced to this scale. It costs as much as a single count of this
+    scale (Whitehouse et al. 2022, which Rogers 2024 names as an extension).
     """
     return 1 / math.sqrt(math.fsum(sigma**-2 for sigma in sigmas))
 
 
 def budget_units(rho: float) -> int:
-    """rho in units, rounded down."""
+    """Return rho in units, rounded down."""
     return math.floor(Fraction(rho) * UNIT)
 
 
 def units_rho(units: int) -> float:
-    """What so many units are of rho, rounded up."""
+    """Return the rho of these units, rounded up."""
     rho = units / UNIT
     return rho if Fraction(rho) * UNIT >= units else math.nextafter(rho, math.inf)
 
 
 def most_calls(delta: float, delta_star: float) -> int:
-    """How many calls fit into delta: floor(delta/delta*), of the decimal numbers as written (Rogers 2024, Theorem 6).
+    """Return floor(delta/delta*), the number of calls that fit into delta (Rogers 2024, Theorem 6).
 
-    A float may lie a few parts in 1e17 off the decimal number that it stands for. The product form
-    1 - (1 - delta*)^n of the composition is below n delta* by more than that, or n is one; where that
-    does not settle it, one call fewer is made.
+    The quotient uses the decimal numbers as written. A float may differ from its decimal number by a few parts in 1e17.
+    The product form 1 - (1 - delta*)^n of the composition is below n delta* by more than that, unless n is one. If
+    rounding still leaves the composition above delta, calls are dropped one by one.
     """
     calls = min(math.floor(Fraction(repr(delta)) / Fraction(repr(delta_star))), 2**62)
     while calls > 0 and call_delta(calls, delta_star) > delta:
@@ -146,17 +147,17 @@ def most_calls(delta: float, delta_star: float) -> int:
 
 
 def call_delta(calls: int, delta_star: float) -> float:
-    """1 - (1 - delta*)^calls, rounded up (Rogers 2023, Theorem 6)."""
+    """Return 1 - (1 - delta*)^calls, rounded up (Rogers 2023, Theorem 6)."""
     if calls <= 1:
         return calls * delta_star
     return min(round_up(-math.expm1(calls * math.log1p(-delta_star)), 2), round_up(calls * delta_star, 1))
 
 
 def most_releases(rho: float, levels: list[Level], calls: int) -> int:
-    """The most rows that a release can have, from what can be paid for (Rogers 2024, Algorithm 2).
+    """Return the most rows that a release can have, by what the budget can pay for (Rogers 2024, Algorithm 2).
 
-    Removing a row shifts the later ranks up, so that a truncated histogram must show this many rows
-    beyond the (k_bar+1)-th one.
+    Removing a row moves the later ranks up. So a truncated histogram must contain this many rows beyond the
+    (k_bar+1)-th.
     """
     if not levels:
         return 0

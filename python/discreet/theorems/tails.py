@@ -1,4 +1,4 @@
-"""Rigorous tails of sums and differences of integer noise, from those of one variable."""
+"""Rigorous tails of sums and differences of integer noise, from the tail of one variable."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = [
 ]
 
 _ROUNDING = 1e-12
-"""More than the tail of a scale that is off by a part in 2^52 can differ, down to 1e-300."""
+"""An upper bound of the relative change of a tail, down to 1e-300, if its scale is off by 1 part in 2^52."""
 _EXACT_SIGMA = 4.0
 _FAR = 2**60
 _LEAST = 1e-300
 
 
 def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, float]]:
-    """Bounds, below and above, of P[X_1 + ... + X_terms >= m] for discrete Gaussians of one sigma."""
+    """Return lower and upper bounds of P[X_1 + ... + X_terms >= m] for discrete Gaussians of one sigma."""
     law = _core.Noise.discrete_gaussian(math.sqrt(terms) * sigma)
     factor = lattice_distortion(sigma, terms) * (1 + _ROUNDING)
 
     def bounds(m: int) -> tuple[float, float]:
         tail = law.tail(max(-_FAR, min(m, _FAR)))
-        # The least number that a tail is given as is an upper bound alone.
+        # At its floor of 1e-300, tail() is only an upper bound, so the lower bound is 0.
         return (tail / factor if tail > _LEAST else 0.0), min(1.0, tail * factor)
 
     return bounds
@@ -45,41 +45,45 @@ def sub_gaussian(reach: float, deviation: float) -> float:
     """
     if reach <= 0:
         return 1.0
-    # An exponent of 700 with a relative error of a few units of 2^-53 makes an error of 3e-13 in its exponential.
+    # For an exponent of 700, a relative error of a few units of 2^-53 makes a relative error of 3e-13 in e^-exponent.
     exponent = reach * reach / (2 * deviation**2) / (1 + _ROUNDING)
     return math.exp(-min(exponent, 700.0)) * (1 + _ROUNDING)
 
 
 def gaussian_sum_bound(sigma: float, terms: int) -> Callable[[int], float]:
-    """An upper bound of P[X_1 + ... + X_terms >= m], m >= 1: that above, or where the scale is too small for it
-    the sub-Gaussian e^(-m^2 / (2 terms sigma^2)) (Canonne, Kamath and Steinke 2020, Corollary 17)."""
+    """Return an upper bound of P[X_1 + ... + X_terms >= m], m >= 1, for discrete Gaussians of one sigma.
+
+    It is the lesser of `gaussian_sum_tail`, which needs a large scale, and the sub-Gaussian tail
+    e^(-m^2 / (2 terms sigma^2)) (Canonne, Kamath and Steinke 2020, Corollary 17).
+    """
     bounds = gaussian_sum_tail(sigma, terms)
     return lambda m: min(bounds(m)[1], sub_gaussian(m, math.sqrt(terms) * sigma))
 
 
 def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[float], float]:
-    """An upper bound, as a function of epsilon, of the hockey-stick divergence between discrete Gaussian noise
-    on so many counts and the same noise moved by linf on each.
+    """Return an upper bound of the hockey-stick divergence, as a function of epsilon.
 
-    The likelihood ratio depends on the sum alone: it is P[S >= m] - e^epsilon P[S >= m + terms linf] for the
-    least m above epsilon sigma^2/linf - terms linf/2 (Canonne, Kamath and Steinke 2020, Theorem 7, for one).
+    The divergence is between discrete Gaussian noise on `terms` counts and the same noise moved by linf on each. The
+    likelihood ratio depends on the sum S only. So the divergence is P[S >= m] - e^epsilon P[S >= m + terms linf]. Here
+    m is the least integer above epsilon sigma^2/linf - terms linf/2 (Canonne, Kamath and Steinke 2020, Theorem 7, for
+    one count).
     """
     bounds = gaussian_sum_tail(sigma, terms)
 
     def divergence(epsilon: float) -> float:
         m = math.floor(epsilon * sigma**2 / linf - terms * linf / 2) + 1
         above, moved = bounds(m)[1], bounds(m + terms * linf)[0]
-        # Where rounding may have chosen the neighbour of m, the term between them is next to nothing.
+        # If rounding picked m +- 1 instead of m, the difference is at most above * _ROUNDING.
         return min(1.0, round_up(max(0.0, above - math.exp(epsilon) * moved), 4) + above * _ROUNDING)
 
     return divergence
 
 
 def gaussian_difference_tail(sigma: float) -> Callable[[int], float]:
-    """Upper bounds of P[X - Y >= m], m >= 1, for two discrete Gaussians of one sigma.
+    """Return upper bounds of P[X - Y >= m], m >= 1, for two discrete Gaussians of one sigma.
 
-    For small scales by the sum itself: P[X - Y = z] = e^(-z^2/4 sigma^2) A_(z mod 2) / Z^2 with A_0 and A_1 the
-    sums of e^(-x^2/sigma^2) over whole and half numbers and Z that of e^(-x^2/2 sigma^2).
+    For small scales the sum is computed: P[X - Y = z] = e^(-z^2/4 sigma^2) A_(z mod 2) / Z^2. A_0 and A_1 are the sums
+    of e^(-x^2/sigma^2) over integers and half-integers, Z is the sum of e^(-x^2/2 sigma^2) over integers.
     """
     if sigma > _EXACT_SIGMA:
         bounds = gaussian_sum_tail(sigma, 2)
@@ -97,7 +101,7 @@ def gaussian_difference_tail(sigma: float) -> Callable[[int], float]:
 
 
 def least(holds: Callable[[int], bool], start: int = 1) -> int:
-    """The least whole number from `start` up for which `holds`, which stays true from there on."""
+    """Return the least whole number from `start` up at which `holds` is true; it must stay true from there on."""
     low, step = start - 1, 1
     while not holds(low + step):
         low, step = low + step, 2 * step

@@ -1,4 +1,4 @@
-"""The noise of a set union and its threshold: how much a user moves, how fine the grid is, what that costs."""
+"""The noise and the threshold of a set union: a user's sensitivity, the grid, and the privacy cost."""
 
 from __future__ import annotations
 
@@ -31,47 +31,50 @@ __all__ = [
 
 SCALE_LIMIT = 1e4
 EXACT_EPSILON = 100.0
-"""Up to which an epsilon is stated by the exact analysis."""
+"""The largest epsilon for which the exact analysis states an (epsilon, delta)."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Shares of delta for the threshold that are tried."""
+"""The shares of delta for the threshold that are tried."""
 _ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2, "greedy": 13.2}
-"""Default targets, in deviations above the threshold. An item at its target is missed with a chance below 1e-6."""
+"""Default targets, in deviations above the threshold. An item at its target is missed with probability below 1e-6."""
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _ITEM_LIMIT = 1 << 32
 _L0_LIMIT = 1 << 12
 
 
 def require_l0(l0: object) -> int:
-    """How many items of a user count."""
+    """Return the most items per user that count; raise ParameterError unless it is a whole number up to 4096."""
     return require_whole("l0", l0, 1, _L0_LIMIT)
 
 
 def is_gaussian(method: str) -> bool:
-    """Whether the method's noise is Gaussian."""
+    """Return whether the method's noise is Gaussian."""
     return str(method).endswith("gaussian")
 
 
 def alpha_of(method: str, given: float | None) -> float:
-    """Return how many deviations above the threshold items are filled: `given`, or the method's default."""
+    """Return by how many deviations above the threshold items are filled: `given`, or the method's default."""
     return _ALPHAS.get(method, _ALPHA) if given is None else given
 
 
 def bits_of(scale: float) -> int:
-    """Binary places of weights and noise: as many as the sampler has room for, up to 28."""
+    """Return the binary places of weights and noise: as many as the sampler's range allows, at most 28."""
     return min(28, math.floor(math.log2(5e8 / scale)))
 
 
 def sensitivity_of(method: str, scale: float, l0: int) -> float:
-    """What one user changes in the weights, over one.
+    """Return the sensitivity of the weights to one user, relative to a weight of one.
 
-    One exactly, but for the two methods that round on the way: three units of 2^-50 for each of up to l0 items of
-    up to 2^32 users, and one unit of 2^-bits for each of up to 2^32 items.
+    It is exactly one, except for the two methods that round intermediate values. They add three units of 2^-50 for each
+    of up to l0 items of up to 2^32 users. They also add one unit of 2^-bits for each of up to 2^32 items.
     """
     return 1 + l0 * 2.0**-16 + 2.0 ** (16 - bits_of(scale)) if method in _ROUNDED else 1.0
 
 
 def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
-    """The noise on the lattice and what a user moves on it: of plain weights those of their own items alone."""
+    """Return the noise on the lattice and how a user moves the weights on it.
+
+    With plain weights, a user moves only the weights of their own items.
+    """
     unit = 1 << bits_of(scale)
     change = sensitivity_of(method, scale, l0)
     return LatticeGaussian(
@@ -82,13 +85,13 @@ def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
 
 
 def split(delta: float, share: float) -> tuple[float, float]:
-    """A share of delta for thresholds, and what it leaves to the noise."""
+    """Return the share of delta for thresholds, and the part that remains for the noise."""
     own = round_down(share * delta)
     return own, round_down((delta - own) / (1 - own), 16)
 
 
 def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float, delta: float) -> float:
-    """The least scale, to a part in 1e9, at which these releases are (epsilon, delta)-DP."""
+    """Return the least scale, to 1 part in 1e9, at which these releases are (epsilon, delta)-DP."""
 
     def holds(scale: float) -> bool:
         return lattice_delta(epsilon, parts(scale)) <= delta
@@ -98,7 +101,9 @@ def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float,
     while not holds(high):
         low, high = high, 2 * high
         if high > SCALE_LIMIT:
-            raise ParameterError("epsilon and delta are too small for any noise to fit; give larger ones")
+            raise ParameterError(
+                f"epsilon and delta are too small: the scale of noise would exceed {SCALE_LIMIT:g}; give larger ones"
+            )
     while high > low * (1 + 1e-9):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -106,18 +111,21 @@ def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float,
 
 
 def pair_of(epsilon: float, own: float, parts: list[LatticeGaussian]) -> tuple[float, float]:
-    """(epsilon, delta') of these releases one after the other, whose thresholds use `own`."""
+    """Return (epsilon, delta') of these releases in sequence, with `own` as the delta of their thresholds."""
     return epsilon, min(1.0, round_up(own + (1 - own) * lattice_delta(epsilon, parts)))
 
 
 def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float, l0: int) -> int:
-    """The least threshold for every number of novel items; those whose threshold is clearly lower are left out."""
+    """Return the least threshold that is safe for all numbers of novel items.
+
+    Numbers whose threshold is clearly lower are skipped.
+    """
     unit = 1 << bits_of(scale)
     if method == "greedy":
         return _greedy_threshold(noise, unit, delta, l0)
 
     def most(t: int) -> int:
-        """The largest weight of each of t novel items of one user."""
+        """Return the largest weight of each of t novel items of one user."""
         return math.isqrt(unit**2 // t) if is_gaussian(method) else -(-unit // t)
 
     rule = gopi2020.gaussian_threshold if is_gaussian(method) else gopi2020.laplace_threshold
@@ -130,8 +138,10 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
 
 
 def _greedy_threshold(noise: _core.Noise, unit: int, delta: float, l0: int) -> int:
-    """The least threshold that a user's novel items pass with a chance of delta at most: one of them may have the
-    user's whole budget, the others the one unit that every item of somebody has."""
+    """Return the least threshold that a user's novel items exceed with probability at most delta.
+
+    One of the items may have the user's whole budget. Each of the others may have the one unit that every item has.
+    """
     kept = math.log1p(-delta)
 
     def holds(threshold: int) -> bool:

@@ -1,20 +1,20 @@
 """Odometers: J. Whitehouse, A. Ramdas, R. Rogers, Z. S. Wu, "Fully-Adaptive Composition in Differential
 Privacy" (ICML 2023), arXiv 2203.05481.
 
-An odometer bounds the privacy loss of all mechanisms run so far, at every time at once, however each mechanism
-was chosen. `spent` is the sum of the rhos so far; the other parameters are fixed before the first mechanism.
-Floats in, floats out, rounded up.
+An odometer bounds the privacy loss of all mechanisms run so far, at all times simultaneously, for any choice of each
+mechanism. `spent` is the sum of the rhos so far. The other parameters are fixed before the first mechanism. Floats in,
+floats out, rounded up.
 
-For mechanisms that are delta_i-approximate rho_i-zCDP, let D bound the sum of the delta_i on every path; D is fixed
+For mechanisms that are delta_i-approximate rho_i-zCDP, let D bound the sum of the delta_i on every path. D is fixed
 before the first mechanism. Let P and Q be the laws of the outputs under two neighbours. Along every path
-P >= (1 - D) P' and Q >= (1 - D) Q', where the steps of P' and Q' are rho_i-zCDP. Under P' the loss log(P'/Q') exceeds
+P >= (1 - D) P' and Q >= (1 - D) Q', and the steps of P' and Q' are rho_i-zCDP. Under P' the loss log(P'/Q') exceeds
 the reading at any time with probability at most `delta`, by Ville's inequality for the mixture below. Take a stopping
-time, a number e and a set S of outputs at that time, and let B be S and "the reading is at most e". Then
+time, a number e and a set S of outputs at that time. Let B be the event "S, and the reading is at most e". Then
 
     P(B) <= (1 - D) P'(B) + D <= (1 - D) (exp(e) Q'(B) + delta) + D <= exp(e) Q(B) + delta + D.
 
-So the delta of a reading is `delta` + D. The sum of the delta_i so far must not stand in for D: a stopping time can
-wait for a mechanism to fail, with probability one in the end, and find a small sum.
+So the delta of a reading is `delta` + D. The sum of the delta_i so far must not replace D. A stopping time can wait
+for a mechanism to fail, with probability one in the end, and find a small sum.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["half_normal_odometer"]
 
 
 def half_normal_odometer(spent: float, delta: float, gamma: float) -> float:
-    """v/2 + S, S the root of 2 sqrt(gamma/(v + gamma)) exp(S²/2(v + gamma)) Phi(S/sqrt(v + gamma)) = 1/delta.
+    """Return v/2 + S, S the root of 2 sqrt(gamma/(v + gamma)) exp(S²/2(v + gamma)) Phi(S/sqrt(v + gamma)) = 1/delta.
 
-    The mixture over half of a normal law, which alone zCDP justifies: it bounds the moments of positive order
-    only. The mixture over all of it is an upper bound.
+    The mixture is over half of a normal law. Only this one is justified by zCDP, which bounds only the moments of
+    positive order. The mixture over the whole law is an upper bound.
     """
     v = 2 * spent
     width = v + gamma
-    # Beyond the rounding of the sum below, whose terms are at most this large.
+    # Add more than the rounding error of the sum below, whose terms are at most this large.
     wanted = -math.log(delta)
     wanted += 1e-15 * (8 + wanted + abs(math.log(gamma)) + abs(math.log(width)))
     constant = math.log(2) + (math.log(gamma) - math.log(width)) / 2
@@ -50,7 +50,7 @@ def half_normal_odometer(spent: float, delta: float, gamma: float) -> float:
 
 
 def _mixture_excess(v: float, delta: float, gamma: float) -> float:
-    """By how much the mixture's reading exceeds v/2."""
+    """Return by how much the reading of the mixture over the whole normal law exceeds v/2."""
     width = v + gamma
     logarithm = -math.log(delta) + (math.log(width) - math.log(gamma)) / 2
     return math.sqrt(2 * width * logarithm)

@@ -1,7 +1,7 @@
 """The exact (epsilon, delta) of thresholded Gaussian counts, after A. Wilkins, D. Kifer, D. Zhang, B. Karrer,
 "Exact Privacy Analysis of the Gaussian Sparse Histogram Mechanism" (2022).
 
-Of the l0 items of a user some may be novel and the others shared; the worst number of either decides.
+Some of the l0 items of a user may be novel and the others shared. The worst split determines delta.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ __all__ = ["lattice_distortion", "sparse_histogram_delta"]
 
 
 def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: Callable[[float, int], float]) -> float:
-    """The delta at `epsilon` of noisy counts above a threshold, rounded up.
+    """Return the delta at `epsilon` of noisy counts above a threshold, rounded up.
 
-    `seen`: an upper bound of the chance that one novel item is seen. `hockey_stick(e, j)`: an upper
-    bound of the divergence at e between the noise and the noise moved on j items at once. With
-    q = (1 - seen)^(l0 - j): max(1 - (1 - seen)^l0, max over j of 1 - q + q h(epsilon - log q, j) and of
-    h(epsilon + log q, j)).
+    `seen` is an upper bound of the probability that one novel item is released. `hockey_stick(e, j)` is an upper bound
+    of the divergence at e between the noise and the noise moved on j items at once. With q = (1 - seen)^(l0 - j), delta
+    is max(1 - (1 - seen)^l0, max over j of 1 - q + q h(epsilon - log q, j) and of h(epsilon + log q, j)).
     """
     worst = _any(seen, l0)
     for shared in range(1, l0 + 1):
@@ -28,25 +27,28 @@ def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: C
         slack = -math.log1p(-lost)
         gained = lost + (1 - lost) * hockey_stick(epsilon + slack * (1 - 1e-12), shared)
         at = epsilon - slack * (1 + 1e-12)
-        # Below zero by exchanging the two laws, whose divergences are the same.
+        # For at < 0, exchange the two laws: by symmetry their divergences are equal.
         other = hockey_stick(at, shared) if at >= 0 else 1 - math.exp(at) * (1 - hockey_stick(-at, shared))
         worst = max(worst, gained, other)
     return min(1.0, round_up(worst, 64))
 
 
 def _any(seen: float, novel: int) -> float:
-    """1 - (1 - seen)^novel, rounded up."""
+    """Return 1 - (1 - seen)^novel, rounded up."""
     return round_up(-math.expm1(novel * math.log1p(-seen)), 16) if novel else 0.0
 
 
 def lattice_distortion(sigma: float, terms: int) -> float:
-    """F >= 1 such that the sum of so many discrete Gaussians of one sigma has probabilities within the factors
-    1/F and F of those of one discrete Gaussian of scale sqrt(terms) sigma; infinite where sigma is too small.
+    """Return F >= 1 that bounds the ratio between a sum of discrete Gaussians and one discrete Gaussian.
 
-    Given their sum the variables lie on a coset of a lattice; by Poisson summation the weights of cosets
-    differ from each other by 1 +- theta with theta the sum of q^(|y|^2) over the dual lattice without zero,
-    q = e^(-2 pi^2 sigma^2). Each y is the projection of an integer vector z whose entries sum up to at most
-    half their number, so that |y|^2 >= |z|^2/2 and 1 + theta <= (1 + 2 (q^(1/2) + q^2 + ...))^terms.
+    Let S be the sum of `terms` discrete Gaussians of one sigma, and X one discrete Gaussian of scale sqrt(terms) sigma.
+    The probabilities of S are within the factors 1/F and F of the probabilities of X. F is infinite if sigma is too
+    small.
+
+    Proof: given their sum, the variables lie on a coset of a lattice. By Poisson summation the weights of cosets differ
+    by factors of 1 +- theta. theta is the sum of q^(|y|^2) over the nonzero vectors of the dual lattice, with
+    q = e^(-2 pi^2 sigma^2). Each y is the projection of an integer vector z whose entries sum to at most half their
+    number. So |y|^2 >= |z|^2/2 and 1 + theta <= (1 + 2 (q^(1/2) + q^2 + ...))^terms.
     """
     if terms == 1:
         return 1.0
