@@ -1,8 +1,8 @@
 //! The law behind every sampler: `P[m] ∝ exp(-c m)` or `exp(-c m²)` over the integers from zero.
 //!
-//! The first is geometric, the second half a discrete Gaussian; blocks of consecutive integers
-//! follow it too, with another coefficient. Here are its weights and its cumulative probabilities as
-//! rigorous bounds of any precision; [`super::table`] asks for them where its quick answers end.
+//! The first is geometric, the second half of a discrete Gaussian. Blocks of consecutive integers follow the same law
+//! with another coefficient. This module computes weights and cumulative probabilities as rigorous bounds of any
+//! precision; [`super::table`] needs them if its own bounds do not decide.
 
 use num_bigint::BigInt;
 
@@ -13,24 +13,24 @@ use super::dyadic::{Dyadic, exp_neg_bounds};
 pub struct Decay {
     /// `c`, above zero, with at most 64 significant bits.
     pub(super) coefficient: Dyadic,
-    /// Whether the exponent grows with the square.
+    /// Whether the exponent is quadratic.
     pub(super) square: bool,
-    /// The largest value, where there is one.
+    /// The largest value, if there is one.
     pub(super) limit: Option<u64>,
-    /// Whether every value but zero counts twice: the law of the magnitude of a symmetric one.
+    /// Whether every value but zero counts twice: the law of the magnitude of a symmetric variable.
     pub(super) mirrored: bool,
 }
 
-/// Which cell a number belongs to, as far as its digits tell.
+/// The cell of a number, of which only the leading digits are known.
 pub(super) enum Location {
     /// The number belongs to this cell.
     Cell(u64),
-    /// It takes more bits to say.
+    /// More bits are needed.
     Undecided,
 }
 
 impl Decay {
-    /// The law of the blocks of `2^bits` consecutive values, each as likely as its first value.
+    /// Returns the law of blocks of `2^bits` consecutive values, each with the weight of its first value.
     #[must_use]
     pub(super) fn of_blocks(&self, bits: u32) -> Self {
         let power = if self.square { 2 * bits } else { bits };
@@ -42,14 +42,16 @@ impl Decay {
         }
     }
 
-    /// `c` times an integer.
+    /// Returns `c` times an integer.
     #[must_use]
     pub(super) fn exponent(&self, factor: impl Into<BigInt>) -> Dyadic {
         self.coefficient.clone() * Dyadic::new(factor, 0)
     }
 
-    /// The two ratios that make all weights: `w(1) / w(0) = exp(-c)`, and the one by which each further
-    /// ratio is smaller than the last, `exp(-2c)` with squares and one without; rounded down to `places` binary places.
+    /// Returns the two ratios that determine all weights, rounded down to `places` binary places.
+    ///
+    /// The first is `w(1) / w(0) = exp(-c)`. The second is the factor from one ratio to the next: `exp(-2c)` with squares
+    /// and one without.
     #[must_use]
     pub(super) fn ratios(&self, places: u32) -> (BigInt, BigInt) {
         // The low bounds are at most two units below the truth.
@@ -58,7 +60,7 @@ impl Decay {
         (first, second)
     }
 
-    /// `k` such that the weights after the one of `m` sum up to at most `2^k` times the next one.
+    /// Returns `k` such that the weights after that of `m` sum up to at most `2^k` times the next weight.
     #[must_use]
     pub(super) fn tail_bits(&self, m: u64) -> u32 {
         // Each ratio is at most exp(-z), and 1 / (1 - exp(-z)) <= max(2/z, 2).
@@ -66,12 +68,11 @@ impl Decay {
         (1 - z.log2_floor()).max(1) as u32
     }
 
-    /// Lower bounds of the weights in units of `2^-places` from that of `start` up, which is one, until what
-    /// follows is below one unit or the limit is reached; and an upper bound of what is missing from their
-    /// sum.
+    /// Returns lower bounds of the weights from `start` up, relative to the first, in units of `2^-places`; and an upper
+    /// bound of what is missing from their sum.
     ///
-    /// Weight `i` is at most `4 (i + 1)²` units too small: each ratio loses three units a step, each
-    /// weight what its ratio has lost and one more.
+    /// The list ends at the limit or at a weight below one unit. Weight `i` is at most `4 (i + 1)²` units too small: each
+    /// ratio loses three units a step, each weight the loss of its ratio and one unit more.
     #[must_use]
     pub(super) fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
         let (first, shrink) = self.ratios(places);
@@ -100,10 +101,10 @@ impl Decay {
         }
     }
 
-    /// Bounds of `P[M <= m] 2^bits` for `m = 0, 1, ...` up to where the rest is far below `2^-bits`.
+    /// Returns bounds of `P[M <= m] 2^bits` for `m = 0, 1, ...`, until the rest is far below `2^-bits`.
     #[must_use]
     pub(super) fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
-        // Weights are lost in units that are multiplied by m³ and by the tail: 64 + 64 bits hold them.
+        // The error is at most m³ times the factor of the tail, in units: 128 more bits hold it.
         let places = bits + 128;
         let (mut weights, mut missing) = self.weights_from(0, places);
         if self.mirrored {
@@ -121,7 +122,7 @@ impl Decay {
         weights.iter().map(bound).collect()
     }
 
-    /// Where a uniform number lies whose first `bits` binary digits are `prefix`.
+    /// Returns the cell of a uniform number whose first `bits` binary digits are `prefix`.
     #[must_use]
     pub(super) fn locate(&self, prefix: &BigInt, bits: u32) -> Location {
         let mut guard = 64;
@@ -129,10 +130,10 @@ impl Decay {
             let ends = self.cumulative(bits + guard);
             let from = prefix << guard;
             let to = (prefix + 1_u32) << guard;
-            // The cells that end at or before the prefix for certain; the next one may end after it.
+            // These cells certainly end at or before the prefix; the next one may end after it.
             let passed = ends.partition_point(|(_, high)| *high <= from);
             let last = self.limit == Some(passed as u64);
-            // No cell but the last ends at one.
+            // Only the last cell ends at one.
             let open = to.bits() > u64::from(bits + guard);
             match ends.get(passed) {
                 Some((low, _)) if last || *low >= to => return Location::Cell(passed as u64),
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cumulative_probabilities_are_those_of_the_geometric_law() {
+    fn cumulative_probabilities_match_the_geometric_law() {
         let cells = numbers(&law(0.5, false, None, false).cumulative(100), 100);
         for (m, p) in cells.iter().enumerate() {
             assert!((p - (1.0 - (-0.5 * (m as f64 + 1.0)).exp())).abs() < 1e-15);
@@ -191,14 +192,14 @@ mod tests {
             Location::Cell(cell) => Some(cell),
             Location::Undecided => None,
         };
-        // LN_2 is a little below ln 2, so that the cells end a little before 1/2, 3/4, 7/8 ...
+        // LN_2 is slightly below ln 2, so the cells end slightly before 1/2, 3/4, 7/8 ...
         assert_eq!((locate(0, 1), locate(0b01, 2), locate(0b00, 2)), (None, None, Some(0)));
         assert_eq!(
             (locate(0b100, 3), locate(0b1110, 4), locate(0b11100, 5)),
             (Some(1), None, Some(3))
         );
         assert_eq!(locate(u32::MAX, 32), None);
-        // Nearly all the mass in one cell, and the cells that take hundreds of thousands of digits to tell.
+        // One cell has nearly all the mass; the others differ from each other after hundreds of thousands of digits.
         let point = law(5e5, true, None, true);
         assert!(matches!(point.locate(&BigInt::from(u32::MAX), 32), Location::Undecided));
         assert!(matches!(point.locate(&BigInt::from(u32::MAX - 1), 32), Location::Cell(0)));

@@ -1,27 +1,27 @@
-//! Exact draws by inverting a cumulative table, one 32-bit word a draw.
+//! Exact draws by inverting a cumulative table, with one 32-bit word for nearly every draw.
 //!
-//! A uniform number is revealed bit by bit: 31 bits first, then 64 at a time. It names a cell as soon as
-//! the interval that it is known to lie in is inside that cell. The table holds the first 31 bits of
-//! every cell's end, rounded down, exactly; a number with other first bits needs no more. The 64 bits
-//! beyond are known to within two units, and where they do not tell, [`Decay::locate`] does.
+//! A uniform number is drawn 31 bits first, then 64 at a time. It is in a cell as soon as the interval of all its
+//! continuations is. The table holds the first 31 bits of every cell's end, rounded down, exactly, so a number with
+//! other first bits is decided. The first 64 bits are known to within two units. If they do not decide,
+//! [`Decay::locate`] does.
 
 use num_bigint::BigInt;
 use rand::Rng;
 
 use super::decay::{Decay, Location};
 
-/// How many bits of a uniform number are looked at first.
+/// The number of bits of a uniform number that are drawn first.
 const FIRST: u32 = 31;
 /// The largest error of [`End::word`].
 const WORD_ERROR: u64 = 2;
-/// The binary places that weights are computed with.
+/// The binary places of weights.
 const PLACES: u32 = 128;
 /// Weights below this one, in units of `2^-128`, change no word.
 const LEAST_WEIGHT: u128 = 1 << 38;
-/// The mark of a bucket in which several cells end.
+/// Marks a bucket in which several cells end.
 const SEVERAL: u32 = u32::MAX;
 
-/// Where a cell ends: its cumulative probability.
+/// The end of a cell: its cumulative probability.
 #[derive(Debug, Clone, Copy)]
 struct End {
     /// The first 31 bits, rounded down, exactly.
@@ -39,9 +39,9 @@ pub struct Table {
     guide: Guide,
 }
 
-/// For each value of the leading bits, the numbers in that bucket: the end in it (or the largest number) in
-/// the upper half and the cell before it in the lower one; with several ends, that cell and [`SEVERAL`].
-/// Two fixed sizes, so that no index needs a check: one for the nearest cache, one for wide tables.
+/// One bucket for each value of the leading bits. Its upper half holds the end of a cell in it, or the largest number;
+/// its lower half holds that cell. With several ends, they are the first of these cells and [`SEVERAL`].
+/// The two sizes are fixed, so that no index needs a check: the narrow one fits in L1, the wide one is for wide tables.
 #[derive(Debug, Clone)]
 pub enum Guide {
     /// For up to `2^11` cells.
@@ -71,7 +71,7 @@ impl Table {
         Self { law, ends, guide }
     }
 
-    /// A draw, and a fair bit that is independent of it.
+    /// Draws a value, and a fair bit independent of it.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> (u64, bool) {
         let word = rng.next_u32();
         let quick = match &self.guide {
@@ -81,13 +81,13 @@ impl Table {
         quick.unwrap_or_else(|| (self.search(rng, word >> 1), word & 1 == 1))
     }
 
-    /// The guide, for [`Self::quick`].
+    /// Returns the guide, for [`Self::quick`].
     #[must_use]
     pub fn guide(&self) -> &Guide {
         &self.guide
     }
 
-    /// The draw that a first word decides alone, as nearly all do.
+    /// Returns the value that the first word decides, as nearly every word does.
     #[must_use]
     #[inline]
     pub fn quick<const N: usize>(&self, buckets: &[u64; N], word: u32) -> Option<(u64, bool)> {
@@ -102,20 +102,20 @@ impl Table {
         Some((cell, word & 1 == 1))
     }
 
-    /// How many cells the table holds.
+    /// Returns the number of cells.
     #[must_use]
     pub fn cells(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// The cell of a number by looking at the ends one after the other, unless it has the bits of one.
+    /// Searches the ends one after the other; `None` if the number has the first bits of an end.
     #[inline(never)]
     fn scan(&self, from: usize, first: u32) -> Option<u64> {
         let passed = self.ends[from..].iter().take_while(|end| end.first < first).count() + from;
         self.ends.get(passed).is_none_or(|end| end.first != first).then_some(passed as u64)
     }
 
-    /// The cell of a number whose first bits are those of an end.
+    /// Returns the cell of a number whose first bits equal those of an end.
     #[cold]
     fn search<R: Rng + ?Sized>(&self, rng: &mut R, first: u32) -> u64 {
         let passed = self.ends.partition_point(|end| end.first < first);
@@ -139,7 +139,7 @@ impl Table {
         cell
     }
 
-    /// The cell by exact arithmetic, with as many further words as it takes.
+    /// Returns the cell by exact arithmetic, with as many further words as needed.
     fn locate<R: Rng + ?Sized>(&self, rng: &mut R, first: u32, more: u64) -> u64 {
         let mut prefix = (BigInt::from(first) << 64) + more;
         let mut bits = FIRST + 64;
@@ -155,8 +155,9 @@ impl Table {
     }
 }
 
-/// The first 31 bits of the ends of so many cells, rounded down, exactly: bounds are drawn closer until both
-/// have the same. No end has finitely many digits, nor is it one.
+/// Returns the first 31 bits of the ends of the first `cells` cells, rounded down, exactly.
+///
+/// The precision grows until both bounds have the same bits. This ends, because no end has finitely many digits.
 fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
     let mut guard = 128;
     loop {
@@ -173,8 +174,9 @@ fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
     }
 }
 
-/// The cumulative probabilities of a law in units of `2^-64`, to within [`WORD_ERROR`], until they are
-/// within `2^-32` of one or the last value is reached (which has no end).
+/// Returns the cumulative probabilities of a law in units of `2^-64`, to within [`WORD_ERROR`].
+///
+/// The list ends within `2^-32` of one, or before the last value, which has no end.
 ///
 /// As [`Decay::cumulative`], in integers of 128 bits: weight `m` is at most `4 (m + 1)²` units of
 /// `2^-128` too small. Summed up in units of `2^-96`, with what [`LEAST_WEIGHT`] cuts off, the error stays
@@ -213,7 +215,7 @@ fn words(law: &Decay) -> Vec<u64> {
     words
 }
 
-/// The upper half of a product of 256 bits.
+/// Returns the upper half of a product of 256 bits.
 pub(super) fn high_product(a: u128, b: u128) -> u128 {
     const LOW: u128 = u64::MAX as u128;
     let (a_high, a_low, b_high, b_low) = (a >> 64, a & LOW, b >> 64, b & LOW);

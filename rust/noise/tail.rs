@@ -1,7 +1,7 @@
-//! Rigorous tails: bounds of `P[X >= m]` for every law of [`Decay`], tight to about `2^-52`.
+//! Rigorous bounds of `P[X >= m]` for every law of [`Decay`], tight to about `2^-52`.
 //!
-//! Geometric tails have a closed form. Gaussian ones of small scales are summed up; for the others the
-//! Euler-Maclaurin formula joins the sum to the integral, with a bound of its remainder.
+//! Geometric tails have a closed form. Gaussian tails of small scales are sums. For large scales the Euler-Maclaurin
+//! formula turns the sum into an integral, with a bound of its remainder.
 
 use num_bigint::BigInt;
 
@@ -11,7 +11,7 @@ use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
 use super::table::high_product;
 use crate::error::{Error, Result};
 
-/// Binary places beyond those that a result's size takes.
+/// Binary places beyond those that the size of a result needs.
 const PLACES: u32 = 128;
 /// Binary places of the sums of weights: sums of scales up to 1,024 take twelve bits before the point.
 const SUM_PLACES: u32 = 116;
@@ -23,7 +23,7 @@ const BERNOULLI: [(i64, i64); 6] =
     [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
 
 impl Decay {
-    /// An upper bound of `P[X >= m]`, where `X` has this law, with either sign if it is mirrored.
+    /// Returns an upper bound of `P[X >= m]`. `X` has this law, with a random sign if the law is mirrored.
     #[must_use]
     pub fn tail(&self, m: i64) -> f64 {
         if m <= 0 {
@@ -37,19 +37,19 @@ impl Decay {
         self.upper_tail(m.unsigned_abs()).rounded_up()
     }
 
-    /// The least `m` from one up whose tail is bounded by `p`.
+    /// Returns the least `m >= 1` whose tail is bounded by `p`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `p` is not a normal number above zero and below one.
+    /// [`Error::Parameter`] if `p` is not a normal number between zero and one.
     pub fn quantile(&self, p: f64) -> Result<i64> {
         if !(p.is_normal() && p > 0.0 && p < 1.0) {
             return Err(Error::Parameter("p must lie between 2.3e-308 and 1"));
         }
-        // The widest law is spent long before 2^60.
+        // The widest law has no weight near 2^60.
         let most = 1_i64 << 60;
         let holds = |m: i64| m >= most || self.tail_is_at_most(m, p);
         let guess = self.guess(p).clamp(1, most);
-        // Steps from the guess that double until they pass the quantile, then halve.
+        // Double the steps from the guess until they pass the quantile, then bisect.
         let (mut low, mut high, mut step) = (guess - 1, guess, 1);
         while !holds(high) {
             (low, high) = (high, high.saturating_add(step).min(most));
@@ -71,8 +71,8 @@ impl Decay {
         Ok(high)
     }
 
-    /// About where the quantile lies.
-    #[allow(clippy::float_arithmetic, reason = "a wrong guess costs time alone")]
+    /// Returns about the quantile.
+    #[allow(clippy::float_arithmetic, reason = "a wrong guess only costs time")]
     fn guess(&self, p: f64) -> i64 {
         let (mantissa, exponent) = self.coefficient.parts();
         let coefficient = mantissa as f64 * (exponent as f64).exp2();
@@ -91,17 +91,17 @@ impl Decay {
         about.ceil() as i64
     }
 
-    /// Bounds of `P[X >= m]` for `m >= 1`.
+    /// Returns bounds of `P[X >= m]` for `m >= 1`.
     fn upper_tail(&self, m: u64) -> Bounds {
         if self.limit.is_some_and(|limit| m > limit) {
             return Bounds { low: BigInt::ZERO, high: BigInt::ZERO, places: 0 };
         }
         let power = BigInt::from(m).pow(if self.square { 2 } else { 1 });
         let exponent = self.exponent(power);
-        // The tail is about exp(-x): so many halvings, and more.
+        // The tail is about exp(-x), which is at least 2^-halvings.
         let halvings = u32::try_from(exponent.floor_scaled(1)).unwrap_or(u32::MAX);
         if halvings > 1500 {
-            // Below exp(-750), which is less than the least float.
+            // Below exp(-750), and the least float is larger.
             return Bounds { low: BigInt::ZERO, high: BigInt::from(1), places: 1080 };
         }
         let places = PLACES + 2 * halvings;
@@ -114,16 +114,19 @@ impl Decay {
         }
     }
 
-    /// Whether the remainder of [`Self::integral_tail`] is below `2^-60` of the tail: at scales of 512 and more, and from
-    /// 64 on where `m` is at most an eighth of the scale's square, as `g_11` is at most about `(2 c m)^11`.
+    /// Whether the remainder of [`Self::integral_tail`] is below `2^-60` of the tail.
+    ///
+    /// It is for scales from 512 on. From 64 on it is if `m` is at most an eighth of the scale's square, because `g_11` is
+    /// at most about `(2 c m)^11`.
     fn is_wide(&self, m: u64) -> bool {
         let bits = self.coefficient.log2_floor();
         bits < WIDE_BITS
             || bits < INTEGRAL_BITS && self.exponent(16 * m).floor_scaled(0) == BigInt::ZERO
     }
 
-    /// `a^m (1 - a^(k - m + 1)) / (1 + a - 2 a^(k + 1))`, or `... / (1 - a^(k + 1))` on one side, for a limit
-    /// `k`; without one the powers that have it are zero.
+    /// Returns `a^m (1 - a^(k - m + 1)) / (1 + a - 2 a^(k + 1))` for a mirrored law with limit `k`.
+    ///
+    /// For a one-sided law the divisor is `1 - a^(k + 1)`. Without a limit the powers with `k` are zero.
     fn geometric_tail(&self, m: u64, places: u32) -> Bounds {
         let power = |n: u64| Bounds::new(exp_neg_bounds(&self.exponent(n), 0, places), places);
         let beyond = |n: Option<u64>| n.map_or(Bounds::integer(0, places), power);
@@ -138,18 +141,18 @@ impl Decay {
         power(m).times(&part).over(&whole)
     }
 
-    /// The sum of the weights from `m` up over that of all.
+    /// Returns the sum of the weights from `m` up, divided by the sum of all weights.
     fn summed_tail(&self, m: u64, exponent: &Dyadic, places: u32) -> Bounds {
         let first = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
         let from = |m: u64| self.sum_from(m);
-        // All weights but that of zero, on both sides, and that of zero.
+        // A mirrored law has each weight twice, except that of zero.
         let half = from(0);
         let zero = Bounds::integer(1, SUM_PLACES);
         let whole = if self.mirrored { half.plus(&half).minus(&zero) } else { half };
         first.times(&from(m)).over(&whole)
     }
 
-    /// The sum of the weights from that of `start` up, which is one.
+    /// Returns the sum of the weights from `start` up, relative to the first.
     ///
     /// As [`Self::weights_from`], in integers of 128 bits: weight `i` is at most `4 (i + 1)²` units of
     /// `2^-SUM_PLACES` too small. Up to a scale of 1,024 the sum is below `2^12` and has fewer than `2^14` weights.
@@ -168,7 +171,7 @@ impl Decay {
             }
             i += 1;
         }
-        // What the weights up to `i` have lost, and all that follow, in units.
+        // The loss of the weights up to `i`, and a bound of all further weights, in units.
         let lost = BigInt::from(4) * BigInt::from(i + 1).pow(3);
         let next = BigInt::from(weight) + BigInt::from(4) * BigInt::from(i + 2).pow(2);
         let low = BigInt::from(sum);

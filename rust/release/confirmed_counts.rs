@@ -1,7 +1,7 @@
-//! Confirmed counts: draw one of k̄ slots, measure the query of the item in it, name the item if the noisy value
-//! stands above what an item outside the slots can have (`docs/confirmed-counts.md`, with the proof).
+//! Confirmed counts: draws one of k̄ slots, measures the query of its item, and names the item if the noisy value
+//! exceeds the largest value that an item outside the slots can have (`docs/confirmed-counts.md`, with the proof).
 //!
-//! The query is `2c - N` or `c`. Every step, every price and every stop depends on published values alone.
+//! The query is `2c - N` or `c`. Every step, price and stop depends only on published values.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -12,25 +12,25 @@ use crate::error::{Error, Result};
 use crate::noise::DiscreteGaussian;
 use crate::release::slots::Slots;
 
-/// Gaussian noise, its price in units of `2^-64`, and the part of δ that goes with it.
+/// Gaussian noise, its price in units of `2^-64`, and its part of δ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measurement {
     /// The scale.
     pub sigma: f64,
-    /// The price, that of the draw before it included.
+    /// The price, including that of the draw of a slot.
     pub price: u128,
     /// The part of δ.
     pub delta: f64,
 }
 
-/// The scales and prices of the steps that look for items of one size.
+/// The scales and prices of steps that look for items of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
     /// The rate of the draw.
     pub gamma: f64,
-    /// What the bound, the margin and 2 may be together.
+    /// The largest allowed sum of the bound, the margin, 2 and the published N.
     pub ceiling: i64,
-    /// The choices of the count's noise, the widest first.
+    /// The choices of the noise on a count, widest first.
     pub steps: [Measurement; 4],
     /// The noise of the bound.
     pub bound: Measurement,
@@ -38,39 +38,39 @@ pub struct Level {
     pub variance: f64,
 }
 
-/// What is public before the first step, and N.
+/// The public values before the first step, and N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// The number of the first level.
     pub lowest: i64,
-    /// What may be spent, in units of `2^-64`.
+    /// The budget, in units of `2^-64`.
     pub budget: u128,
     /// k̄, fixed before the data was seen.
     pub k_bar: usize,
     /// The most rows that are named.
     pub most: usize,
-    /// 2 where the query is `2c - N`, 1 where it is `c`.
+    /// 2 if the query is `2c - N`, 1 if it is `c`.
     pub factor: i64,
-    /// N; zero where the query is `c`.
+    /// N; zero if the query is `c`.
     pub users: i64,
-    /// The published N; zero where the query is `c`.
+    /// The published N; zero if the query is `c`.
     pub noisy_users: i64,
-    /// Where the position starts, in 1/256 octaves.
+    /// The first position, in 1/256 octaves.
     pub start: i64,
-    /// Where it ends its rise.
+    /// The highest position.
     pub highest: i64,
 }
 
 /// Why a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The budget does not pay for more.
+    /// The budget does not pay for another step.
     Budget,
-    /// Items outside the slots are too common for any count to stand out.
+    /// Items outside the slots are too common: no count can exceed their bound.
     Bound,
-    /// Items of two users are the least.
+    /// The level is below two users.
     Level,
-    /// So many rows were named as are ever named.
+    /// The largest number of rows is named.
     Most,
     /// The rows of a cut histogram ran out.
     Rows,
@@ -94,13 +94,13 @@ pub struct Confirmed {
     pub rows: Vec<Row>,
     /// The sum of the prices, in units of `2^-64`.
     pub spent: u128,
-    /// How many steps were made.
+    /// The number of steps.
     pub steps: u64,
     /// Why it ended.
     pub ending: Ending,
 }
 
-/// A measurement with what follows from it: computed when it is first asked for.
+/// Margins and noise of the scales, computed at their first use.
 #[derive(Default)]
 struct Known {
     margins: Vec<Option<i64>>,
@@ -109,11 +109,11 @@ struct Known {
 
 /// Names rows of `counts` (descending) while the budget pays for a further step.
 ///
-/// `limit` says that the histogram was cut to that many rows, whether or not there were more. A count that was cut
-/// must not be read as zero, so the release ends before it would be.
+/// `limit` is the number of rows that the histogram was cut to, whether or not there were more. A count that was cut off
+/// must not be read as zero, so the release ends before it would read one.
 ///
 /// # Errors
-/// [`Error::Parameter`] where counts ascend or anything is out of range.
+/// [`Error::Parameter`] if counts ascend or a value is out of range.
 pub fn confirm<R: Rng + ?Sized>(
     counts: &[i64],
     limit: Option<usize>,
@@ -176,7 +176,7 @@ pub fn confirm<R: Rng + ?Sized>(
         sale.spent += step.price;
         sale.steps += 1;
         let drawn = slots.draw(at, level.gamma, rng)?;
-        // Drawn for dummies too, so that time does not tell them from items.
+        // Dummies get noise too, so that the time of a step does not tell them from items.
         let error = known.law(4 * at + choice, step.sigma)?.sample(rng);
         let confirmed = drawn.and_then(|drawn| {
             let row = slots.row(drawn);
@@ -203,12 +203,12 @@ pub fn confirm<R: Rng + ?Sized>(
 const OCTAVE: i64 = 256;
 /// A level in the units of a position.
 const LEVEL_WIDTH: i64 = 16;
-/// How many levels below its last measurement the bound is measured again.
+/// The bound is measured again this many levels below its last measurement.
 const FRESH: i64 = 3;
-/// How far the position falls when nothing is confirmed, before the first item and after it.
+/// The fall of the position after a rejection, before the first named item and after it.
 const FIRST_FALL: i64 = 112;
 const FALL: i64 = 48;
-/// How far above the last named item the position aims.
+/// The position aims this far above the last named item.
 const RISE: i64 = 40;
 
 fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
@@ -217,7 +217,7 @@ fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
 }
 
 impl Known {
-    /// The noise of a scale.
+    /// Returns the noise of a scale.
     fn law(&mut self, scale: usize, sigma: f64) -> Result<&DiscreteGaussian> {
         Ok(match &mut self.laws[scale] {
             Some(law) => law,
@@ -225,8 +225,9 @@ impl Known {
         })
     }
 
-    /// The first choice of noise for which the bound leaves room, and the least value that it confirms; with
-    /// `first` only the first is tried.
+    /// Returns the first choice of noise for which the bound leaves room, and the least value that confirms an item.
+    ///
+    /// With `first` it tries only the first choice.
     fn passing(
         &mut self,
         at: usize,
@@ -251,17 +252,17 @@ impl Known {
     }
 }
 
-/// The least `m` from zero up with `P[X > m] <= delta`.
+/// Returns the least `m >= 0` with `P[X > m] <= delta`.
 fn margin(sigma: f64, delta: f64) -> Result<i64> {
     Ok(DiscreteGaussian::law(sigma)?.quantile(delta.min(0.5))? - 1)
 }
 
-/// The least `B` from `sigma + 1` up with `P[X >= B] + P[X > B] <= delta`.
+/// Returns the least `B >= sigma + 1` with `P[X >= B] + P[X > B] <= delta`.
 #[allow(clippy::float_arithmetic, reason = "half of a float, and a scale with one more, are exact")]
 fn reach(sigma: f64, delta: f64) -> Result<i64> {
     let law = DiscreteGaussian::law(sigma)?;
     let least = (sigma + 1.0).ceil() as i64;
-    // Both tails are at most half of delta here, and at most a few values below they are not.
+    // Here both tails are at most half of delta. The least B is at most a few values lower.
     let mut reach = law.quantile(delta / 2.0)?.max(least);
     while reach > least && law.two_tails_are_at_most(reach - 1, delta) {
         reach -= 1;
@@ -269,20 +270,20 @@ fn reach(sigma: f64, delta: f64) -> Result<i64> {
     Ok(reach)
 }
 
-/// What the last measurement of N needs, in units of `2^-64`: no guarantee rests on it.
+/// Returns the price reserved for the last measurement of N, in units of `2^-64`. No guarantee depends on it.
 #[allow(clippy::float_arithmetic, reason = "of published values")]
 fn reserve(accuracy: f64, variance: f64) -> u128 {
     let rho = (2.0 + (accuracy * variance + 1.0).sqrt()) / (8.0 * variance);
     (rho * 18_446_744_073_709_551_616.0).ceil() as u128
 }
 
-/// The sum of one over the variances of the counts, in users, with one count more.
+/// Returns the sum of `1 / variance` of the counts, in users, with one more count.
 #[allow(clippy::float_arithmetic, reason = "of published values")]
 fn with_count(accuracy: f64, factor: i64, sigma: f64) -> f64 {
     accuracy + (factor * factor) as f64 / (sigma * sigma)
 }
 
-/// log2 of a number from one up, in parts of 1/256, rounded to the nearest.
+/// Returns log2 of a number from one up, in parts of 1/256, rounded to the nearest.
 fn octaves(number: u64) -> i64 {
     let mut mantissa = u128::from(number) << number.leading_zeros();
     let mut result = i64::from(number.ilog2());
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octaves_are_those_of_logarithms() {
+    fn octaves_match_logarithms() {
         for number in [1_u64, 2, 3, 7, 100, 1023, 1024, 65_537, 999_999_999, 1 << 40] {
             let exact = (number as f64).log2() * 256.0;
             assert!((octaves(number) as f64 - exact).abs() <= 0.5 + 1e-6, "{number}");
@@ -308,8 +309,8 @@ mod tests {
     }
 
     #[test]
-    fn margins_are_those_of_the_test_vectors() {
-        // rho = 1, delta = 1e-6, factor 2: the page's vectors at levels 64 and 112.
+    fn margins_match_the_test_vectors() {
+        // rho = 1, delta = 1e-6, factor 2, levels 64 and 112; computed with 40 digits.
         assert_eq!(margin(2.3104_f64.sqrt(), 2.754_947_737_63e-7), Ok(7));
         assert_eq!(margin(147.8656_f64.sqrt(), 4.304_605_838e-9), Ok(70));
         let of = |variance: f64, delta| reach(variance.sqrt(), delta);

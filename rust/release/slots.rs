@@ -1,7 +1,7 @@
-//! Slots: the k̄ largest counts that were not named yet, filled up to exactly k̄ with dummies of count zero.
+//! Slots: the k̄ largest counts that are not yet named, filled up to exactly k̄ with dummies of count zero.
 //!
-//! Items of one count are alike to a draw, so that they share a leaf of the tree. There is a tree for each of the last
-//! few rates. A tree that is used again first learns which groups have changed since.
+//! Items of the same count have the same weight, so they share a leaf of the tree. Each of the last few rates keeps its
+//! tree. Before a tree is used again, the leaves that changed in the meantime are updated.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -17,22 +17,22 @@ use crate::release::tree::{Tree, Weight};
 pub struct Slots {
     /// The distinct counts, descending.
     values: Vec<i64>,
-    /// The place of each row's count in `values`.
+    /// The index in `values` of each row's count.
     group_of: Vec<u32>,
-    /// The rows of each count that are in a slot.
+    /// For each count, its rows that are in a slot.
     members: Vec<Vec<u32>>,
-    /// The first row that is in no slot.
+    /// The first row that has no slot yet.
     following: usize,
     dummies: u64,
-    /// The groups whose size has changed, in order.
+    /// The groups whose sizes changed, in order.
     changes: Vec<u32>,
     planted: [Option<Planted>; KEPT],
 }
 
-/// How many trees are kept: more levels than a release wanders between.
+/// The number of kept trees, more than the levels between which a release moves back and forth.
 const KEPT: usize = 16;
 
-/// The tree of one rate, as it was after so many changes.
+/// The tree of one rate after the first `changes` changes.
 struct Planted {
     gamma: u64,
     scores: Scores,
@@ -40,7 +40,7 @@ struct Planted {
     changes: usize,
 }
 
-/// Where a drawn item is.
+/// The place of a drawn item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
     group: usize,
@@ -48,7 +48,7 @@ pub struct Drawn {
 }
 
 impl Slots {
-    /// The slots of descending `counts`.
+    /// Fills the slots from descending `counts`.
     pub fn new(counts: &[i64], k_bar: usize) -> Self {
         let present = &counts[..counts.partition_point(|&count| count > 0)];
         let mut values = Vec::new();
@@ -69,12 +69,12 @@ impl Slots {
         Self { values, group_of, members, following, dummies, changes, planted }
     }
 
-    /// One slot, with a probability proportional to `exp(gamma count)`; `None` for a dummy.
+    /// Draws one slot with a probability proportional to `exp(gamma count)`; `None` is a dummy.
     ///
-    /// `level` is the number of `gamma` among the rates of a release; trees are kept by it.
+    /// `level` numbers the rates of a release. Trees are kept by this number.
     ///
     /// # Errors
-    /// [`crate::error::Error::Parameter`] where `gamma` is out of range.
+    /// [`crate::error::Error::Parameter`] if `gamma` is out of range.
     pub fn draw<R: Rng + ?Sized>(
         &mut self,
         level: usize,
@@ -97,12 +97,12 @@ impl Slots {
         }
     }
 
-    /// The row of a drawn item.
+    /// Returns the row of a drawn item.
     pub fn row(&self, drawn: Drawn) -> usize {
         self.members[drawn.group][drawn.place] as usize
     }
 
-    /// Takes a named item out, and puts the next row or a dummy in.
+    /// Removes a named item, and fills its slot with the next row or a dummy.
     pub fn remove(&mut self, drawn: Drawn) {
         self.members[drawn.group].swap_remove(drawn.place);
         let entered = match self.group_of.get(self.following) {
@@ -128,7 +128,7 @@ impl Slots {
         Ok(Planted { gamma: gamma.to_bits(), scores, tree, changes: self.changes.len() })
     }
 
-    /// The tree after all changes. Its sums depend on its leaves alone, so that it is the one that would be planted.
+    /// Returns the tree after all changes. Its sums depend only on its leaves, so it equals a newly planted tree.
     fn updated(&self, mut planted: Planted) -> Planted {
         for &group in &self.changes[planted.changes..] {
             planted.tree.set(group as usize, self.weight(&planted.scores, group as usize));
@@ -137,7 +137,7 @@ impl Slots {
         planted
     }
 
-    /// The envelope of all slots of one count; the dummies' come last.
+    /// Returns the weight of all slots of one count. The last group is the dummies.
     fn weight(&self, scores: &Scores, group: usize) -> Weight {
         let size = self.members.get(group).map_or(self.dummies, |members| members.len() as u64);
         if size == 0 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_row_makes_room_for_the_next_and_then_for_dummies() {
+    fn a_removed_row_is_replaced_by_the_next_row_or_a_dummy() {
         let mut slots = Slots::new(&[9, 8, 8, 7, 0], 3);
         let mut rng = SecureRng::seeded(6);
         let mut rows = Vec::new();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_used_again_is_the_one_that_would_be_planted() {
+    fn an_updated_tree_equals_a_planted_one() {
         let counts: Vec<i64> = (0..60).rev().map(|count| count / 2).collect();
         let mut slots = Slots::new(&counts, 40);
         let mut rng = SecureRng::seeded(7);

@@ -1,8 +1,8 @@
-//! Sums of weights in a tree, for draws of a leaf with a probability proportional to its weight.
+//! A tree of sums of weights, which draws a leaf with a probability proportional to its weight.
 //!
 //! Sums are rounded up to 64 bits. A draw walks down from the root: at a node of weight `n` with children `l` and `r`
-//! it goes left with probability `l/n`, right with `r/n`, and nowhere in the rest. So leaf `i` is reached with
-//! probability exactly `weight_i / root`, whatever was rounded. A walk and a change of one leaf cost `O(log k)`.
+//! it goes left with probability `l/n`, right with `r/n`, and otherwise fails. So leaf `i` is reached with
+//! probability exactly `weight_i / root`, however the sums were rounded. A walk and a change of one leaf cost `O(log k)`.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -16,7 +16,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A tree with these weights in its leaves.
+    /// Builds a tree with these weights in its leaves.
     pub fn new(weights: impl ExactSizeIterator<Item = Weight>) -> Self {
         let leaves = weights.len().next_power_of_two();
         let mut nodes = vec![Weight::ZERO; 2 * leaves];
@@ -29,7 +29,7 @@ impl Tree {
         Self { nodes, leaves }
     }
 
-    /// Puts another weight into a leaf.
+    /// Sets the weight of a leaf.
     pub fn set(&mut self, leaf: usize, weight: Weight) {
         let mut node = self.leaves + leaf;
         self.nodes[node] = weight;
@@ -39,7 +39,7 @@ impl Tree {
         }
     }
 
-    /// From the root to a leaf, or to nowhere with the probability that rounding up has added.
+    /// Walks from the root to a leaf. Fails with the probability that rounding up has added.
     pub fn walk<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<usize> {
         let mut node = 1;
         while node < self.leaves {
@@ -62,10 +62,10 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Nothing.
+    /// The weight zero.
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
 
-    /// `number * 2^-halvings`.
+    /// Returns `number * 2^-halvings`.
     #[must_use]
     pub fn halved(number: u64, halvings: i64) -> Self {
         if number == 0 {
@@ -75,7 +75,7 @@ impl Weight {
         Self { mantissa: number << shift, exponent: -halvings - i64::from(shift) }
     }
 
-    /// The sum, rounded up to 64 bits.
+    /// Returns the sum, rounded up to 64 bits.
     fn plus(self, other: Self) -> Self {
         if self.mantissa == 0 {
             return other;
@@ -102,8 +102,8 @@ impl Weight {
         }
     }
 
-    /// Word `index` of the fraction of this weight, in units of `2^unit`: 0 is the one right of the
-    /// point, and -1 the integer part.
+    /// Returns word `index` of this weight in units of `2^unit`: word 0 is right of the binary point, word -1 is the
+    /// integer part.
     fn word(self, unit: i64, index: i64) -> u64 {
         // The word's lowest bit is worth 2^(unit - 64 (index + 1)).
         let lowest = unit - 64 * (index + 1);
@@ -114,7 +114,7 @@ impl Weight {
         }
     }
 
-    /// How many words of the fraction can differ from zero.
+    /// Returns the number of words of the fraction that can differ from zero.
     fn words(self, unit: i64) -> i64 {
         if self.mantissa == 0 { 0 } else { ((unit - self.exponent).max(0) + 63) / 64 }
     }
@@ -125,8 +125,8 @@ enum Side {
     Right,
 }
 
-/// A uniform position between zero and a node's weight: an integer part in units of the weight's last
-/// bit, and as many words of the fraction as anyone has looked at.
+/// A uniform position between zero and a node's weight: an integer part in units of the weight's last bit, and the
+/// words of the fraction that were needed so far.
 struct Position {
     top: u64,
     unit: i64,
@@ -145,7 +145,7 @@ impl Position {
         Self { top: node.mantissa - 1, unit: node.exponent, integer, fraction: Vec::new() }
     }
 
-    /// Left in the lowest part, right in the highest, neither between them.
+    /// Returns left in the lowest part, right in the highest part, and `None` between them.
     fn place<R: Rng + ?Sized>(mut self, rng: &mut R, left: Weight, right: Weight) -> Option<Side> {
         if self.below(rng, left, false) {
             Some(Side::Left)
@@ -156,7 +156,7 @@ impl Position {
         }
     }
 
-    /// Whether the position, or its mirror image in the node, lies below a weight.
+    /// Whether the position, or its mirror image in the node, is below a weight.
     fn below<R: Rng + ?Sized>(&mut self, rng: &mut R, weight: Weight, mirrored: bool) -> bool {
         let integer = if mirrored { self.top - self.integer } else { self.integer };
         let bound = weight.word(self.unit, -1);
