@@ -25,9 +25,9 @@ __all__ = ["ConfirmedCounts"]
 _LEAST_DELTA = 1e-100
 _LARGEST_SIGMA = 1e9
 _ENDINGS = {
-    "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next to be named; a larger k_bar, chosen "
-    "before the data is seen, names more",
-    "most": "a release names at most {most:,} items",
+    "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next item to release; a larger k_bar, "
+    "chosen without the data, releases more",
+    "most": "a release has at most {most:,} items",
 }
 """Notes by the reason why a release ended."""
 
@@ -144,7 +144,7 @@ class ConfirmedCounts(HistogramMechanism):
         """Return the approximate probability that an item is released, if no other item competes with it.
 
         The number of users is supposed to be known. Every level that rho can afford is tried once, from the highest
-        down, as in a release that has named no item yet.
+        down, as in a release that has no item yet.
 
         Args:
             users: The number of users of the item.
@@ -278,7 +278,7 @@ class ConfirmedCounts(HistogramMechanism):
 
     def _notes(self, ending: str, users: float | None, deviation: float, *, replaced: bool) -> tuple[str, ...]:
         """Return the notes of a release, which depend on published values alone."""
-        notes = ["items are drawn, not ranked: one within about 20 % of the smallest named may be missing"]
+        notes = ["items are drawn, not ranked: one within about 20 % of the smallest released may be missing"]
         if users is not None:
             notes.append(
                 f"about {round(users):,} users have any item, give or take {deviation:.3g}; "
@@ -286,7 +286,7 @@ class ConfirmedCounts(HistogramMechanism):
             )
         elif not replaced:
             notes.append(
-                "the histogram does not know the number of users, so that fewer items are named: make it with "
+                "the histogram does not know the number of users, so fewer items are released: make it with "
                 "count_users=True, or from_counts with users="
             )
         if ending in _ENDINGS:

@@ -45,7 +45,7 @@ class PrivateCountRelease(HistogramMechanism):
         relative_error: The error to aim for, as a fraction of a count: above 0 and below 1. The noise is chosen for a
             count that is just large enough to be selected, so most counts have smaller errors.
         meet_relative_error: If True, keep that noise even if a count then costs more than its call. If False, the scale
-            of the noise is at least 2/epsilon, and the error of an item that is just selected is at least about
+            of the noise is at least 2/epsilon. The error of an item that is just selected is then at least about
             3/log(k_bar/delta_star).
 
     Raises:
@@ -321,15 +321,15 @@ class PrivateCountRelease(HistogramMechanism):
         if worst > self.relative_error * 1.001:
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
-                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
-                "meet_relative_error=True buys a smaller one, and names fewer items"
+                f"{self.relative_error:g}: the scale of the noise is at least 2/epsilon; "
+                "meet_relative_error=True allows a smaller error, and releases fewer items"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
             paid = f"{counted(calls, 'selection')} of delta_star ({self.delta_star:g}) each"
             notes.append(
-                f"delta ({self.delta:g}) pays for {paid}, and "
-                f"{len(self.levels):,} may find nothing: a smaller delta_star allows more"
+                f"delta ({self.delta:g}) allows {paid}, and "
+                f"up to {len(self.levels):,} may select no item: a smaller delta_star allows more"
             )
         return tuple(notes)
 

@@ -124,7 +124,7 @@ class Refinement(HistogramMechanism):
             spent=replace(self.guarantee, rho=min(self.rho, rogers2024.units_rho(spent))),
             made_by=f"{self!r} of {self.of.made_by}",
             seeded=self.of.seeded or rng.is_seeded,
-            notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),
+            notes=(f"it refines a release with {self.of.promise}; the stated guarantee covers both releases",),
             item_type=self.of.item_type,
             clipped=self.of.clipped,
         )

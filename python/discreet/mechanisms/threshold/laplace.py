@@ -23,8 +23,8 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
     """A mechanism that releases all items whose noisy counts exceed a threshold, with discrete Laplace noise.
 
     It publishes the noisy counts. With epsilon = linf/scale the guarantee is delta-approximate (l0 epsilon^2/2)-zCDP
-    and (l0 epsilon, delta)-DP per user, added or removed. The threshold is the least integer that the noisy count of
-    one novel item exceeds with a probability of at most 1 - (1 - delta)^(1/l0).
+    and (l0 epsilon, delta)-DP per user, added or removed. The threshold is the least integer that a novel item's noisy
+    count exceeds with a probability of at most 1 - (1 - delta)^(1/l0).
 
     Args:
         scale: The scale of the noise, P[x] proportional to e^(-|x|/scale): above 0.001 and at most 1e9 users.

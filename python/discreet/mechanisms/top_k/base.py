@@ -57,7 +57,7 @@ class RankedMechanism(HistogramMechanism):
 
 
 class NoisyTopK(RankedMechanism, NoisyCounts):
-    """A mechanism that releases those of the k_bar largest counts that exceed the noisy next one by a margin.
+    """A mechanism that releases the items of the k_bar largest counts above the noisy next one plus a margin.
 
     Source:
         Rogers (2023), Algorithm 2 and Theorem 8, after Durfee and Rogers (2019), Algorithm 1.

@@ -21,11 +21,11 @@ __all__ = ["LaplaceTopK"]
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceTopK(LaplaceNoise, NoisyTopK):
-    """A mechanism that releases those of the k_bar largest counts that exceed the noisy next one, with Laplace noise.
+    """A mechanism that releases the most common items with noisy counts, by Laplace noise and a margin.
 
-    It publishes the noisy counts that exceed the noisy (k_bar+1)-th count by more than a margin, which covers both
-    noises. With epsilon = linf/scale the guarantee is (l0 epsilon, delta)-DP and delta-approximate (sqrt(l0
-    epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed.
+    It adds noise to the k_bar largest counts. It releases those that exceed the noisy (k_bar+1)-th count by more than a
+    margin, which covers both noises. With epsilon = linf/scale the guarantee is (l0 epsilon, delta)-DP and
+    delta-approximate (sqrt(l0 epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed.
 
     Args:
         scale: The scale of the discrete Laplace noise: above 0.001 and at most 1e9 users.

@@ -114,7 +114,7 @@ class PermuteAndFlip(GumbelTopK):
     def guarantee(self) -> Guarantee:
         """Return the guarantee: (epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP.
 
-        Given which count is largest, the noise of the stop element bounds that of the novel items.
+        Given which count is largest, the distribution of the stop element bounds the distribution of the novel items.
         """
         return Guarantee(pure_rho(self.epsilon, tight=self.tight), self.delta, dp=(self.epsilon, self.delta))
 

@@ -137,8 +137,7 @@ class SetUnion(UnionMechanism):
 
     Args:
         method: One of the names above.
-        scale: The scale of the noise, over the most that one user changes: above 0.01 and at most
-            10,000.
+        scale: The scale of the noise, over the most that one user changes: above 0.01 and at most 10,000.
         delta: The probability that a threshold fails: above 0 and below 1.
         l0: The most items that one user contributes: from 1 to 4096.
         alpha: How far the target lies above the threshold, in deviations: from 0 to 20. The default is 5 for

@@ -26,8 +26,8 @@ class KnownItems(HistogramMechanism):
     """A mechanism that adds noise to the counts of public `items`, and applies a threshold to all other items.
 
     The name of a public item reveals nothing. So all public items are released, even items that no user has. All other
-    items must pass the threshold of `mechanism`. The guarantee is that of `mechanism`: the noise on each count is the
-    same, and fewer items are novel.
+    items must pass the threshold of `mechanism`. `mechanism` gives the guarantee: the noise on each count is the same,
+    and fewer items are novel.
 
     Args:
         mechanism: A mechanism with a threshold, such as a `GaussianThreshold`.

@@ -30,8 +30,8 @@ class Replacement(HistogramMechanism):
     """A mechanism whose guarantee is about replacing one user's rows, instead of adding or removing them.
 
     A replacement changes up to 2 l0 counts, each by at most linf, in both directions. A mechanism that decides item by
-    item is therefore made for 2 l0. For a mechanism that ranks items, the (k_bar+1)-th count may move the other way
-    than a candidate, so it is made for 2 linf as well. `ConfirmedCounts` has no l0 or linf to double. Its draws then
+    item is therefore made for 2 l0. If a mechanism ranks items, the (k_bar+1)-th count and a candidate may move in
+    opposite directions. So it is made for 2 linf as well. `ConfirmedCounts` has no l0 or linf to double. Its draws then
     cost four times as much, and it ignores the number of users (docs/confirmed-counts.md).
 
     Use `from_rho` or `from_epsilon`, which make the inner mechanism for the doubled change.
