@@ -31,8 +31,8 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
     """A mechanism that releases all items whose noisy counts exceed a threshold, with discrete Gaussian noise.
 
     It publishes the noisy counts. The guarantee is delta-approximate (l0 linf^2 / (2 sigma^2))-zCDP per user, added or
-    removed. The threshold is the least integer that a novel item's noisy count exceeds with probability at most 1 - (1
-    - delta)^(1/l0).
+    removed. The threshold is the least integer that a novel item's noisy count exceeds with probability at most
+    1 - (1 - delta)^(1/l0).
 
     Args:
         sigma: The scale of the noise, P[x] proportional to e^(-x^2/(2 sigma^2)): above 0.001 and at most 1e9 users.

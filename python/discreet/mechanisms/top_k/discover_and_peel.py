@@ -35,9 +35,9 @@ class DiscoverAndPeel(TableMechanism):
 
     A fraction `share` of rho finds a domain, with at most `l0` items of each user. The exponential mechanism then draws
     k items of the domain without replacement, by the number of all their users. The domain is public once it is found.
-    One user changes every count by at most one, all in one direction. So each draw is (epsilon^2/8)-zCDP with epsilon =
-    sqrt(8 (1 - share) rho / k). The total is delta-approximate rho-zCDP per user, added or removed. The mechanism reads
-    the table twice.
+    One user changes every count by at most one, all in one direction. So each draw is (epsilon^2/8)-zCDP with
+    epsilon = sqrt(8 (1 - share) rho / k). The total is delta-approximate rho-zCDP per user, added or removed. The
+    mechanism reads the table twice.
 
     Args:
         k: The most items to release: from 1 to 2^30.
