@@ -1,4 +1,4 @@
-"""The parameters by which every mechanism is held against its promise."""
+"""Parameters with which every mechanism is audited."""
 
 from discreet import (
     GaussianThreshold,

@@ -1,4 +1,4 @@
-"""Mechanisms whose parameters promise one law, and whose releases follow another."""
+"""Mechanisms whose releases do not follow the exact law of their parameters."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from discreet.mechanisms import KnownItems, PermuteAndFlip, Replacement
 
 
 def running(mechanism, run):
-    """The mechanism with another release: its parameters, and so its exact law, stay what they are."""
+    """Return the mechanism with another `_run`. Its parameters and its exact law do not change."""
     kind = type(mechanism)
     values = {name: getattr(mechanism, name) for name in kind.__dataclass_fields__}
     return type(kind.__name__, (kind,), {"_run": run})(**values)
@@ -28,26 +28,26 @@ def publish(mechanism, histogram, rows, rng, noisy=None):
 
 
 def exact(mechanism, histogram, rng):
-    """Publishes the exact counts that are above the threshold."""
+    """Publish the exact counts above the threshold."""
     rows = np.flatnonzero(histogram._counts() > mechanism.threshold.value)
     return publish(mechanism, histogram, rows, rng, histogram._counts()[rows])
 
 
 def all_exact(mechanism, histogram, rng):
-    """Publishes all exact counts."""
+    """Publish all exact counts."""
     rows = np.arange(len(histogram._counts()))
     return publish(mechanism, histogram, rows, rng, histogram._counts())
 
 
 def noise_ignored(mechanism, histogram, rng):
-    """Decides by noisy counts, and publishes exact ones, which all lie above the threshold."""
+    """Decide by noisy counts, and publish exact counts raised above the threshold."""
     rows, _ = mechanism.threshold.release(histogram._counts(), rng)
     floor = mechanism.threshold.value + 1
     return publish(mechanism, histogram, rows, rng, np.maximum(histogram._counts()[rows], floor))
 
 
 def moved(by):
-    """Uses a threshold that is larger by `by` than that of the law."""
+    """Return a `_run` with a threshold that is larger than in the law, by `by`."""
 
     def run(mechanism, histogram, rng):
         other = _core.Threshold(mechanism.noise, mechanism.threshold.value + by)
@@ -63,7 +63,7 @@ def half_the_noise(mechanism, histogram, rng):
 
 
 def one_noise_for_all(mechanism, histogram, rng):
-    """Every count alone has the right law; all together do not."""
+    """Add the same noise to all counts: each count alone follows its law, but the joint law is wrong."""
     noise = int(rng.sample(mechanism.noise, 1)[0])
     return above(mechanism, histogram, histogram._counts() + noise, rng)
 
@@ -74,7 +74,7 @@ def above(mechanism, histogram, noisy, rng):
 
 
 def in_order_of_counts(mechanism, histogram, rng):
-    """Publishes what it should, in the order of the exact counts."""
+    """Publish the right rows in the order of the exact counts."""
     rows, noisy = mechanism.threshold.release(histogram._counts(), rng)
     release = publish(mechanism, histogram, rows, rng, noisy)
     order = np.argsort([list(histogram._labels.take(rows)).index(item) for item in release.items])
@@ -84,13 +84,13 @@ def in_order_of_counts(mechanism, histogram, rng):
 
 
 def largest_first(mechanism, histogram, rng):
-    """The exact top k."""
+    """Publish the exact top k."""
     rows = np.arange(min(getattr(mechanism, "k", 1), len(histogram._counts())))
     return mechanism._published(histogram, rows, rng, ranked=True)
 
 
 def lower_offset(mechanism, histogram, rng):
-    """Peels with a stop element that is one scale lower than that of the law."""
+    """Peel with a stop element one scale lower than in the law."""
     counts = histogram._counts()[: mechanism.k_bar]
     bottom = int(histogram._counts()[mechanism.k_bar]) if len(histogram._counts()) > mechanism.k_bar else 0
     reference = max(bottom, int(counts.max(initial=0)))
@@ -99,7 +99,7 @@ def lower_offset(mechanism, histogram, rng):
 
 
 def no_margin_noise(mechanism, histogram, rng):
-    """Noise on the counts, and none on the threshold."""
+    """Add noise to the counts, but not to the next count."""
     counts = histogram._counts()[: mechanism.k_bar]
     bottom = int(histogram._counts()[mechanism.k_bar]) if len(histogram._counts()) > mechanism.k_bar else 0
     noisy = counts + rng.sample(mechanism.noise, len(counts))
@@ -108,19 +108,19 @@ def no_margin_noise(mechanism, histogram, rng):
 
 
 def without_luck(mechanism, histogram, rng):
-    """Names exactly the items with at least an even chance."""
+    """Release exactly the items with a probability of at least one half."""
     rows = [row for row, n in enumerate(histogram._counts().tolist()) if mechanism.release_chance(n) >= 0.5]
     return mechanism._published(histogram, np.array(rows, np.int64), rng)
 
 
 def one_user_more(mechanism, histogram, rng):
-    """Names items with the chance of one user more."""
+    """Release items with the probability for one more user."""
     rows = _core.partition_selection(histogram._counts() + 1, mechanism.chances, rng)
     return mechanism._published(histogram, rows, rng)
 
 
 def exact_known(mechanism, histogram, rng):
-    """Publishes the known items with exact counts."""
+    """Publish the known items with exact counts."""
     release = KnownItems._run(mechanism, histogram, rng)
     true = dict(zip(mechanism.items, histogram._counts_of(mechanism.items).tolist(), strict=True))
     counts = np.array([true.get(i, n) for i, n in zip(release.items, release.counts.tolist(), strict=True)], np.int64)
@@ -129,7 +129,7 @@ def exact_known(mechanism, histogram, rng):
 
 
 def exact_prices(mechanism, histogram, rng):
-    """Private Count Release without noise on its counts."""
+    """Run Private Count Release and publish exact counts."""
     release = PrivateCountRelease._run(mechanism, histogram, rng)
     object.__setattr__(release, "counts", histogram._counts_of(release.items))
     return release
@@ -162,7 +162,7 @@ LIARS = {
     f"{type(mechanism).__name__} {lie}": (mechanism, run)
     for mechanism in (LAPLACE, GAUSS, BOUNDED)
     for lie, run in THRESHOLD_LIES.items()
-    # One item of a user is one count, which has no order and shares no noise.
+    # With l0 = 1 a pair of tables differs in one count, so order and shared noise do not matter.
     if mechanism.l0 > 1 or run not in (one_noise_for_all, in_order_of_counts)
 } | {
     "GumbelTopK publishes the exact list": (GUMBEL, largest_first),

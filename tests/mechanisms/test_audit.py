@@ -1,4 +1,4 @@
-"""Every mechanism's exact law on small neighbouring histograms, held against its promise; and mutants that fail."""
+"""Every mechanism's exact law on small neighbouring histograms meets its guarantee; mutants fail."""
 
 import re
 from pathlib import Path
@@ -17,13 +17,13 @@ from discreet.privacy import Sensitivity
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)
-def test_no_neighbouring_pair_violates_the_promise(case):
+def test_no_neighbouring_pair_violates_the_guarantee(case):
     kind, number = case
     found = audit(kind(**SETS[kind][number]), pairs=60, seed=number, runs=100)
     assert not found.failed, str(found)
 
 
-def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
+def test_an_audit_checks_a_requested_epsilon_and_delta():
     mechanism = LaplaceThreshold(scale=2.0, delta=1e-2, l0=2)
     whole = audit(mechanism, pairs=20)
     assert whole.guarantee == mechanism.guarantee
@@ -32,7 +32,7 @@ def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
     assert asked.guarantee == mechanism.guarantee.stating(1.5, 1e-2)
     assert asked.quoted.epsilon == 1.5
     assert asked.tightest.ratio == whole.tightest.ratio
-    # One epsilon that is too small, and a delta that novel items alone exceed.
+    # One pair has a too small epsilon; the other has a delta that novel items alone exceed.
     for pair in ((0.3, 1e-2), (1.5, 5e-3)):
         assert audit(mechanism, pairs=20, dp=pair).violations
     assert audit(LaplaceThreshold(scale=200.0, delta=1e-2, l0=200), pairs=2, dp=(1.0, 5e-3)).violations
@@ -42,7 +42,7 @@ def test_a_pair_that_was_asked_for_is_held_beside_what_the_mechanism_promises():
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("case", CASES, ids=names)
-def test_none_of_ten_thousand_neighbouring_pairs_violates_the_promise(case):
+def test_ten_thousand_pairs_do_not_violate_the_guarantee(case):
     kind, number = case
     found = audit(kind(**SETS[kind][number]), pairs=10_000, seed=1000 + number)
     assert not found.failed, str(found)
@@ -50,7 +50,7 @@ def test_none_of_ten_thousand_neighbouring_pairs_violates_the_promise(case):
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_the_promise_is_used_at_least_by_half(kind):
+def test_some_pair_uses_half_of_the_guarantee(kind):
     assert max(audit(kind(**given), pairs=40, runs=0).tightest.ratio for given in SETS[kind][:4]) > 0.5
 
 
@@ -63,22 +63,22 @@ def test_novel_items_use_up_delta(kind):
     assert 0.3 * delta < hockey_stick(q, p, 20.0) <= delta
 
 
-def test_there_are_as_many_mutants_as_the_readme_says():
+def test_the_readme_states_the_number_of_mutants():
     readme = Path(__file__).resolve().parents[2] / "README.md"
-    told = re.search(r"(\d+)\s+mechanisms that are wrong on purpose", readme.read_text("utf-8"))
-    assert int(told[1]) == len(MUTANTS)
+    stated = re.search(r"(\d+)\s+mechanisms that are wrong on purpose", readme.read_text("utf-8"))
+    assert int(stated[1]) == len(MUTANTS)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 @pytest.mark.parametrize("pairs", [100, pytest.param(400, marks=pytest.mark.statistical)])
 def test_a_mutant_is_caught(name, pairs):
-    # Its law and its releases are wrong in the same way: the exact law alone must tell.
+    # Its law and its releases are wrong in the same way, so only the exact law can reveal it.
     found = audit(MUTANTS[name](), pairs=pairs, seed=7, runs=0)
     assert found.violations, str(found)
     assert f"{len(found.violations):,} VIOLATION" in str(found)
 
 
-def test_what_has_no_closed_form_is_refused():
+def test_a_mechanism_without_an_exact_law_is_refused():
     class NewMechanism(HistogramMechanism):
         protects = Sensitivity(l0=1, linf=1)
         guarantee = Guarantee(1.0, 1e-3)
@@ -95,7 +95,7 @@ def test_what_has_no_closed_form_is_refused():
         audit(PrivateCountRelease(rho=1.0, delta=1e-6))
 
 
-def test_the_worst_pair_is_named():
+def test_an_examination_names_its_pair():
     found = examine(LAPLACE, {}, {"a": 1})
     assert (found.first, found.second) == ({}, {"a": 1})
     assert not found.violates

@@ -1,4 +1,4 @@
-"""An audit runs the mechanism, and finds releases that do not follow the exact law."""
+"""Audits run the mechanism and find releases that do not follow the exact law."""
 
 import itertools
 import json
@@ -20,16 +20,16 @@ from discreet.testing import seeded_rng
 
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
-def test_a_mechanism_that_follows_its_law_passes(mechanism):
+def test_releases_that_follow_the_law_pass(mechanism):
     found = audit(mechanism, pairs=3, rng=seeded_rng(1))
     assert not found.failed, str(found)
     assert "1,000 releases of each table follow the exact law" in str(found)
 
 
 @pytest.mark.parametrize("lie", LIARS)
-def test_a_mechanism_that_does_not_follow_its_law_fails(lie):
+def test_releases_that_do_not_follow_the_law_fail(lie):
     mechanism, run = LIARS[lie]
-    # Its promise was checked against the law that it does not follow.
+    # The law that the releases do not follow meets the guarantee.
     found = audit(running(mechanism, run), pairs=3, rng=seeded_rng(2))
     assert not found.violations
     assert found.failed, str(found)
@@ -41,7 +41,7 @@ def test_a_mechanism_that_does_not_follow_its_law_fails(lie):
 def test_a_trial_compares_its_runs_with_the_law(lie):
     mechanism, run = LIARS[lie]
     centre = runs.centre(mechanism)
-    # Both sides alike: no promise can be violated, and only the law tells.
+    # The two tables are equal, so no guarantee can be violated; only the law differs.
     alike = {"0": centre}
     found = trial(running(mechanism, run), alike, alike, runs=1000, rng=seeded_rng(3))
     assert not found.violates
@@ -53,7 +53,7 @@ def test_a_trial_compares_its_runs_with_the_law(lie):
 
 
 class Unknown(HistogramMechanism):
-    """A mechanism whose exact law nobody wrote down."""
+    """A mechanism without an exact law."""
 
     protects = Sensitivity(l0=1, linf=1)
     guarantee = Guarantee(1.0, 1e-3)
@@ -72,7 +72,7 @@ def test_a_trial_of_an_unknown_law_compares_nothing():
 
 
 @pytest.mark.parametrize(("verb", "kind"), [("count", "TruncatedGeometric"), ("select", "OptimalSelection")])
-def test_the_command_fails_for_a_mechanism_that_lies(verb, kind, monkeypatch, capsys):
+def test_the_audit_command_fails_for_wrong_releases(verb, kind, monkeypatch, capsys):
     lie = {"count": "publishes all exact counts", "select": "decides without chance"}[verb]
     mechanism, run = LIARS[f"{kind} {lie}"]
     for chosen, code in ((mechanism, 0), (running(mechanism, run), 1)):
@@ -83,7 +83,7 @@ def test_the_command_fails_for_a_mechanism_that_lies(verb, kind, monkeypatch, ca
         assert ("NOT FOLLOW" in capsys.readouterr().out) is bool(code)
 
 
-def test_one_output_of_chance_zero_fails():
+def test_one_output_of_probability_zero_fails():
     table = {"0": runs.centre(LAPLACE)}
     rows = runs.released(LAPLACE, table, 300, seeded_rng(6))
     assert not runs.compared(LAPLACE, [(table, rows)])
@@ -98,7 +98,7 @@ def test_one_output_of_chance_zero_fails():
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_the_cells_of_a_law_make_up_one(kind):
+def test_the_cells_of_a_law_sum_to_one(kind):
     for given in SETS[kind]:
         mechanism = kind(**given)
         for table in runs.tables(mechanism, itertools.islice(neighbours(mechanism, 2, 0), 2)):
@@ -108,7 +108,7 @@ def test_the_cells_of_a_law_make_up_one(kind):
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1, 0.01, 1e-4, 0.999])
-def test_a_comparison_keeps_its_level(chance):
+def test_a_comparison_meets_its_significance_level(chance):
     trials, level = 200, 1e-3
     limit = math.log(2 / level)
     rejected = sum(

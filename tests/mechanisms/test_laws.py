@@ -29,7 +29,7 @@ def test_tight_charges_cover_discrete_noise(scale, tight):
 
 
 @pytest.mark.parametrize("case", [(kind, 1) for kind in SETS], ids=names)
-def test_laws_sum_up_to_one(case):
+def test_laws_sum_to_one(case):
     kind, number = case
     mechanism = kind(**SETS[kind][number])
     for first, second in auditing.neighbours(mechanism, 12, 5):
@@ -58,7 +58,7 @@ GUMBEL_LAWS = [
 
 
 @pytest.mark.parametrize(("counts", "k", "linf", "law"), GUMBEL_LAWS)
-def test_gumbel_laws_are_those_of_theorem_9(counts, k, linf, law):
+def test_gumbel_laws_match_theorem_9(counts, k, linf, law):
     mechanism = GumbelTopK(k=k, scale=float(linf), delta=0.1, k_bar=2, linf=linf)
     found = plackett_luce(mechanism, counts)
     for outcome, chance in law.items():
@@ -83,7 +83,7 @@ def test_selections_follow_their_laws(mechanism, counts):
         assert abs(seen[outcome] / draws - chance) < 5 * math.sqrt(chance * (1 - chance) / draws) + 1e-9, outcome
 
 
-def test_thresholds_are_passed_as_often_as_their_laws_say():
+def test_thresholds_follow_their_release_chance():
     for kind in (LaplaceThreshold, GaussianThreshold, TruncatedGeometric):
         mechanism = kind(**SETS[kind][0])
         for count in (1, 3, mechanism.threshold.value + 1):

@@ -1,4 +1,4 @@
-"""What runs of a mechanism prove of its promise."""
+"""Trials: lower bounds of delta from runs of a mechanism."""
 
 import math
 
@@ -23,7 +23,7 @@ HONEST = [
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
 @pytest.mark.parametrize("pair", [({}, {"a": 1}), ({"a": 9, "b": 4}, {"a": 10, "b": 4})])
-def test_runs_of_an_honest_mechanism_prove_nothing_against_it(mechanism, pair):
+def test_trials_of_correct_mechanisms_pass(mechanism, pair):
     found = trial(mechanism, *pair, runs=4000, rng=seeded_rng(3))
     assert not found.violates, str(found)
     p, q = joint_law(mechanism, *pair)
@@ -31,7 +31,7 @@ def test_runs_of_an_honest_mechanism_prove_nothing_against_it(mechanism, pair):
     assert found.delta <= exact
 
 
-def test_the_bound_comes_near_the_exact_delta():
+def test_the_lower_bound_is_near_the_exact_delta():
     mechanism = LaplaceThreshold(scale=1.0, delta=0.1, l0=1)
     found = trial(mechanism, {}, {"a": 1}, runs=40_000, rng=seeded_rng(4))
     p, q = joint_law(mechanism, {}, {"a": 1})
@@ -39,7 +39,7 @@ def test_the_bound_comes_near_the_exact_delta():
 
 
 class Careless(LaplaceThreshold):
-    """Publishes all counts, whatever the threshold says."""
+    """A mechanism that publishes all counts and ignores its threshold."""
 
     def _run(self, histogram, rng):
         noisy = histogram._counts() + rng.sample(self.noise, len(histogram._counts()))
@@ -48,7 +48,7 @@ class Careless(LaplaceThreshold):
 
 
 class Exposed(GaussianThreshold):
-    """Adds noise of half the scale, which no exact law of its parameters shows."""
+    """A mechanism that adds noise of a quarter of the scale. The exact law of its parameters does not show it."""
 
     def _run(self, histogram, rng):
         counts = histogram._counts()
@@ -64,13 +64,13 @@ class Exposed(GaussianThreshold):
         (Exposed(sigma=8.0, delta=1e-3, l0=1), ({"a": 90}, {"a": 91})),
     ],
 )
-def test_code_that_breaks_its_promise_is_caught_by_its_runs(mechanism, pair):
+def test_a_trial_catches_code_with_too_little_noise(mechanism, pair):
     found = trial(mechanism, *pair, runs=10_000, rng=seeded_rng(5))
     assert found.violates, str(found)
     assert "VIOLATION" in str(found)
 
 
-def test_bounds_of_a_chance_are_those_of_clopper_and_pearson():
+def test_probability_bounds_are_clopper_pearson_bounds():
     for hits, runs in ((1, 100), (50, 100), (100, 100), (3, 500)):
         low = _least_chance(hits, runs, 0.01)
         tail = math.fsum(math.comb(runs, k) * low**k * (1 - low) ** (runs - k) for k in range(hits, runs + 1))
