@@ -1,4 +1,4 @@
-"""What every mechanism must do. A test class inherits this and says which mechanism it is about."""
+"""Tests that every mechanism must pass. A test class inherits them and provides its mechanism."""
 
 import copy
 import dataclasses
@@ -16,42 +16,42 @@ from discreet.testing import seeded_rng
 
 
 class Contract:
-    """What all mechanisms share. Subclasses give `mechanism()` and `plain()`, data that it releases something of."""
+    """Tests of all mechanisms. Subclasses provide `mechanism()` and `plain()`: data with something to release."""
 
     def mechanism(self):
-        raise AssertionError("a test class names its mechanism")
+        raise AssertionError("a test class must provide its mechanism")
 
     def plain(self):
-        raise AssertionError("a test class has data")
+        raise AssertionError("a test class must provide data")
 
     def first(self, released):
-        """The first release, where there are several."""
+        """Return the first release if there are several."""
         return released[0] if isinstance(released, list) else released
 
     def size(self, released):
         return len(self.first(released))
 
-    def test_it_is_a_mechanism_that_says_what_it_reads_and_protects(self):
+    def test_a_mechanism_states_what_it_reads_and_protects(self):
         assert isinstance(self.mechanism(), Mechanism)
         assert isinstance(self.mechanism().reads, type)
         assert isinstance(self.plain(), self.mechanism().reads)
         assert isinstance(self.mechanism().protects, Sensitivity)
 
-    def test_release_takes_data_and_a_stream_by_keyword(self):
+    def test_release_takes_data_and_rng_by_keyword(self):
         first, *others = inspect.signature(type(self.mechanism()).release).parameters.values()
         assert first.name == "self"
         assert (others[0].name, others[0].kind) == ("data", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         assert "rng" in [other.name for other in others]
         assert {other.kind for other in others[1:]} == {inspect.Parameter.KEYWORD_ONLY}
 
-    def test_signatures_name_all_parameters(self):
+    def test_constructors_take_keyword_arguments_only(self):
         for maker in ("from_rho", "from_epsilon"):
             if isinstance(self.mechanism(), Replacement) or not hasattr(self.mechanism(), maker):
                 continue
             for parameter in inspect.signature(getattr(type(self.mechanism()), maker)).parameters.values():
                 assert parameter.kind == inspect.Parameter.KEYWORD_ONLY, (maker, parameter)
 
-    def test_a_release_carries_its_promise_and_its_maker(self):
+    def test_a_release_states_its_guarantee_and_mechanism(self):
         release = self.first(self.mechanism().release(self.plain()))
         assert release.guarantee == self.mechanism().guarantee
         assert type(self.mechanism()).__name__ in release.made_by
@@ -60,7 +60,7 @@ class Contract:
     def test_the_guarantee_needs_no_data(self):
         assert isinstance(self.mechanism().guarantee, Guarantee)
 
-    def test_parameters_are_frozen_and_by_keyword(self):
+    def test_parameters_are_frozen_and_keyword_only(self):
         mechanism = self.mechanism()
         name = dataclasses.fields(mechanism)[0].name
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -69,7 +69,7 @@ class Contract:
             type(mechanism)(1, 2)
 
     @pytest.mark.parametrize("other", ["False", 1, 0, None])
-    def test_a_flag_is_true_or_false(self, other):
+    def test_a_flag_must_be_a_bool(self, other):
         mechanism = self.mechanism()
         for field in dataclasses.fields(mechanism):
             if isinstance(getattr(mechanism, field.name), bool):
@@ -77,7 +77,7 @@ class Contract:
                     dataclasses.replace(mechanism, **{field.name: other})
 
     @pytest.mark.parametrize("word", ["seed", "random_state"])
-    def test_there_is_no_seed(self, word):
+    def test_no_mechanism_takes_a_seed(self, word):
         with pytest.raises(TypeError):
             dataclasses.replace(self.mechanism(), **{word: 1})
         with pytest.raises(TypeError):
@@ -87,7 +87,7 @@ class Contract:
         assert self.mechanism() == self.mechanism()
         assert hash(self.mechanism()) == hash(self.mechanism())
 
-    def test_numpy_generators_are_refused(self):
+    def test_a_numpy_generator_is_refused(self):
         with pytest.raises(ParameterError, match="seeded_rng"):
             self.mechanism().release(self.plain(), rng=np.random.default_rng(1))
 
@@ -98,7 +98,7 @@ class Contract:
             if callable(member) or isinstance(member, property):
                 assert inspect.getdoc(member), name
 
-    def test_a_copy_of_what_was_used_is_what_it_was(self):
+    def test_a_used_mechanism_can_be_copied_and_pickled(self):
         used = self.mechanism()
         used.release(self.plain())
         for twin in (copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
@@ -108,10 +108,10 @@ class Contract:
 
 
 class MechanismContract(Contract):
-    """Subclasses give `mechanism()`, a small mechanism that releases something of `plain()`."""
+    """Tests of histogram mechanisms. Subclasses provide `mechanism()`, which releases an item of `plain()`."""
 
     counted = True
-    """Whether it publishes counts."""
+    """Whether the mechanism publishes counts."""
 
     def plain(self):
         items = [f"item-{n:02d}" for n in range(12)]
@@ -126,7 +126,7 @@ class MechanismContract(Contract):
     def published(self, release):
         return (release.items, None if release.counts is None else release.counts.tolist())
 
-    def test_a_release_carries_the_guarantee_and_its_maker(self):
+    def test_a_histogram_release_states_its_guarantee(self):
         release = self.mechanism().release(self.plain())
         assert isinstance(release, Release)
         assert release.guarantee == self.mechanism().guarantee
@@ -138,8 +138,8 @@ class MechanismContract(Contract):
         assert set(release.items) <= {f"item-{n:02d}" for n in range(12)}
         assert len(set(release.items)) == len(release.items) > 0
 
-    def test_the_order_of_rows_is_that_of_what_is_published(self):
-        # True counts are in another order than both noisy counts and items; and five stand far above the others.
+    def test_rows_are_ordered_by_published_values(self):
+        # The exact counts are in another order than the noisy counts and the items. Five are far above the others.
         items = [f"item-{n:02d}" for n in range(12)]
         close = self.histogram(items, [3_000 + n if n < 7 else 40_000 + n for n in range(12)])
         release = self.mechanism().release(close)
@@ -151,7 +151,7 @@ class MechanismContract(Contract):
         elif not release.ranked:
             assert release.items == sorted(release.items)
 
-    def test_the_order_of_the_input_changes_nothing(self):
+    def test_a_release_ignores_the_order_of_the_input(self):
         items = [f"item-{n:02d}" for n in range(12)]
         counts = np.array([900] * 6 + [5] * 6)
         results = []
@@ -160,7 +160,7 @@ class MechanismContract(Contract):
             results.append(self.published(self.mechanism().release(histogram, rng=seeded_rng(8))))
         assert results[0] == results[1] == results[2]
 
-    def test_two_releases_differ_and_seeded_ones_repeat_and_say_so(self):
+    def test_only_seeded_releases_repeat_and_they_say_so(self):
         if self.counted:
             first, second = (self.published(self.mechanism().release(self.plain())) for _ in range(2))
             assert first != second
@@ -170,7 +170,7 @@ class MechanismContract(Contract):
         assert "no privacy" in repr(seeded[0])
         assert "no privacy" in seeded[0].promise
 
-    def test_an_empty_histogram_is_released_with_the_same_schema(self):
+    def test_an_empty_histogram_gives_the_same_schema(self):
         empty = self.histogram([], [])
         release = self.mechanism().release(empty)
         full = self.mechanism().release(self.plain())
@@ -183,7 +183,7 @@ class MechanismContract(Contract):
         for _ in range(5):
             assert len(self.mechanism().release(zeros)) == 0
 
-    def test_a_larger_sensitivity_is_refused_with_the_remedy(self):
+    def test_a_larger_sensitivity_is_refused_with_a_remedy(self):
         protected = self.mechanism().protects
         larger = self.histogram(["a"], [9], linf=protected.linf + 1)
         with pytest.raises(SensitivityError, match="linf"):
@@ -194,6 +194,6 @@ class MechanismContract(Contract):
                     self.mechanism().release(self.histogram(["a"], [9], l0=l0))
 
     @pytest.mark.parametrize("other", [None, {"a": 1}, [("a", 1)], "a.parquet"])
-    def test_anything_but_a_histogram_is_refused(self, other):
+    def test_other_data_than_a_histogram_is_refused(self, other):
         with pytest.raises(ParameterError, match="Histogram"):
             self.mechanism().release(other)

@@ -1,7 +1,7 @@
-"""The exact law of confirmed counts on small tables: every outcome of the twin's draws is tried.
+"""The exact law of confirmed counts on small tables, by trying every outcome of the reference's draws.
 
-The twin is `discreet.reference.confirmed_counts`, which Rust follows bit for bit. It runs with its own predicate, on
-levels with scales so small that all noise can be enumerated.
+The reference is `discreet.reference.confirmed_counts`, which Rust follows bit for bit. It runs on levels with scales so
+small that all noise can be enumerated.
 """
 
 import math
@@ -66,7 +66,7 @@ margin, reach = cache(theorem.margin), cache(theorem.reach)
 
 
 class Table:
-    """Rows by count, and the number of users."""
+    """Items by count, and the number of users."""
 
     def __init__(self, users, missing=0):
         counts = {}
@@ -78,13 +78,13 @@ class Table:
         self.users = sum(map(bool, users)) + missing
 
     def slots(self, named, k_bar):
-        """The labels in the slots once these were named, and the largest count outside."""
+        """Return the labels in the slots after these items were released, and the largest count outside."""
         left = [(label, count) for label, count in zip(self.labels, self.counts, strict=True) if label not in named]
         return {label for label, _ in left[:k_bar]}, left[k_bar][1] if len(left) > k_bar else 0
 
 
 class Path:
-    """One way through all draws: choices by number, the first one where none is given."""
+    """One path through all draws: the choice of each draw by number, and the first choice beyond."""
 
     def __init__(self, numbers):
         self.numbers, self.taken, self.widths, self.chance = numbers, [], [], 1.0
@@ -100,15 +100,18 @@ class Path:
 
 @cache
 def gaussian(sigma):
-    """Noise and its chances, what is negligible left out."""
+    """Return the values of the noise with their probabilities, without negligible ones."""
     wide = math.ceil(sigma * math.sqrt(-2 * math.log(NEGLIGIBLE)))
     weights = [math.exp(-(z**2) / (2 * sigma**2)) for z in range(-wide, wide + 1)]
     return [(z, weight / sum(weights)) for z, weight in zip(range(-wide, wide + 1), weights, strict=True)]
 
 
 class Draws:
-    """What the twin draws. With `other`, of the part of the law that the proof compares: slots that only one of the
-    neighbours has are rejected, and the bound's noise stays where both have it."""
+    """The random draws of the reference.
+
+    With `other`, the draws are limited to the part of the law that the proof compares. Slots that only one neighbour
+    has are rejected, and the noise of the bound stays in the range of both.
+    """
 
     def __init__(self, path, case, table, other=None):
         self.path, self.case, self.table, self.other = path, case, table, other
@@ -150,7 +153,7 @@ class Draws:
 
 
 def slots_of(module):
-    """The twin's slots, their draw an enumerated one."""
+    """Return the reference's slots with an enumerated draw."""
 
     class Slots(module.Slots):
         def draw(self, draws, gamma):
@@ -173,7 +176,7 @@ def slots_of(module):
 
 
 def changed(*edits):
-    """The twin with these pieces of its text replaced."""
+    """Return the reference with these pieces of its source replaced."""
     with open(twin.__file__, encoding="utf-8") as file:
         text = file.read()
     for old, new in edits:
@@ -185,7 +188,7 @@ def changed(*edits):
 
 
 def law(case, table, other=None, *, module=twin, limit="as cut", **changes):
-    """Transcripts with their chances, their prices, and what is left of 1 after their shares of delta."""
+    """Return transcripts with their probabilities, their prices, and 1 less their shares of delta."""
     rows = len(table.counts) if case.cut is None else min(len(table.counts), case.cut)
     counts = np.array(table.counts[:rows], np.int64)
     limit = case.cut if limit == "as cut" else limit
@@ -211,10 +214,10 @@ def law(case, table, other=None, *, module=twin, limit="as cut", **changes):
 
 
 def worst(case, first, second, **how):
-    """How far the law of either neighbour is beyond the theorem: what should be at most zero.
+    """Return by how much the laws of two neighbours exceed the theorem, which should be at most zero.
 
-    The budget is kept on every path; the compared part of the law, less its share of delta, is below the law; and the
-    two compared parts are as close as the prices say, at several orders.
+    The theorem has three parts. No path exceeds the budget. The compared part of a law, times 1 less its share of
+    delta, is below the law. The Renyi divergence of the two compared parts is within the prices, at several orders.
     """
     beyond = -1.0
     for one, two in ((first, second), (second, first)):
@@ -237,7 +240,7 @@ def worst(case, first, second, **how):
 
 
 def random_case(rng, mode):
-    """Parameters so small that all outcomes can be tried."""
+    """Return parameters so small that all outcomes can be tried."""
     k_bar = int(rng.integers(1, 4))
     return Case(
         mode,
@@ -254,7 +257,7 @@ def random_case(rng, mode):
 
 
 def random_pair(rng, mode, missing=0):
-    """Two tables that differ in one user."""
+    """Return two tables that differ in one user."""
 
     def items():
         return {label for label in "abcd" if rng.random() < 0.5}

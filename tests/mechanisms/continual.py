@@ -1,4 +1,4 @@
-"""Continual mechanisms for the tests of streams, and events."""
+"""Continual mechanisms and events for the tests of streams."""
 
 from discreet import BinaryMechanism
 from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism

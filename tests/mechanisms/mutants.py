@@ -100,7 +100,7 @@ MUTANTS = {
         LaplaceThreshold(scale=3.0, delta=1e-3, l0=1),
         threshold=_core.Threshold(_core.Noise.discrete_laplace(3.0), round(1 + math.log(1 / (2e-3)))),
     ),
-    "the Laplace threshold forgets linf": lambda: with_property(
+    "the Laplace threshold ignores linf": lambda: with_property(
         WIDE, threshold=_core.Threshold(WIDE.noise, WIDE.threshold.value - 2)
     ),
     "continuous noise's smaller rho is charged for discrete noise": lambda: claiming(
@@ -120,8 +120,8 @@ MUTANTS = {
     ),
     "epsilon is charged once for l0 items": lambda: claiming(LAPLACE3, dp=(1.0, 1e-3)),
     "rho is charged once for l0 items": lambda: claiming(LAPLACE3, rho=0.5, dp=None),
-    "rho forgets linf": lambda: claiming(WIDE, rho=(1 / 2.0) ** 2 / 2, dp=None),
-    "epsilon forgets linf": lambda: claiming(WIDE, dp=(1 / 2.0, 1e-3)),
+    "rho ignores linf": lambda: claiming(WIDE, rho=(1 / 2.0) ** 2 / 2, dp=None),
+    "epsilon ignores linf": lambda: claiming(WIDE, dp=(1 / 2.0, 1e-3)),
     "the Laplace noise is smaller than charged": lambda: with_property(
         LAPLACE,
         noise=_core.Noise.discrete_laplace(0.8),
@@ -155,14 +155,14 @@ MUTANTS = {
     "the exact delta ignores novel items": lambda: claiming(EXACT, rho=9.0, dp=(1.0, 1e-4)),
     "the exact delta is half of it": lambda: claiming(EXACT, rho=9.0, dp=(1.0, EXACT.guarantee.dp[1] / 2)),
     "the exact delta holds at a smaller epsilon": lambda: claiming(EXACT, rho=9.0, dp=(0.8, EXACT.guarantee.dp[1])),
-    "delta is the union over no items": lambda: claiming(GAUSS3, delta=0.0),
+    "delta is charged for no items": lambda: claiming(GAUSS3, delta=0.0),
     "bounded noise passes at its bound": lambda: lowered(BOUNDED),
     "bounded noise has a bound one too small": lambda: with_property(
         BOUNDED,
         noise=_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1),
         threshold=_core.Threshold(_core.Noise.truncated_geometric(1.0, BOUNDED.bound - 1), BOUNDED.bound - 1),
     ),
-    "bounded noise forgets that a user has two items": lambda: claiming(
+    "bounded noise is charged for one of two items": lambda: claiming(
         TruncatedGeometric(epsilon=2.0, delta=2e-3, l0=2), dp=(1.0, 1e-3), rho=9.0
     ),
     "bounded noise of twice the rate": lambda: with_property(
@@ -179,13 +179,13 @@ MUTANTS = {
     "the optimal chances are for a larger epsilon": lambda: with_property(
         OPTIMAL, chances=OptimalSelection(epsilon=1.2, delta=1e-3).chances
     ),
-    "the optimal chances jump to one at the first crossover": lambda: with_property(
+    "the optimal probabilities jump to one at the first crossover": lambda: with_property(
         OPTIMAL, chances=OPTIMAL.chances[: OPTIMAL.crossovers[0]]
     ),
-    "epsilon is not shared out among the items": lambda: with_property(
+    "epsilon is not split over the items": lambda: with_property(
         OptimalSelection(epsilon=1.0, delta=1e-3, l0=2), chances=OPTIMAL.chances
     ),
-    "the Laplace margin forgets that the next count is noisy": lambda: margin(
+    "the Laplace margin ignores the noise of the next count": lambda: margin(
         LTOP, _core.Threshold.for_chance(LTOP.noise, 1, 1e-2).value
     ),
     "the Laplace margin is one too small": lambda: margin(LTOP, LTOP.margin - 1),
@@ -195,24 +195,24 @@ MUTANTS = {
     "top-k charges epsilon for one item of two": lambda: claiming(
         LaplaceTopK(scale=1.0, delta=1e-2, l0=2, k_bar=2), dp=(1.0, 1e-2), rho=9.0
     ),
-    "the Gaussian margin forgets that the next count is noisy": lambda: margin(
+    "the Gaussian margin ignores the noise of the next count": lambda: margin(
         GTOP, _core.Threshold.for_chance(GTOP.noise, 1, 1e-2).value
     ),
     "the Gaussian margin is one too small": lambda: margin(GTOP, GTOP.margin - 1),
-    "the Gaussian margin forgets linf": lambda: margin(
+    "the Gaussian margin ignores linf": lambda: margin(
         GaussianTopK(sigma=4.0, delta=1e-2, l0=1, linf=3, k_bar=1),
         GaussianTopK(sigma=4.0, delta=1e-2, l0=1, k_bar=1).margin,
     ),
     "the Gumbel stop element lost its 1/epsilon": lambda: with_property(
         GumbelTopK(k=1, scale=3.0, delta=0.01, k_bar=2), offset=(1 + math.log(2 / 0.01)) / 3
     ),
-    "the Gumbel stop element forgets the count's own move": lambda: with_property(
+    "the Gumbel stop element ignores the change of the count": lambda: with_property(
         GUMBEL, offset=GUMBEL.offset - GUMBEL.epsilon
     ),
     "the Gumbel stop element covers one item of k_bar": lambda: with_property(
         GUMBEL, offset=rogers2023.gumbel_offset(1.0, 0.1, 1)
     ),
-    "the stop element is put in for k, not for k_bar": lambda: with_property(
+    "the stop element is calibrated for k instead of k_bar": lambda: with_property(
         GumbelTopK(k=1, scale=1.0, delta=0.05, k_bar=3), offset=rogers2023.gumbel_offset(1.0, 0.05, 1)
     ),
     "k selections are charged as one": lambda: claiming(
@@ -221,7 +221,7 @@ MUTANTS = {
     "the Gumbel scale is half of the charged one": lambda: with_property(
         GUMBEL, gamma=2.0, offset=rogers2023.gumbel_offset(2.0, 0.1, 3)
     ),
-    "the range forgets linf": lambda: claiming(
+    "the range ignores linf": lambda: claiming(
         GumbelTopK(k=1, scale=1.0, delta=0.01, k_bar=2, linf=3), rho=1 / 8, dp=(1.0, 0.01)
     ),
     "permute-and-flip is charged as a bounded range": lambda: claiming(
@@ -229,7 +229,7 @@ MUTANTS = {
     ),
     "permute-and-flip's stop element is half as far": lambda: with_property(FLIP, offset=FLIP.offset - 0.7),
     "the stop element of a call is one too low": lambda: with_levels(offset=lambda level: level.offset - level.gamma),
-    "the stop element of a call is put in for half of k_bar": lambda: with_levels(
+    "the stop element of a call is calibrated for half of k_bar": lambda: with_levels(
         offset=lambda level: level.offset - math.log(2)
     ),
     "a call that selects nothing costs no delta": lambda: claiming(PRICED, delta=0.05),

@@ -1,4 +1,4 @@
-"""Continual mechanisms whose release rule is wrong in one thing each."""
+"""Continual mechanisms with one error each in the release rule."""
 
 import dataclasses
 
@@ -15,14 +15,14 @@ RIGHT = {
 
 
 class AlsoEqual(ReleaseRule):
-    """A rule that releases what is equal to its value, too, with the tail of what is above."""
+    """A rule that also releases estimates equal to its value, with the tail for larger ones."""
 
     def passed(self, estimates):
         return estimates >= self.value
 
 
 def with_rule(mechanism, change):
-    """The mechanism with another rule."""
+    """Return the mechanism with another rule."""
     kind = type(mechanism)
     changed = {"rule": lambda self, number: change(kind.rule(self, number)), "__slots__": ()}
     return type(kind.__name__, (kind,), changed)(**dataclasses.asdict(mechanism))
@@ -46,6 +46,6 @@ STREAM_MUTANTS = {
     for what, change in (
         ("threshold is passed by equal estimates too", equal),
         ("threshold is one lower", lower),
-        ("threshold is that of half the noise", thinner),
+        ("threshold is for half the noise", thinner),
     )
 }

@@ -95,7 +95,7 @@ def test_a_mechanism_without_a_known_law_is_refused():
         audit(PrivateCountRelease(rho=1.0, delta=1e-6))
 
 
-def test_the_worst_pair_is_named():
+def test_an_examination_names_its_pair():
     found = examine(LAPLACE, {}, {"a": 1})
     assert (found.first, found.second) == ({}, {"a": 1})
     assert not found.violates

@@ -1,4 +1,4 @@
-"""An audit runs the mechanism, and finds releases that do not follow the exact law."""
+"""Audits run the mechanism and find releases that do not follow the exact law."""
 
 import itertools
 import json
@@ -20,14 +20,14 @@ from discreet.testing import seeded_rng
 
 
 @pytest.mark.parametrize("mechanism", HONEST, ids=lambda mechanism: type(mechanism).__name__)
-def test_a_mechanism_that_follows_its_law_passes(mechanism):
+def test_releases_that_follow_the_law_pass(mechanism):
     found = audit(mechanism, pairs=3, rng=seeded_rng(1))
     assert not found.failed, str(found)
     assert "1,000 releases of each table follow the exact law" in str(found)
 
 
 @pytest.mark.parametrize("lie", LIARS)
-def test_a_mechanism_that_does_not_follow_its_law_fails(lie):
+def test_releases_that_do_not_follow_the_law_fail(lie):
     mechanism, run = LIARS[lie]
     # The guarantee was verified with the law, which the releases do not follow.
     found = audit(running(mechanism, run), pairs=3, rng=seeded_rng(2))
@@ -83,7 +83,7 @@ def test_the_command_fails_if_releases_break_the_law(verb, kind, monkeypatch, ca
         assert ("NOT FOLLOW" in capsys.readouterr().out) is bool(code)
 
 
-def test_one_output_of_chance_zero_fails():
+def test_one_output_of_probability_zero_fails():
     table = {"0": runs.centre(LAPLACE)}
     rows = runs.released(LAPLACE, table, 300, seeded_rng(6))
     assert not runs.compared(LAPLACE, [(table, rows)])

@@ -22,12 +22,12 @@ def sums(data=ROWS, items=("a", "b", "x"), bounds=(-10, 5), resolution=1.0, colu
 
 
 def test_each_users_own_sum_is_clipped():
-    # Of a: user 1 has 7, clipped to 5, user 2 has 2, user 5 nothing that counts; of b: user 3 has -49.
+    # Item a: user 1 has 7, clipped to 5; user 2 has 2; the value of user 5 is dropped. Item b: user 3 has -49.
     assert sums() == [7, -10, 0]
     assert sums(resolution=0.5) == [5 + 4, -10, 0]
 
 
-def test_one_user_moves_a_sum_by_the_bound_at_most():
+def test_one_user_changes_a_sum_by_at_most_the_bound():
     for wild in (1e300, -1e300, math.inf, 3.7, -0.2, 1e18):
         more = {
             "user": np.append(ROWS["user"], 9),
@@ -38,7 +38,7 @@ def test_one_user_moves_a_sum_by_the_bound_at_most():
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "duckdb"])
-def test_frames_of_every_library_are_read(library):
+def test_dataframes_of_every_library_are_read(library):
     module = pytest.importorskip(library)
     if library == "polars":
         data = module.DataFrame(ROWS)
@@ -54,7 +54,7 @@ def test_frames_of_every_library_are_read(library):
     assert sums(data) == [7, -10, 0]
 
 
-def test_frames_of_pandas_are_read_whatever_their_cells_are():
+def test_sparse_and_object_columns_of_pandas_are_read():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     sparse = pandas.arrays.SparseArray
@@ -65,13 +65,13 @@ def test_frames_of_pandas_are_read_whatever_their_cells_are():
         assert sums(pandas.DataFrame(rows), ("a",)) == [expected]
 
 
-def test_files_are_read_as_text_and_odd_cells_left_out(tmp_path):
+def test_files_are_read_and_bad_cells_dropped(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("user,item,value\nu,a,3\nu,a,four\nv,a,1e2\n,a,5\nw,,5\nw,b,2\n")
     assert sums(str(path), ("a", "b")) == [8, 2]
 
 
-def test_columns_are_the_ones_that_are_named():
+def test_columns_are_matched_by_exact_name():
     pyarrow = pytest.importorskip("pyarrow")
     many = {"Id": np.arange(50), "id": np.zeros(50, int), "item": ["a"] * 50, "value": np.ones(50)}
     table = pyarrow.table(many)
@@ -84,7 +84,7 @@ def test_columns_are_the_ones_that_are_named():
     assert sums(pyarrow.table(odd), ("a",), columns=("who", "label", "place")) == [3]
 
 
-def test_one_odd_row_changes_nobody_elses():
+def test_one_bad_row_does_not_change_other_rows():
     table = {"user": list(range(100)), "item": [7] * 100, "value": [5] * 100}
     assert sums(table, (7,)) == [500]
     assert sums({**table, "user": [2**63 + n for n in range(100)]}, (7,)) == [500]
@@ -105,14 +105,14 @@ def test_items_may_be_bytes():
     assert sums(table, (b"y", b"x"), columns=("u", "i", "v")) == [4, 3]
 
 
-def test_items_may_be_whole_numbers():
+def test_items_may_be_integers():
     data = {"user": np.array([1, 2, 3]), "item": np.array([7, 7, 8]), "value": np.array([1, 2, 3])}
     assert sums(data, (8, 7)) == [3, 3]
 
 
-def test_noise_has_the_scale_that_is_published():
+def test_noise_has_the_published_scale():
     mechanism = ClippedSums(items=["a", "b"], rho=0.5, low=-10, high=4)
-    # Each sum has half of rho and moves by ten at most.
+    # Each sum has half of rho, and one user changes it by at most ten.
     assert mechanism.sigma == pytest.approx(10 / math.sqrt(2 * 0.25), rel=1e-9)
     rng = seeded_rng(2)
     runs = [dict(mechanism.release(ROWS, user="user", item="item", value="value", rng=rng)) for _ in range(60)]
@@ -124,7 +124,7 @@ def test_noise_has_the_scale_that_is_published():
     assert release.counts.tolist() == sorted(release.counts, reverse=True)
 
 
-def test_what_cannot_be_read_is_refused_without_its_cells(tmp_path):
+def test_unreadable_data_is_refused(tmp_path):
     with pytest.raises(SchemaError, match="did you mean 'value'"):
         sums(columns=("user", "item", "valu"))
     with pytest.raises(ParameterError, match="different"):

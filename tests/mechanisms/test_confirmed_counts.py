@@ -1,4 +1,4 @@
-"""Confirmed counts: the contract, the price list, and its twin bit for bit."""
+"""Confirmed counts: the contract, the price list, and the Python reference bit for bit."""
 
 import dataclasses
 import math
@@ -53,7 +53,7 @@ VECTORS = [
 @pytest.mark.parametrize(
     ("rho", "delta", "error", "factor", "replaced", "number", *["_"] * 7)[:6], [v[:6] for v in VECTORS]
 )
-def test_scales_prices_and_margins_are_those_of_the_theorem(rho, delta, error, factor, replaced, number):
+def test_scales_prices_and_margins_match_the_theorem(rho, delta, error, factor, replaced, number):
     expected = next(v[6:] for v in VECTORS if v[:6] == (rho, delta, error, factor, replaced, number))
     gamma, variance, price, margin, bound_variance, bound_price, reach = expected
     level = theorem.levels(error, factor=factor, replaced=replaced)[number - theorem.LOWEST]
@@ -68,7 +68,7 @@ def test_scales_prices_and_margins_are_those_of_the_theorem(rho, delta, error, f
 
 
 @pytest.mark.parametrize("factor", [1, 2])
-def test_every_price_is_at_least_that_of_the_scales_used(factor):
+def test_every_price_covers_its_scales(factor):
     for level in theorem.levels(0.1, factor=factor, replaced=False):
         for step in level.steps:
             exact = Fraction(level.gamma) ** 2 / 8 + 1 / (2 * Fraction(step.sigma) ** 2)
@@ -76,7 +76,7 @@ def test_every_price_is_at_least_that_of_the_scales_used(factor):
         assert Fraction(level.bound.price, UNIT) >= 1 / (2 * Fraction(level.bound.sigma) ** 2)
 
 
-def test_shares_of_delta_add_up_to_less_than_delta():
+def test_no_share_of_delta_exceeds_its_share_of_rho():
     prices = [level.steps[0].price for level in theorem.levels(0.1, factor=2, replaced=False)]
     for rho, delta in [(0.003, 1e-4), (1.0, 1e-6), (30.0, 1e-15)]:
         for price, share in zip(prices, theorem.deltas(prices, rho, delta), strict=True):
@@ -84,7 +84,7 @@ def test_shares_of_delta_add_up_to_less_than_delta():
 
 
 @given(st.integers(1, 2**36))
-def test_octaves_are_those_of_logarithms(number):
+def test_octaves_match_logarithms(number):
     assert abs(theorem.octaves(number) - 256 * math.log2(number)) <= 0.5 + 1e-9
 
 
@@ -100,7 +100,7 @@ def test_octaves_are_those_of_logarithms(number):
     start=st.integers(300, 4000),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_rust_and_python_name_the_same_rows(counts, slack, more, k_bar, most, rho, error, start, seed):
+def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most, rho, error, start, seed):
     counts = np.array(sorted(counts, reverse=True), dtype=np.int64)
     users = 0 if more is None else int(counts.max(initial=0)) + more
     factor = 1 if more is None else 2
@@ -131,7 +131,7 @@ def histogram(counts, users=None, complete=True):
 
 
 @pytest.mark.parametrize("users", [None, 150_000])
-def test_what_was_spent_is_the_sum_over_published_scales_and_at_most_the_promise(users):
+def test_spent_covers_the_published_scales(users):
     mechanism = ConfirmedCounts(rho=1.0, delta=1e-6)
     release = mechanism.release(histogram(zipf(), users))
     factor = 1 if users is None else 2
@@ -141,7 +141,7 @@ def test_what_was_spent_is_the_sum_over_published_scales_and_at_most_the_promise
     assert release.spent.delta == pytest.approx(1e-6 * release.spent.rho, rel=1e-9)
 
 
-def test_known_users_name_more_items_to_the_same_error():
+def test_a_known_number_of_users_releases_more_items():
     counts = zipf()
     mechanism = ConfirmedCounts(rho=0.5, delta=1e-6)
     with_users = mechanism.release(histogram(counts, 150_000), rng=seeded_rng(1))
@@ -152,14 +152,14 @@ def test_known_users_name_more_items_to_the_same_error():
     assert (abs(errors) > 0.1).mean() < 0.11
 
 
-def test_more_items_nearly_as_common_than_k_bar_end_the_release_and_it_says_so():
+def test_too_many_similar_items_end_the_release():
     release = ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=10).release(histogram([900] * 40, 1000))
     assert len(release) == 0
     assert any("a larger k_bar" in note for note in release.notes)
     assert release.spent.rho < 0.5
 
 
-def test_a_cut_histogram_ends_before_a_missing_count_would_be_read():
+def test_a_cut_histogram_ends_before_a_missing_count():
     release = ConfirmedCounts(rho=5.0, delta=1e-6, k_bar=3).release(
         histogram([90_000, 80_000, 70_000, 10, 9], 150_000, complete=False)
     )
@@ -193,14 +193,14 @@ def test_parameters_out_of_range_are_refused(wrong):
 @pytest.mark.parametrize("rho", [0.003, 0.1, 30])
 @pytest.mark.parametrize("delta", [1e-4, 1e-15])
 @pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
-def test_no_promise_crashes(rho, delta, error):
+def test_extreme_parameters_release_within_rho(rho, delta, error):
     mechanism = ConfirmedCounts(rho=rho, delta=delta, relative_error=error)
     for users in (None, 150_000):
         release = mechanism.release(histogram(zipf(), users), rng=seeded_rng(2))
         assert release.spent.rho <= rho
 
 
-def test_a_common_item_is_likelier_to_be_named():
+def test_release_chance_grows_with_the_count():
     mechanism = ConfirmedCounts(rho=0.1, delta=1e-6)
     chances = [mechanism.release_chance(users) for users in (1, 10, 100, 1_000, 100_000)]
     assert chances == sorted(chances)
@@ -208,7 +208,7 @@ def test_a_common_item_is_likelier_to_be_named():
     assert chances[-1] > 0.99
 
 
-def test_a_release_says_how_many_users_have_any_item():
+def test_a_release_states_the_number_of_users():
     mechanism, counts = ConfirmedCounts(rho=1.0, delta=1e-6), zipf()
     users, deviation = np.array([mechanism.release(histogram(counts, 70_000)).users for _ in range(40)]).T
     assert np.all(abs(users - 70_000) < 6 * deviation + 1)
@@ -216,7 +216,7 @@ def test_a_release_says_how_many_users_have_any_item():
     assert mechanism.release(histogram(counts)).users is None
 
 
-# The largest count, the exponent of Zipf's law; items named and the smallest count at rho 0.1, 0.5 and 1.
+# The largest count and the exponent of Zipf's law; the items and the smallest count at rho 0.1, 0.5 and 1.
 FORECASTS = [
     (10**3, 1.0, [(10, 100), (20, 50), (27, 37)]),
     (10**4, 0.8, [(125, 210), (241, 124), (318, 99)]),
@@ -228,13 +228,13 @@ FORECASTS = [
 
 
 @pytest.mark.parametrize(("largest", "exponent", "expected"), FORECASTS)
-def test_a_forecast_is_that_of_the_formula(largest, exponent, expected):
+def test_a_forecast_matches_the_formula(largest, exponent, expected):
     found = [theorem.forecast(rho, 0.1, largest, exponent) for rho in (0.1, 0.5, 1.0)]
     assert np.array(found) == pytest.approx(np.array(expected), abs=1)
 
 
 @pytest.mark.parametrize(("rho", "largest"), [(0.1, 30_000), (1.0, 3_000), (1.0, 100_000), (10.0, 3_000)])
-def test_about_as_many_items_are_named_as_forecast(rho, largest):
+def test_a_release_has_about_as_many_items_as_forecast(rho, largest):
     mechanism = ConfirmedCounts(rho=rho, delta=1e-6)
     counts = np.floor(largest / np.arange(1, 20_001)).astype(int)
     items, smallest = mechanism.forecast(largest)
@@ -243,7 +243,7 @@ def test_about_as_many_items_are_named_as_forecast(rho, largest):
     assert smallest / 1.3 <= np.quantile(counts[release.items], 0.05) <= 1.3 * smallest
 
 
-def test_no_more_than_k_bar_items_are_forecast():
+def test_a_forecast_has_at_most_k_bar_items():
     assert ConfirmedCounts(rho=1.0, delta=1e-6, k_bar=50).forecast(10**6) == (50, 20_000)
 
 
@@ -252,7 +252,7 @@ class TestConfirmedCountsReplaced(MechanismContract):
         return Replacement.from_rho(ConfirmedCounts, rho=0.5, delta=1e-6, k_bar=50)
 
 
-def test_where_users_are_replaced_a_draw_costs_four_times_as_much_and_their_number_is_not_used():
+def test_replacement_ignores_the_number_of_users():
     counts = zipf()
     whole = ConfirmedCounts(rho=1.0, delta=1e-6)
     replaced = Replacement(mechanism=whole)
@@ -265,11 +265,11 @@ def test_where_users_are_replaced_a_draw_costs_four_times_as_much_and_their_numb
     assert replaced.release_chance(10) < replaced.release_chance(100)
 
 
-def test_a_release_says_that_the_number_of_users_was_not_known():
+def test_a_note_says_if_the_number_of_users_is_unknown():
     mechanism = ConfirmedCounts(rho=1.0, delta=1e-6)
-    for users, told in ((None, True), (20_000, False)):
+    for users, noted in ((None, True), (20_000, False)):
         given = {} if users is None else {"users": users}
         table = Histogram.from_counts(["a"], [9_000], l0=None, linf=1, complete=True, **given)
-        assert any("does not know the number of users" in note for note in mechanism.release(table).notes) is told
+        assert any("does not know the number of users" in note for note in mechanism.release(table).notes) is noted
         replaced = Replacement(mechanism=mechanism).release(table)
         assert not any("does not know" in note for note in replaced.notes)

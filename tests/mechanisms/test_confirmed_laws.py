@@ -1,4 +1,4 @@
-"""The theorem of confirmed counts, held against the exact law of the twin; and twins that are wrong on purpose."""
+"""The theorem of confirmed counts against the exact law of the reference, and of references wrong on purpose."""
 
 import math
 
@@ -19,13 +19,13 @@ def pairs(mode, count, seed=1):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.statistical)])
-def test_the_law_of_a_release_is_that_of_the_theorem(mode, count):
+def test_the_exact_law_meets_the_theorem(mode, count):
     for case, first, second in pairs(mode, count):
         assert worst(case, first, second) <= 0
 
 
 def one_item_each(mode="centred", **changes):
-    """Users {a}, {b}, and a user {b}: one slot, a tie, and a bound that may be the least that is compared."""
+    """Return a case with one slot and a tie: users {a} and {b}, and the neighbour with only {b}."""
     parameters = {
         "k_bar": 1,
         "epsilon": 1.0,
@@ -39,7 +39,7 @@ def one_item_each(mode="centred", **changes):
     return case, Table([{"a"}, {"b"}]), Table([{"b"}])
 
 
-def test_the_share_of_delta_is_used_where_items_tie_for_one_slot():
+def test_a_tie_for_one_slot_uses_delta():
     case, first, second = one_item_each()
     assert worst(case, first, second) <= 0
     whole, part = law(case, first), law(case, first, second)
@@ -47,7 +47,7 @@ def test_the_share_of_delta_is_used_where_items_tie_for_one_slot():
     assert 1 - case.delta <= least < 1 - case.delta / 100
 
 
-def test_a_law_has_all_chances():
+def test_the_probabilities_of_a_law_sum_to_one():
     for mode in MODES:
         for case, first, second in pairs(mode, 5):
             for found in (law(case, first), law(case, first, second)):
@@ -62,6 +62,7 @@ NEXT = "int(counts[following]) if following < len(counts)"
 AFTER = "int(counts[following + 1]) if following + 1 < len(counts)"
 DRAW = "        drawn = slots.draw(rng, level.gamma)\n"
 STOP = "        if not any(slots.members):\n            return ended('items')\n"
+# Each entry breaks the fact that its key states.
 LIES = {
     "a hidden item's count is one larger": {"margin": lambda sigma, delta: margin(sigma, delta) - 1},
     "the bound has noise": {"reach": lambda sigma, delta: 0},
@@ -88,7 +89,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_twin_that_is_wrong_is_caught(lie):
+def test_a_wrong_reference_is_caught(lie):
     how = LIES[lie]
     assert any(caught(how, seed) for seed in range(40))
 
@@ -111,7 +112,7 @@ def caught(how, seed):
     return False
 
 
-def test_a_reach_by_one_tail_of_the_bound_is_caught():
+def test_a_reach_from_one_tail_is_caught():
     def single(sigma, delta):
         return max(math.ceil(sigma + 1), _core.Noise.discrete_gaussian(sigma).quantile(delta))
 
@@ -124,7 +125,7 @@ def test_a_reach_by_one_tail_of_the_bound_is_caught():
     assert max(found) > 0
 
 
-def test_a_replacement_at_the_price_of_a_removal_is_caught():
+def test_a_replacement_priced_as_a_removal_is_caught():
     parameters = {
         "k_bar": 2,
         "start": 0,

@@ -1,4 +1,4 @@
-"""Every mechanism keeps the contract; some have theirs in a file of their own."""
+"""Contracts of all mechanisms that have no test file of their own."""
 
 import dataclasses
 import inspect
@@ -136,7 +136,7 @@ class TableContract(Contract):
         with pytest.raises(ParameterError, match="not Histogram"):
             self.mechanism().release(dp.Histogram.from_pairs(USERS, ITEMS), user="u", item="i")
 
-    def test_a_column_to_sum_is_for_sums(self):
+    def test_only_clipped_sums_takes_a_value_column(self):
         other = None if self.value else "v"
         with pytest.raises(ParameterError, match="value"):
             self.mechanism().release(Table({"u": USERS, "i": ITEMS}, user="u", item="i", value=other))
@@ -229,16 +229,16 @@ class StreamContract(Contract):
     def plain(self):
         return [[["a", "b"]] * 500, [], [["a"]] * 300]
 
-    def test_every_round_has_its_release(self):
+    def test_every_round_gives_a_release(self):
         releases = self.mechanism().release(self.plain())
         assert [release.round for release in releases] == [1, 2, 3]
         assert set(releases[2].items) <= {"a", "b"}
 
-    def test_a_stream_takes_no_seed(self):
+    def test_a_stream_takes_no_rng(self):
         with pytest.raises(ParameterError, match="leave out rng"):
             self.mechanism().release(self.plain(), rng=seeded_rng(1))
 
-    def test_a_budget_pays_for_a_stream_once(self):
+    def test_a_budget_charges_a_stream_with_charge(self):
         with pytest.raises(ParameterError, match=r"charge\(\) pays for a stream"):
             dp.Budget(rho=5.0, delta=1e-3).release(self.mechanism(), self.plain())
 
@@ -264,7 +264,7 @@ class TestHybridMechanism(StreamContract):
 
 
 def concrete(kind):
-    """The classes below one that can be made."""
+    """Yield the names of the concrete subclasses."""
     for below in kind.__subclasses__():
         if below.__module__.startswith("discreet.") and not inspect.isabstract(below):
             yield below.__name__
@@ -277,5 +277,5 @@ def test_every_mechanism_has_a_contract():
         held |= set(re.findall(r"^class Test(\w+)\(\w*Contract|^class Test(\w+)\(Test\w+\)", path.read_text(), re.M))
     named = {name for pair in held for name in pair if name}
     missing = {name for name in concrete(Mechanism) if not any(test.startswith(name) for test in named)}
-    # A refinement is about a release: its guarantee is that of both, and a copy is about another one.
+    # A refinement needs a release: its guarantee covers both, and a copy would refer to another release.
     assert missing == {"Refinement"}

@@ -1,4 +1,4 @@
-"""A bound on users' items, chosen with differential privacy."""
+"""A bound on the items per user, chosen with differential privacy."""
 
 import math
 
@@ -18,7 +18,7 @@ def law(mechanism, items):
 
 @pytest.mark.parametrize("percentile", [1, 50, 80, 99])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
-def test_one_user_changes_no_chance_by_more_than_the_range(percentile, epsilon):
+def test_one_user_changes_the_law_by_at_most_epsilon(percentile, epsilon):
     mechanism = ContributionBound(epsilon=epsilon, percentile=percentile, most=6)
     random = np.random.default_rng(percentile)
     widest = 0.0
@@ -34,7 +34,7 @@ def test_one_user_changes_no_chance_by_more_than_the_range(percentile, epsilon):
 
 
 def log(users=4000, seed=1):
-    """Nine in ten users have three items, the others fifty."""
+    """Return rows in which nine in ten users have three items and the others have fifty."""
     sizes = np.where(np.random.default_rng(seed).random(users) < 0.9, 3, 50)
     return {"user": np.repeat(np.arange(users), sizes), "item": np.concatenate([np.arange(n) for n in sizes])}
 
@@ -50,7 +50,7 @@ def test_the_bound_is_near_the_percentile():
         assert release.guarantee.delta == 0
 
 
-def test_a_percentile_beyond_the_most_is_the_most():
+def test_a_percentile_above_most_gives_most():
     data = {"user": np.repeat(np.arange(2000), 60), "item": np.tile(np.arange(60), 2000)}
     release = ContributionBound(epsilon=2.0, most=50).release(data, user="user", item="item")
     assert release.items == [50]
@@ -68,7 +68,7 @@ def test_draws_follow_the_law(runs):
     assert np.all(np.abs(seen / runs - chances) < 5 * np.sqrt(chances * (1 - chances) / runs))
 
 
-def test_nobody_at_all_is_no_error():
+def test_an_empty_table_is_no_error():
     empty = {"user": np.array([], np.int64), "item": np.array([], np.int64)}
     assert 1 <= ContributionBound(epsilon=1.0, most=5).release(empty, user="user", item="item").items[0] <= 5
 

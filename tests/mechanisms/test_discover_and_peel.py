@@ -1,4 +1,4 @@
-"""A domain first, then ranks in it."""
+"""DiscoverAndPeel: a set union finds a domain, then the exponential mechanism ranks it."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from discreet.testing import seeded_rng
 
 
 def log(users=4000, seed=3):
-    """Everyone has ten of thirty common items, the first ones most often, and one of their own."""
+    """Return rows of users who have ten of thirty common items, low numbers more often, and one of their own."""
     random = np.random.default_rng(seed)
     popular = 1 / np.arange(2, 32)
     chosen = [random.choice(30, 10, replace=False, p=popular / popular.sum()) for _ in range(users)]
@@ -22,7 +22,7 @@ def log(users=4000, seed=3):
     }
 
 
-def test_common_items_are_ranked_and_nobodys_own_are_named():
+def test_common_items_are_ranked_and_rare_ones_dropped():
     data = log()
     release = DiscoverAndPeel(k=5, rho=3.0, delta=1e-6, l0=11).release(data, user="user", item="item")
     counts = np.bincount(data["item"][data["item"] < 1000])
@@ -33,7 +33,7 @@ def test_common_items_are_ranked_and_nobodys_own_are_named():
     assert not release.seeded
 
 
-def test_it_is_a_method_of_top_k_and_paid_for():
+def test_top_k_runs_it_and_charges_the_budget():
     data, budget = log(), dp.Budget(rho=2.0, delta=1e-5)
     given = {"user": "user", "item": "item", "k": 3, "rho": 1.5, "delta": 1e-6, "method": "discover+peel", "l0": 11}
     assert len(dp.top_k(data, budget=budget, **given)) == 3
@@ -45,7 +45,7 @@ def test_it_is_a_method_of_top_k_and_paid_for():
 
 @pytest.mark.parametrize("runs", [150, pytest.param(4000, marks=pytest.mark.statistical)])
 def test_ranks_follow_the_exponential_mechanism(runs):
-    """Three items that are always found: the first rank is drawn with weights e^(epsilon count)."""
+    """The set union always finds three items; the first rank is drawn with weights e^(epsilon count)."""
     users = 400
     data = {"user": np.arange(users), "item": np.repeat([0, 1, 2], [136, 133, 131])}
     mechanism = DiscoverAndPeel(k=1, rho=40.0, delta=1e-6, l0=1, share=0.999)
@@ -59,7 +59,7 @@ def test_ranks_follow_the_exponential_mechanism(runs):
     assert release.seeded
 
 
-def test_both_steps_cost_what_is_promised():
+def test_both_steps_cost_rho_together():
     for k in (1, 20):
         mechanism = DiscoverAndPeel.from_rho(k=k, rho=0.7, delta=1e-6, l0=5)
         peeling = k * mechanism.epsilon**2 / 8
@@ -67,7 +67,7 @@ def test_both_steps_cost_what_is_promised():
     assert DiscoverAndPeel.from_epsilon(k=3, epsilon=1.0, delta=1e-6, l0=5).guarantee.epsilon(1e-6) <= 1
 
 
-def test_nothing_is_found_in_nothing():
+def test_an_empty_table_gives_an_empty_release():
     empty = {"user": [], "item": []}
     release = DiscoverAndPeel(k=3, rho=1.0, delta=1e-6, l0=2).release(empty, user="user", item="item")
     assert release.items == []
@@ -83,7 +83,7 @@ def test_parameters_out_of_range_are_refused(bad):
         DiscoverAndPeel(**{"k": 2, "rho": 1.0, "delta": 1e-6, "l0": 3, **bad})
 
 
-def test_methods_and_their_parameters_go_together():
+def test_top_k_checks_method_and_l0_together():
     given = {"user": "user", "item": "item", "k": 2, "rho": 1.0, "delta": 1e-6}
     for more, text in (
         ({"method": "discover+peel"}, "needs l0"),
@@ -94,7 +94,7 @@ def test_methods_and_their_parameters_go_together():
             dp.top_k(log(20), **given, **more)
 
 
-def test_what_was_found_is_ranked_even_where_nobody_has_it_any_more(monkeypatch):
+def test_a_found_item_without_users_is_still_ranked(monkeypatch):
     find = dp.mechanisms.SetUnion.release
 
     def found(*given, **more):

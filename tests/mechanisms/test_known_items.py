@@ -1,4 +1,4 @@
-"""Known items beside unknown ones."""
+"""Known items: noise without a threshold, next to a threshold for other items."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ def histogram(counts):
     return Histogram.from_counts(list(counts), list(counts.values()), l0=2, linf=1, complete=True)
 
 
-def test_known_items_are_published_whoever_has_them():
+def test_known_items_are_released_even_without_users():
     mechanism = KnownItems(mechanism=SHARP, items=["common", "rare", "nobody's"])
     release = mechanism.release(histogram({"common": 500, "rare": 2, "unknown": 400, "secret": 3}))
     counts = dict(release)
@@ -44,7 +44,7 @@ def test_a_known_item_gets_one_noisy_count():
         assert mechanism.release(histogram({"a": 1000})).items == ["a"]
 
 
-def test_least_keeps_small_counts_of_known_items_out():
+def test_least_drops_small_counts_of_known_items():
     mechanism = KnownItems(mechanism=SHARP, items=["big", "small"], least=100)
     assert mechanism.release(histogram({"big": 500, "small": 1})).items == ["big"]
 
@@ -59,14 +59,14 @@ def test_least_keeps_small_counts_of_known_items_out():
     ],
     ids=repr,
 )
-def test_no_neighbouring_pair_violates_the_promise(inner):
+def test_no_neighbouring_pair_violates_the_guarantee(inner):
     found = audit(KnownItems(mechanism=inner, items=("0",)), pairs=60, seed=4)
     assert not found.violations, str(found)
     novel = examine(KnownItems(mechanism=inner, items=("1",)), {"0": 4}, {"0": 5, "1": 1})
     assert not novel.violates
 
 
-def test_a_known_item_without_noise_would_violate_it():
+def test_a_known_item_with_too_little_noise_is_caught():
     class Exact(LaplaceThreshold):
         @property
         def noise(self):
@@ -78,14 +78,14 @@ def test_a_known_item_without_noise_would_violate_it():
     assert examine(mechanism, {"0": 4}, {"0": 5}).violates
 
 
-def test_counts_of_whole_numbers_work_too():
+def test_known_items_may_be_integers():
     mechanism = KnownItems(mechanism=SHARP, items=[7, 8])
     assert repr(mechanism) == repr(KnownItems(mechanism=SHARP, items=np.array([7, 8])))
     table = Histogram.from_counts(np.array([7, 9]), [300, 300], l0=1, linf=1, complete=True)
     assert set(mechanism.release(table).items) == {7, 8, 9}
 
 
-def test_what_is_not_known_or_has_no_threshold_is_refused():
+def test_wrong_items_and_mechanisms_are_refused():
     with pytest.raises(ParameterError, match="threshold"):
         KnownItems(mechanism=OptimalSelection(epsilon=1.0, delta=1e-3), items=["a"])
     for items, error in ((["a", "a"], ParameterError), ([["a"]], ParameterError), (["a", 1], SchemaError)):
@@ -95,14 +95,14 @@ def test_what_is_not_known_or_has_no_threshold_is_refused():
         KnownItems(mechanism=SHARP, items="abc")
 
 
-def test_items_of_another_type_than_the_known_ones_stay_out_without_an_error():
+def test_items_of_another_type_are_dropped():
     for table in (histogram({"a": 500}), histogram({})):
         assert set(KnownItems(mechanism=SHARP, items=[1, 2]).release(table).items) == {1, 2}
     wide = Histogram.from_counts(np.array([2**63 + 5, 3], np.uint64), [900, 900], l0=2, linf=1, complete=True)
     assert KnownItems(mechanism=SHARP, items=[-1]).release(wide).items == [-1]
 
 
-def test_known_counts_have_the_noise_that_is_stated():
+def test_known_counts_have_the_stated_noise():
     mechanism = KnownItems(mechanism=GaussianThreshold(sigma=5.0, delta=1e-6, l0=2), items=["a", "nobody's"])
     rng, table = seeded_rng(5), histogram({"a": 300})
     runs = [dict(mechanism.release(table, rng=rng)) for _ in range(2000)]
@@ -114,7 +114,7 @@ def test_known_counts_have_the_noise_that_is_stated():
     assert not found.violates, str(found)
 
 
-def test_publishing_a_known_count_as_it_is_would_be_caught():
+def test_an_exact_known_count_is_caught():
     class Bare(KnownItems):
         def _run(self, histogram, rng):
             exact = histogram._counts_of(self.items)
@@ -125,7 +125,7 @@ def test_publishing_a_known_count_as_it_is_would_be_caught():
     assert trial(mechanism, {"a": 20}, {"a": 21}, runs=1000, rng=seeded_rng(6)).violates
 
 
-def test_a_wrapped_mutant_is_caught_by_its_novel_items():
+def test_a_wrapped_mutant_is_caught_by_novel_items():
     class Forgetful(LaplaceThreshold):
         @property
         def threshold(self):
@@ -136,7 +136,7 @@ def test_a_wrapped_mutant_is_caught_by_its_novel_items():
     ).violations
 
 
-def test_a_noisy_count_of_just_the_least_is_published():
+def test_a_noisy_count_equal_to_least_is_released():
     mechanism = KnownItems(mechanism=SHARP, items=["a"], least=10)
     releases = [mechanism.release(histogram({"a": 10}), rng=seeded_rng(seed)) for seed in range(50)]
     assert min(count for release in releases for _, count in release) == 10

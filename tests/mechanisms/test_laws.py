@@ -29,7 +29,7 @@ def test_tight_charges_cover_discrete_noise(scale, tight):
 
 
 @pytest.mark.parametrize("case", [(kind, 1) for kind in SETS], ids=names)
-def test_laws_sum_up_to_one(case):
+def test_laws_sum_to_one(case):
     kind, number = case
     mechanism = kind(**SETS[kind][number])
     for first, second in auditing.neighbours(mechanism, 12, 5):

@@ -1,4 +1,4 @@
-"""Plume: items first, then their counts."""
+"""Plume: selection of items, then their counts."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from discreet.theorems import rogers2024
 
 
 def log(users=3000):
-    """Everyone has ten of twenty common items, and some have one of their own."""
+    """Return rows of users who have ten of twenty common items each; some have a rare item of their own."""
     random = np.random.default_rng(3)
     common = np.concatenate([random.permutation(20)[:10] for _ in range(users)])
     rare = 1000 + np.arange(200)
@@ -20,21 +20,21 @@ def log(users=3000):
     }
 
 
-def test_common_items_are_found_and_counted():
+def test_common_items_are_selected_and_counted():
     data = log()
     mechanism = Plume(rho=2.0, delta=1e-6, m=5, m_prime=10)
     release = mechanism.release(data, user="user", item="item")
     assert set(release.items) == set(range(20))
     true = np.bincount(data["item"][:30_000])[release.items]
-    # All ten of a user's common items count the second time.
+    # The second pass counts all ten common items of a user.
     assert np.all(np.abs(release.counts - true) < 7 * mechanism.sigma)
     assert release.counts.tolist() == sorted(release.counts, reverse=True)
     assert release.guarantee.rho == 2.0
     assert not release.seeded
 
 
-def test_the_second_choice_is_among_those_found():
-    # Of a user's hundred items two are common; with m' = 2 their counts are whole.
+def test_the_second_pass_counts_selected_items_only():
+    # Two of each user's hundred items are common, so m' = 2 counts every user of both.
     users = np.repeat(np.arange(500), 100)
     items = np.where(np.arange(50_000) % 100 < 2, np.arange(50_000) % 100, 10_000 + np.arange(50_000))
     mechanism = Plume(rho=50.0, delta=1e-6, m=100, m_prime=2)
@@ -43,7 +43,7 @@ def test_the_second_choice_is_among_those_found():
     assert np.all(np.abs(release.counts - 500) < 7 * mechanism.sigma)
 
 
-def test_items_that_were_found_are_counted_even_where_nobody_keeps_them():
+def test_a_selected_item_without_users_gets_a_count():
     data = log()
     release = Plume(rho=2.0, delta=1e-6, m=10, m_prime=1).release(data, user="user", item="item", rng=seeded_rng(1))
     assert set(release.items) == set(range(20))
@@ -51,7 +51,7 @@ def test_items_that_were_found_are_counted_even_where_nobody_keeps_them():
     assert np.sum(release.counts) < 3000 + 20 * 7 * 2
 
 
-def test_the_threshold_keeps_counts_of_a_small_error():
+def test_released_counts_exceed_the_error_threshold():
     data = log()
     mechanism = Plume(rho=0.05, delta=1e-6, m=10, m_prime=10, relative_error=0.1)
     release = mechanism.release(data, user="user", item="item")
@@ -66,14 +66,14 @@ def test_the_threshold_keeps_counts_of_a_small_error():
         (0.1, 1, 3.1622776601684, 3.1622776601684, (66.407830863536, 66.407830863536)),
     ],
 )
-def test_scales_and_thresholds_are_those_of_section_4(rho, items, literal, correct, thresholds):
+def test_scales_and_thresholds_match_section_4(rho, items, literal, correct, thresholds):
     # Half of rho goes to the counts.
     sigmas = [rogers2024.plume_sigma(rho / 2, items, literal=flag) for flag in (True, False)]
     assert sigmas == pytest.approx([literal, correct], rel=1e-11)
     assert [rogers2024.plume_threshold(sigma, 0.1) for sigma in sigmas] == pytest.approx(thresholds, rel=1e-11)
 
 
-def test_both_steps_together_cost_what_is_promised():
+def test_both_steps_cost_rho_together():
     for share in (0.1, 0.5, 0.9):
         mechanism = Plume(rho=0.7, delta=1e-6, m=7, m_prime=30, share=share)
         counts = 30 / (2 * mechanism.sigma**2)
@@ -91,7 +91,7 @@ def test_parameters_out_of_range_are_refused(bad):
 
 
 @pytest.mark.parametrize("more", [{"rho": 1e-10}, {"rho": 1.0, "literal": True}])
-def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_charged(more):
+def test_noise_out_of_range_is_refused_at_construction(more):
     with pytest.raises(ParameterError, match="sigma"):
         Plume(delta=1e-6, m=1, m_prime=2**30, **more)
 

@@ -1,4 +1,4 @@
-"""Private Count Release: the contract, its twin bit for bit, and what it pays for."""
+"""Private Count Release: the contract, the Python reference bit for bit, and the cost."""
 
 import math
 from fractions import Fraction
@@ -56,7 +56,7 @@ def zipf(items=3000, users=60_000, seed=1):
 
 
 def independent_cost(release, mechanism):
-    """The sum of epsilon^2/8 over calls and 1/(2 sigma^2) over counts, from the published sigmas alone."""
+    """Return the sum of epsilon^2/8 over calls and 1/(2 sigma^2) over counts, from the published sigmas alone."""
     levels = [mechanism.epsilon_star * math.sqrt(2) ** j for j in range(len(mechanism.levels))]
     tail = math.log(mechanism.k_bar / mechanism.delta_star)
     r = mechanism.relative_error
@@ -68,7 +68,7 @@ def independent_cost(release, mechanism):
 
 
 @pytest.mark.parametrize("rho", [0.05, 1.0, 4.0])
-def test_the_claim_is_the_sum_over_released_sigmas_and_calls(rho):
+def test_spent_is_the_sum_over_sigmas_and_calls(rho):
     mechanism = PrivateCountRelease(rho=rho, delta=1e-6)
     release = mechanism.release(histogram(zipf()))
     assert release.spent.rho == pytest.approx(independent_cost(release, mechanism), rel=1e-9)
@@ -78,7 +78,7 @@ def test_the_claim_is_the_sum_over_released_sigmas_and_calls(rho):
     assert release.guarantee == Guarantee(rho, 1e-6)
 
 
-def test_it_stops_when_nothing_more_can_be_paid():
+def test_a_release_stops_when_rho_is_spent():
     mechanism = PrivateCountRelease(rho=0.3, delta=1e-6)
     release = mechanism.release(histogram(zipf()))
     last = mechanism.levels[min(release.calls - len(release), len(mechanism.levels) - 1)]
@@ -101,7 +101,7 @@ def test_a_truncated_histogram_stops_early_and_says_so():
     assert 0 < len(release) <= 5
 
 
-def test_where_it_stops_never_tells_how_many_items_there_were():
+def test_stopping_does_not_reveal_the_number_of_items():
     mechanism = PrivateCountRelease(rho=1.0, delta=1e-6, epsilon_star=0.05, k_bar=3)
     counts = [50_000, 40_000, 30_000, 20_000, 10_000]
     for items in (3, 4, 5):
@@ -113,7 +113,7 @@ def test_where_it_stops_never_tells_how_many_items_there_were():
         assert len(release) <= 1
 
 
-def test_enough_rows_never_run_out():
+def test_rows_needed_never_run_out():
     mechanism = PrivateCountRelease(rho=0.001, delta=20e-11, delta_star=1e-11, epsilon_star=0.01, k_bar=10)
     counts = [50_000 - n for n in range(200)]
     rows = mechanism.rows_needed
@@ -142,7 +142,7 @@ def test_parameters_out_of_range_are_refused(name, values):
             PrivateCountRelease(**{"rho": 1.0, "delta": 1e-6, name: value})
 
 
-def test_a_budget_below_one_call_is_refused_with_the_remedy():
+def test_a_rho_below_one_call_is_refused_with_a_remedy():
     with pytest.raises(ParameterError, match="epsilon_star"):
         PrivateCountRelease(rho=1e-9, delta=1e-6)
     with pytest.raises(ParameterError, match="delta_star"):
@@ -155,7 +155,7 @@ def test_subnormal_deltas_are_refused_at_once(delta):
         PrivateCountRelease(rho=1.0, delta=delta)
 
 
-def test_epsilon_is_the_total_promise():
+def test_epsilon_is_the_total_guarantee():
     mechanism = PrivateCountRelease.from_epsilon(epsilon=3.0, delta=1e-6)
     assert mechanism.guarantee.delta == 5e-7
     assert 2.999 < mechanism.guarantee.epsilon(1e-6) <= 3.0
@@ -163,24 +163,24 @@ def test_epsilon_is_the_total_promise():
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12, 3e-7])
-def test_a_small_delta_pays_for_many_calls_too(delta):
+def test_a_small_delta_allows_many_calls(delta):
     mechanism = PrivateCountRelease(rho=1.0, delta=delta)
     assert rogers2024.most_calls(delta, mechanism.delta_star) >= 99_999
     assert mechanism.release(histogram([9])).notes == ()
 
 
-def test_few_calls_are_noted():
+def test_a_note_warns_of_few_calls():
     few = PrivateCountRelease(rho=1.0, delta=1e-9, delta_star=1e-11).release(histogram([9]))
     assert "smaller delta_star" in few.notes[0]
 
 
-def test_a_missed_error_target_is_noted():
+def test_a_note_warns_of_a_missed_error_target():
     assert PrivateCountRelease(rho=1.0, delta=1e-6).release(histogram([9])).notes == ()
     tight = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=100, delta_star=1e-8, relative_error=0.05)
     assert "relative error" in tight.release(histogram([9])).notes[0]
 
 
-def test_spend_keeps_an_error_that_the_noise_would_otherwise_not_reach():
+def test_meet_relative_error_lowers_the_noise():
     log = {"user": list(range(3000)), "item": ["a"] * 3000}
     tight = {"rho": 1.0, "delta": 1e-6, "relative_error": 0.02}
     plain, spent = (
@@ -193,19 +193,19 @@ def test_spend_keeps_an_error_that_the_noise_would_otherwise_not_reach():
     assert spent.sigmas[0] < plain.sigmas[0] / 2
 
 
-def test_a_relative_error_of_one_or_more_is_refused_as_such():
+def test_a_relative_error_of_one_or_more_is_refused():
     with pytest.raises(ParameterError, match="below 1"):
         PrivateCountRelease(rho=1.0, delta=1e-6, relative_error=5)
 
 
-def test_more_rho_buys_more_levels_and_the_same_noise():
+def test_more_rho_adds_levels_with_the_same_noise():
     few, many = (PrivateCountRelease(rho=rho, delta=1e-6).levels for rho in (0.3, 3.0))
     assert len(few) < len(many)
     assert [level.sigma for level in few] == [level.sigma for level in many[: len(few)]]
 
 
 def naive_release(counts, mechanism, seed):
-    """The law again, by numpy: Gumbel noise and an argmax over all candidates for each call."""
+    """Return the number of items by numpy: Gumbel noise and an argmax over all candidates for each call."""
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
     budget = rogers2024.budget_units(mechanism.rho)
     arguments = (counts, None, mechanism.levels, budget, calls, mechanism.k_bar)
@@ -222,17 +222,17 @@ def compare_with_numpy(runs):
     assert ours.var() > 0
 
 
-def test_as_many_items_are_released_as_by_numpy():
+def test_numpy_releases_as_many_items():
     compare_with_numpy(60)
 
 
 @pytest.mark.statistical
-def test_as_many_items_are_released_as_by_numpy_at_full_size():
+def test_numpy_releases_as_many_items_at_full_size():
     compare_with_numpy(3000)
 
 
 def test_most_counts_are_within_the_relative_error():
-    """sigma is two thirds of the error at the least count released: at most 13.4 % lie further off."""
+    """At the smallest released count sigma is two thirds of the error, so at most 13.4 % exceed it."""
     counts = zipf()
     far, total = 0, 0
     for _ in range(20):

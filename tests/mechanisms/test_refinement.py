@@ -1,4 +1,4 @@
-"""Counts measured again."""
+"""Refinement: released counts measured again."""
 
 import dataclasses
 import math
@@ -25,12 +25,12 @@ def rough():
     return release
 
 
-def test_scales_of_means_are_those_of_brownian_noise():
+def test_scales_of_means_match_brownian_noise():
     found = [refined_sigma(*(measurement_sigma(rho) for rho in (0.001, 0.003, 0.01)[:n])) for n in (1, 2, 3)]
     assert found == pytest.approx([22.360679774998, 11.180339887499, 5.976143046672], rel=1e-12)
 
 
-def test_counts_come_to_the_relative_error():
+def test_counts_reach_the_relative_error():
     refined = Refinement(of=rough(), rho=5.0, relative_error=0.01).release(histogram())
     assert np.all(1.5 * refined.sigmas <= np.maximum(0.0101 * refined.counts, 0.46))
     truth = np.array(COUNTS)[refined.items]
@@ -39,7 +39,7 @@ def test_counts_come_to_the_relative_error():
     assert "refines" in refined.notes[0]
 
 
-def test_the_cost_is_that_of_the_precision_that_was_gained():
+def test_the_cost_matches_the_gained_precision():
     before = rough()
     after = Refinement(of=before, rho=0.01, relative_error=0.001).release(histogram())
     sigma = dict(zip(before.items, before.sigmas, strict=True))
@@ -50,19 +50,19 @@ def test_the_cost_is_that_of_the_precision_that_was_gained():
     assert Refinement(of=before, rho=0.01).guarantee == Guarantee(0.01, 0.0)
 
 
-def test_what_cannot_be_paid_stays_as_it_was():
+def test_a_rho_below_one_step_changes_no_count():
     before = rough()
     after = Refinement(of=before, rho=1e-9, relative_error=0.001).release(histogram())
     assert list(after) == list(before)
     assert after.spent.rho == 0
 
 
-def test_noise_has_the_scale_that_is_published():
+def test_noise_has_the_published_scale():
     before = rough()
     errors = []
     rng = seeded_rng(8)
     for _ in range(400):
-        # The first count is exact here, so that only what is drawn later errs.
+        # The first count is exact, so only later noise causes errors.
         start = dataclasses.replace(before, items=[0], counts=np.array([4000]), sigmas=np.array([1e9]))
         after = Refinement(of=start, rho=1.0, relative_error=0.01).release(histogram([4000]), rng=rng)
         errors.append((after.counts[0] - 4000) / after.sigmas[0])
@@ -70,12 +70,12 @@ def test_noise_has_the_scale_that_is_published():
     assert abs(np.mean(errors)) < 0.25
 
 
-def test_a_seeded_release_protects_nobody_however_it_is_refined():
+def test_refining_a_seeded_release_stays_seeded():
     seeded = PrivateCountRelease(rho=1.0, delta=1e-6, k_bar=20).release(histogram(), rng=seeded_rng(1))
     assert Refinement(of=seeded, rho=0.1).release(histogram()).seeded
 
 
-def test_truncated_histograms_and_releases_without_counts_are_refused():
+def test_cut_histograms_and_ranks_are_refused():
     with pytest.raises(SensitivityError, match="complete"):
         Refinement(of=rough(), rho=0.1).release(histogram(complete=False))
     ranks = GumbelTopK.from_rho(k=2, rho=1.0, delta=1e-6).release(histogram())
@@ -91,7 +91,7 @@ def test_truncated_histograms_and_releases_without_counts_are_refused():
             Refinement(of=rough(), rho=rho)
 
 
-def test_items_that_nobody_has_any_more_count_zero():
+def test_items_without_users_count_zero():
     wide = Histogram.from_counts(["a", "b"], [900, 800], l0=1, linf=1, complete=True)
     before = GaussianThreshold.from_rho(rho=0.5, delta=1e-6, l0=1).release(wide)
     gone = Histogram.from_counts(["a"], [900], l0=1, linf=1, complete=True)

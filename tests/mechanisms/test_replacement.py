@@ -44,7 +44,7 @@ class TestReplacement(MechanismContract):
 
 
 def replaced(l0, pairs, seed):
-    """Pairs of small tables that differ in the rows of one user, all around the thresholds that matter here."""
+    """Yield pairs of small tables with one user replaced and counts near the thresholds."""
     chance = random.Random(seed)
     for _ in range(pairs):
         others = {label: chance.choice((0, 0, 1, 2, 3, 5, 8)) for label in "abcd"}
@@ -54,7 +54,7 @@ def replaced(l0, pairs, seed):
 
 
 @pytest.mark.parametrize(("kind", "given"), WRAPPED, ids=lambda value: getattr(value, "__name__", ""))
-def test_no_pair_of_replaced_users_violates_the_promise(kind, given):
+def test_no_replaced_user_violates_the_guarantee(kind, given):
     mechanism = wrapped(kind, given)
     l0 = min(mechanism.protects.l0 or 3, 3)
     used = 0.0
@@ -66,9 +66,9 @@ def test_no_pair_of_replaced_users_violates_the_promise(kind, given):
 
 
 @pytest.mark.parametrize("pairs", [6, pytest.param(25, marks=pytest.mark.statistical)])
-def test_the_audit_looks_at_replaced_users(pairs):
+def test_the_audit_replaces_users(pairs):
     class Lie(Replacement):
-        """A mechanism for users added, said to be one for users replaced."""
+        """A mechanism for added users that claims to be for replaced users."""
 
         protects = Sensitivity(l0=None, linf=2)
 
@@ -79,20 +79,20 @@ def test_the_audit_looks_at_replaced_users(pairs):
         assert not found.violations, str(found)
 
 
-def test_a_mechanism_for_users_added_would_violate_it():
+def test_a_mechanism_for_added_users_violates_it():
     added = GumbelTopK.from_rho(k=1, rho=0.5, delta=1e-3, k_bar=2)
     worst = max(examine(added, first, second).ratio for first, second in replaced(3, 300, 4))
     assert worst > 1
 
 
-def test_what_is_protected_is_one_users_share():
+def test_protects_is_the_sensitivity_of_one_user():
     mechanism = Replacement.from_rho(GumbelTopK, k=2, rho=0.5, delta=1e-6, linf=3)
     assert mechanism.protects == Sensitivity(l0=None, linf=3)
     assert mechanism.mechanism.linf == 6
     assert wrapped(*WRAPPED[0]).protects == Sensitivity(l0=1, linf=1)
 
 
-def test_promises_about_unlike_neighbours_do_not_add():
+def test_guarantees_of_unlike_neighbours_do_not_add():
     guarantee = wrapped(*WRAPPED[1]).guarantee
     assert "replaced" in str(guarantee)
     assert (guarantee + guarantee).neighbours == "replaced"
@@ -102,7 +102,7 @@ def test_promises_about_unlike_neighbours_do_not_add():
         Guarantee(0.1, 1e-6, neighbours="swapped")
 
 
-def test_epsilon_is_the_total_promise():
+def test_epsilon_is_the_total_guarantee():
     for kind in (LaplaceThreshold, GaussianThreshold, TruncatedGeometric):
         mechanism = Replacement.from_epsilon(kind, epsilon=1.0, delta=1e-6, l0=2)
         assert mechanism.guarantee.epsilon(1e-6) <= 1.0

@@ -14,20 +14,20 @@ from discreet.theorems.rogers2024 import UNIT
 
 
 class Shown(Exception):
-    """What the code itself hands to a selection."""
+    """An exception that carries the arguments of a selection."""
 
 
 class Recorder:
-    """Stands in for the randomness and reports the first selection instead of making it."""
+    """A random stream that raises the arguments of the first selection."""
 
     def select(self, counts, reference, gamma, bottom, offset):
         raise Shown(counts.tolist(), gamma, bottom, offset)
 
 
 def call_law(table, level, k_bar, rows=None):
-    """The exact law of one call on {label: count}: labels and None for the stop element.
+    """Return the exact law of one call on {label: count}, with None for the stop element.
 
-    `rows` truncates the sorted table first, as memory bounds would.
+    `rows` truncates the sorted table first.
     """
     ranked = sorted((item for item in table.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
     ranked = ranked[:rows]
@@ -48,7 +48,7 @@ def hockey_stick(p, q, epsilon):
 
 
 def neighbours(number, seed):
-    """Small tables and the same with one user more, who may have any of the items, new ones included."""
+    """Yield small tables, each with a neighbour that has one more user with any old or new items."""
     random = np.random.default_rng(seed)
     for _ in range(number):
         labels = "abcdef"[: random.integers(1, 7)]
@@ -65,7 +65,7 @@ CASES = list(itertools.product([0.3, 1.0, 2.0], [0.2, 0.01, 1e-6], [1, 2, 4]))
 
 
 def worst_delta(epsilon, delta, k_bar, *, number, change=lambda level: level, rows=None):
-    """The largest hockey-stick divergence of one call over random neighbours, in units of delta."""
+    """Return the largest hockey-stick divergence of one call over random neighbours, in units of delta."""
     level = change(one_level(epsilon, delta, k_bar))
     worst = 0.0
     for table, more in neighbours(number, seed=1):
@@ -80,18 +80,18 @@ def test_one_call_is_epsilon_delta_private(epsilon, delta, k_bar):
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "k_bar"), CASES)
-def test_one_call_on_a_truncated_table_is_as_private(epsilon, delta, k_bar):
+def test_one_call_on_a_truncated_table_is_private(epsilon, delta, k_bar):
     assert worst_delta(epsilon, delta, k_bar, number=400, rows=k_bar + 1) <= 1 + 1e-9
 
 
-def test_the_bound_is_attained_and_a_lower_threshold_breaks_it():
+def test_a_lower_threshold_breaks_the_delta_bound():
     assert worst_delta(1.0, 0.2, 2, number=400) > 0.5
     lowered = worst_delta(1.0, 0.01, 2, number=400, change=lambda level: level._replace(offset=level.offset - 1))
     assert lowered > 1.5
 
 
-def test_reading_a_missing_count_as_zero_would_break_it():
-    """Why a truncated table stops when its rows run out: rank k_bar + 1 is then unknown, not zero."""
+def test_reading_a_missing_count_as_zero_breaks_the_bound():
+    """A truncated table must stop when its rows run out: the (k_bar+1)-th count is then unknown, not zero."""
     epsilon, delta, k_bar = 1.0, 1e-6, 2
     level = one_level(epsilon, delta, k_bar)
 
@@ -104,7 +104,7 @@ def test_reading_a_missing_count_as_zero_would_break_it():
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "k_bar"), CASES)
-def test_one_call_is_dominated_by_a_bounded_range_mechanism(epsilon, delta, k_bar):
+def test_a_bounded_range_mechanism_dominates_one_call(epsilon, delta, k_bar):
     """The proof of the guarantee, outcome by outcome: (1 - delta) P~ <= P, and P~, Q~ of range epsilon."""
     level = one_level(epsilon, delta, k_bar)
     for table, more in neighbours(300, seed=2):
@@ -122,7 +122,7 @@ def test_one_call_is_dominated_by_a_bounded_range_mechanism(epsilon, delta, k_ba
 
 
 @pytest.mark.parametrize("alpha", [1.01, 1.5, 2, 8, 64])
-def test_the_dominated_laws_keep_the_renyi_bound_of_a_call(alpha):
+def test_the_dominating_laws_meet_the_renyi_bound(alpha):
     epsilon, delta, k_bar = 1.0, 0.01, 3
     level = one_level(epsilon, delta, k_bar)
     for table, more in neighbours(300, seed=3):
@@ -137,7 +137,7 @@ def test_the_dominated_laws_keep_the_renyi_bound_of_a_call(alpha):
             assert math.log(moment) / (alpha - 1) <= alpha * epsilon**2 / 8 + 1e-12
 
 
-def test_a_call_in_rust_has_the_enumerated_law():
+def test_a_call_in_rust_follows_the_enumerated_law():
     table = {"a": 6, "b": 4, "c": 4, "d": 1}
     level = one_level(1.0, 0.1, 2)
     law = call_law(table, level, 2)
@@ -150,7 +150,7 @@ def test_a_call_in_rust_has_the_enumerated_law():
         assert abs(seen[label] - 60_000 * p) < 5 * math.sqrt(60_000 * p * (1 - p))
 
 
-def test_the_paper_vector_of_one_call():
+def test_one_call_matches_the_vector_of_the_paper():
     counts = [100_000, 50_000, 20_000]
     level = rogers2024.price_list(1.0, epsilon_star=0.0005, delta_star=1e-8, k_bar=2, relative_error=0.1)[0]
     law = call_law(dict(enumerate(counts)), level, 2)

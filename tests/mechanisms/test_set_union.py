@@ -1,4 +1,4 @@
-"""Set union: promises, thresholds, what is named and what must not be."""
+"""Set union: guarantees, thresholds and released items."""
 
 import copy
 import dataclasses
@@ -32,9 +32,9 @@ def items():
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
-def test_items_are_named_in_order_with_the_promise(mechanism, items):
+def test_items_are_released_in_order_with_the_guarantee(mechanism, items):
     release = mechanism.release(items)
-    # An item that is filled up to the target is missed now and then.
+    # An item that stops at the target is missed now and then.
     assert len({1, 2, 3, 4, 5} & set(release.items)) >= 3
     assert set(release.items) <= set(LOG["item"].tolist())
     assert release.items == sorted(release.items)
@@ -46,12 +46,12 @@ def test_items_are_named_in_order_with_the_promise(mechanism, items):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
-def test_what_is_copied_and_pickled_are_the_parameters(mechanism):
+def test_mechanisms_can_be_copied_and_pickled(mechanism):
     assert copy.deepcopy(mechanism) == pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_rho_is_kept_and_nearly_spent(method):
+def test_rho_is_met_and_nearly_used_up(method):
     mechanism = SetUnion.from_rho(method=method, rho=0.4, delta=1e-6, l0=10)
     assert 0.399 < mechanism.guarantee.rho <= 0.4
     assert mechanism.guarantee.delta == 1e-6
@@ -61,17 +61,17 @@ def test_a_rho_is_kept_and_nearly_spent(method):
 
 
 @pytest.mark.parametrize(("method", "weighting"), [("policy_gaussian", "step"), ("adaptive_gaussian", "adaptive")])
-def test_a_method_that_rounds_has_more_sensitivity(method, weighting):
+def test_a_method_that_rounds_covers_the_rounding(method, weighting):
     for l0, scale in [(1, 1.0), (3, 7.0), (100, 0.5), (64, 10.0)]:
         mechanism = SetUnion(method=method, scale=scale, delta=1e-6, l0=l0)
         # Three units of 2^-50 for each of l0 items of 2^32 users, and a unit of 2^-bits for each of 2^32 items, in l2.
         rounding = l0 * 2**32 * Fraction(3, 2**50) + Fraction(2**16, 2**mechanism.bits)
         assert 1 + rounding <= Fraction(mechanism.sensitivity) <= 1 + 2 * rounding
-        # Noise and rho are those of the larger change.
+        # The noise and rho are for the larger change.
         law = mechanism._moved
         assert Fraction(law.change) == Fraction(mechanism.sensitivity) * 2**mechanism.bits
         assert Fraction(law.sigma) >= Fraction(scale) * Fraction(mechanism.sensitivity) * 2**mechanism.bits
-    # A change of more than one happens: without it the methods would promise too much.
+    # A change above one occurs: with a sensitivity of one the guarantee would be false.
     rng, bits, most = np.random.default_rng(5), 12, Fraction(0)
     for _ in range(300):
         size = int(rng.integers(2, 9))
@@ -91,7 +91,7 @@ def test_a_method_that_does_not_round_has_sensitivity_one(method):
     ("epsilon", "delta", "l0", "laplace"),
     [(3, math.exp(-10), 100, 4.6473335106795), (1, 1e-6, 10, 15.524948020398), (0.1, 1e-9, 50, 239.44141661325)],
 )
-def test_laplace_thresholds_are_the_known_ones(epsilon, delta, l0, laplace):
+def test_laplace_thresholds_match_known_values(epsilon, delta, l0, laplace):
     rough = max(gopi2020.laplace_threshold(1 / epsilon, delta, t) for t in range(1, l0 + 1))
     assert rough == pytest.approx(laplace, rel=1e-12)
     mechanism = SetUnion.from_epsilon(method="weighted_laplace", epsilon=epsilon, delta=delta, l0=l0)
@@ -102,7 +102,7 @@ def test_laplace_thresholds_are_the_known_ones(epsilon, delta, l0, laplace):
     ("rho", "delta", "l0", "threshold"),
     [(0.1, 1e-6, 10, 11.942299850721), (0.5, 1e-8, 100, 6.6120012441748), (1, 1e-6, 1, 4.3611785626256)],
 )
-def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
+def test_gaussian_thresholds_match_known_values(rho, delta, l0, threshold):
     mechanism = SetUnion.from_rho(method="weighted_gaussian", rho=rho, delta=delta, l0=l0)
     assert mechanism.threshold.value / 2**mechanism.bits == pytest.approx(threshold, rel=1e-6)
 
@@ -115,9 +115,9 @@ def test_gaussian_thresholds_are_the_known_ones(rho, delta, l0, threshold):
         (0.1, 1e-9, 50, 51.439639882958, 345.09683751984),
     ],
 )
-def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon, delta, l0, sigma, threshold):
+def test_epsilon_is_as_tight_as_for_continuous_noise(epsilon, delta, l0, sigma, threshold):
     mechanism = SetUnion.from_epsilon(method="weighted_gaussian", epsilon=epsilon, delta=delta, l0=l0)
-    # The known values halve delta; the best share gains a little.
+    # The known values use half of delta; the best fraction is slightly better.
     assert 0.98 * sigma < mechanism.scale < 1.02 * sigma
     assert 0.99 * threshold < mechanism.threshold.value / 2**mechanism.bits < threshold
     assert mechanism.guarantee.dp[0] == epsilon
@@ -125,14 +125,14 @@ def test_an_epsilon_is_calibrated_as_tightly_as_that_of_continuous_noise(epsilon
 
 
 @pytest.mark.parametrize("method", ["weighted_gaussian", "policy_gaussian", "adaptive_gaussian"])
-def test_less_noise_does_not_keep_an_epsilon(method):
+def test_less_noise_exceeds_epsilon(method):
     mechanism = SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=10)
     less = dataclasses.replace(mechanism, scale=mechanism.scale * 0.999)
     assert less.guarantee.dp[1] > 1e-6
     assert less.guarantee.epsilon(1e-6) > 1.0
 
 
-def test_rounds_keep_an_epsilon_as_one_release():
+def test_rounds_meet_epsilon_as_one_release():
     mechanism = IteratedSetUnion.from_epsilon(epsilon=1.0, delta=1e-6, l0=10)
     assert mechanism.guarantee.dp[0] == 1.0
     assert 1e-6 * (1 - 1e-6) < mechanism.guarantee.dp[1] <= 1e-6
@@ -147,7 +147,7 @@ def test_rounds_keep_an_epsilon_as_one_release():
             IteratedSetUnion(rounds=rounds)
 
 
-def test_small_and_large_promises_are_kept():
+def test_small_and_large_epsilons_are_met():
     for epsilon in (0.01, 0.1, 20.0, 150.0):
         for kind in (
             IteratedSetUnion,
@@ -159,12 +159,12 @@ def test_small_and_large_promises_are_kept():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
-def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l0):
+def test_novel_items_are_seen_with_at_most_delta(method, l0):
     mechanism = SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
     unit = 1 << mechanism.bits
 
     def seen(threshold, t, up):
-        """The chance that any of t novel items is named, each with the most that it may weigh."""
+        """Return the probability that one of t novel items is released, each with its largest weight."""
         if method == "greedy":
             weights = [unit] + [1] * (t - 1)
         elif method.endswith("gaussian"):
@@ -175,13 +175,13 @@ def test_novel_items_pass_the_threshold_with_a_chance_of_delta_at_most(method, l
 
     for t in range(1, l0 + 1):
         assert seen(mechanism.threshold, t, True) <= 1e-5 * (1 + 1e-6)
-    # And not far below it: a threshold that is lower by a thousandth of the scale does not do.
+    # The threshold is tight: lowering it by a hundredth of the scale exceeds delta.
     lower = dp._core.Threshold(mechanism.noise, mechanism.threshold.value - int(unit * mechanism.scale / 100))
     assert max(seen(lower, t, False) for t in range(1, l0 + 1)) > 1e-5
 
 
 def named_law(mechanism, rows):
-    """The chances of all sets of five items to be named, where no user has more than l0."""
+    """Return the probabilities of all sets of five items, if no user has more than l0 items."""
     users, items = np.nonzero(rows)
     if len(users) == 0:
         return np.eye(1, 32)[0]
@@ -197,7 +197,7 @@ def named_law(mechanism, rows):
 
 
 def worst_excess(mechanism, epsilon, tries):
-    """The largest hockey-stick divergence at epsilon between tables of which one has a user more."""
+    """Return the largest hockey-stick divergence at epsilon between tables that differ by one user."""
     rng, worst = np.random.default_rng(4), 0.0
     for _ in range(tries):
         rows = rng.random((int(rng.integers(1, 60)), 5)) < rng.choice([0.2, 0.5, 0.8])
@@ -210,15 +210,15 @@ def worst_excess(mechanism, epsilon, tries):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_exact_laws_of_small_neighbours_keep_the_promise(method):
+def test_exact_laws_of_small_neighbours_meet_epsilon(method):
     mechanism = SetUnion.from_epsilon(method=method, epsilon=0.5, delta=0.01, l0=4)
     assert 0.001 < worst_excess(mechanism, 0.5, 80) <= 0.01
     less = dataclasses.replace(mechanism, scale=mechanism.scale / 3, delta=0.3, epsilon=None, alpha=6.0)
     assert worst_excess(less, 0.5, 80) > 0.01
 
 
-def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
-    """Neighbours in which others' budgets are pushed on by a user, who would else bring novel items of theirs in."""
+def test_a_user_gives_no_weight_to_items_of_others():
+    """A user who fills the items of others must not decide if their next items have any weight."""
     t = 4
     anchors, middles = [f"a{i}" for i in range(t)], [[f"m{i}{j}" for j in range(t - 1)] for i in range(t)]
     pairs = [(f"{name}/{n}", name) for name in [*anchors, *(m for row in middles for m in row)] for n in range(8)]
@@ -236,13 +236,13 @@ def test_a_user_gives_no_weight_to_items_that_they_do_not_have():
     assert supports[0] == supports[1] == {name for _, name in pairs}
 
 
-def test_rounds_share_the_budget_as_known():
+def test_round_shares_match_known_values():
     assert gopi2020.round_shares(3) == pytest.approx([0.076923076923077, 0.23076923076923, 0.69230769230769])
     assert gopi2020.round_shares(3, 0.3) == pytest.approx([0.064748201438849, 0.2158273381295, 0.71942446043165])
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: getattr(m, "method", "dp_sips"))
-def test_items_of_one_user_are_not_named(mechanism):
+def test_items_of_one_user_are_not_released(mechanism):
     users, items = np.repeat(np.arange(3), 2000), np.arange(6000)
     alone = dp.tables.UserItems.from_pairs(users, items)
     for _ in range(3):
@@ -250,7 +250,7 @@ def test_items_of_one_user_are_not_named(mechanism):
     assert mechanism.release(dp.tables.UserItems.from_pairs([], [])).items == []
 
 
-def test_users_who_choose_together_name_more_where_all_have_many():
+def test_a_shared_order_releases_more_of_long_lists():
     users, items = np.repeat(np.arange(300), 400), np.tile(np.arange(400), 300)
     alike = dp.tables.UserItems.from_pairs(users, items)
     promise = {"epsilon": 1.0, "delta": 1e-6, "l0": 10}
@@ -279,7 +279,7 @@ def test_user_items_show_nothing():
         dp.tables.UserItems()
 
 
-def test_texts_and_dictionaries_are_read_alike():
+def test_strings_and_dictionaries_are_read_alike():
     pa = pytest.importorskip("pyarrow")
     words = [f"word-{n}" for n in LOG["item"].tolist()]
     plain = pa.table({"user": LOG["user"], "item": words})
@@ -290,7 +290,7 @@ def test_texts_and_dictionaries_are_read_alike():
         for table in (plain, coded, {"user": LOG["user"], "item": words})
     ]
     assert len(named[0]) > 100
-    # Rows come in one order, and so do the numbers of items: the noise is the same.
+    # The rows and the item numbers are in the same order, so the noise is the same.
     assert named[0] == named[1] == named[2]
 
 
@@ -306,7 +306,7 @@ def test_select_takes_every_method(method, promise):
         assert "(2, 1e-06)-DP" in release.promise
 
 
-def test_the_choice_is_told():
+def test_a_release_explains_the_chosen_method():
     assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=30).notes[0]
     assert "greedy" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8).notes[0]
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
@@ -322,7 +322,7 @@ def test_the_choice_is_told():
     ],
     ids=str,
 )
-def test_the_choice_is_by_the_promise_and_l0_alone(promise):
+def test_the_choice_depends_on_the_guarantee_and_l0(promise):
     plans = [dp.plan("select", **promise, delta=1e-6, l0=l0).mechanism for l0 in (1, 2, 8, 100)]
     assert plans[3] == dp.plan("select", **promise, delta=1e-6, l0=100, method="auto").mechanism
     chosen = [plan.partition("(")[0] + ("greedy" if "'greedy'" in plan else "") for plan in plans]
@@ -334,15 +334,15 @@ def test_the_choice_is_by_the_promise_and_l0_alone(promise):
 @pytest.mark.parametrize(
     ("epsilon", "l0", "size"), [(1.0, 3, 3), (0.5, 2, 2), (1.0, 10, 8), (1.0, 30, 20), (3.0, 2, 1)]
 )
-def test_what_everybody_has_is_never_missing(epsilon, l0, size):
-    """A weight that stopped at a target a few scales above the threshold would miss it in a percent of releases."""
+def test_an_item_of_all_users_is_never_missing(epsilon, l0, size):
+    """A target a few scales above the threshold would miss such an item in about 1 % of releases."""
     log = {"user": np.repeat(np.arange(5_000), size), "item": np.tile(np.arange(size), 5_000)}
     for _ in range(100):
         release = dp.select(log, user="user", item="item", epsilon=epsilon, delta=1e-6, l0=l0)
         assert release.items == list(range(size))
 
 
-def test_greedy_names_more_than_rounds_where_users_have_fewer_items_than_l0():
+def test_greedy_releases_more_of_short_lists():
     rng = np.random.default_rng(4)
     cumulative = np.cumsum(1 / np.arange(1, 20_001))
     items = np.searchsorted(cumulative / cumulative[-1], rng.random(160_000))
@@ -353,7 +353,7 @@ def test_greedy_names_more_than_rounds_where_users_have_fewer_items_than_l0():
     assert len(greedy) > 1.2 * len(rounds)
 
 
-def test_a_choice_is_left_where_the_greedy_method_does_not_apply():
+def test_another_method_is_chosen_if_greedy_cannot_run():
     for epsilon, kind in ((0.005, "IteratedSetUnion"), (0.001, "GaussianThreshold")):
         plan = dp.plan("select", epsilon=epsilon, delta=1e-9, l0=20)
         assert plan.mechanism.startswith(kind)
@@ -371,12 +371,12 @@ def test_parameters_out_of_range_are_refused(given):
         MECHANISMS[0].release([1, 2])
 
 
-def test_an_audit_says_what_it_cannot_do():
+def test_an_audit_refuses_a_set_union():
     with pytest.raises(dp.errors.ParameterError, match="exact law"):
         audit(MECHANISMS[0])
 
 
 @pytest.mark.parametrize("columns", [("user", "thing"), ("user", "user"), (1, "item")])
-def test_columns_that_are_not_there_are_refused(columns):
+def test_missing_columns_are_refused(columns):
     with pytest.raises((dp.errors.SchemaError, dp.errors.ParameterError)):
         dp.tables.UserItems.from_table(LOG, user=columns[0], item=columns[1])

@@ -1,4 +1,4 @@
-"""Tails held against numbers of many digits."""
+"""Tail bounds against high-precision arithmetic."""
 
 import math
 import random
@@ -22,20 +22,20 @@ def points():
         yield deviation * math.sqrt(2 * chance.uniform(1e-9, 699.0)), deviation
 
 
-def test_the_sub_gaussian_tail_is_rounded_up_wherever_it_is():
+def test_the_sub_gaussian_tail_is_rounded_up():
     for reach, deviation in points():
         exact = mpmath.exp(-(mpmath.mpf(reach) ** 2) / (2 * mpmath.mpf(deviation) ** 2))
         assert exact * (1 + mpmath.mpf("0.5e-12")) <= sub_gaussian(reach, deviation) <= exact * (1 + mpmath.mpf("1e-9"))
 
 
-def test_the_sub_gaussian_tail_covers_the_rounding_of_its_deviation():
+def test_the_sub_gaussian_tail_covers_a_rounded_deviation():
     for reach, deviation in points():
         for moved in (deviation * (1 - 4e-13), deviation * (1 + 4e-13)):
             exact = mpmath.exp(-(mpmath.mpf(reach) ** 2) / (2 * mpmath.mpf(moved) ** 2))
             assert exact <= sub_gaussian(reach, deviation)
 
 
-def test_the_bound_of_a_sum_of_narrow_gaussians_is_rounded_up():
+def test_the_bound_of_narrow_gaussian_sums_is_rounded_up():
     for sigma in (0.05, 0.1, 0.13):
         for terms in (1, 3, 7):
             bound = gaussian_sum_bound(sigma, terms)

@@ -1,4 +1,4 @@
-"""Threshold and top-k mechanisms: the twin, truncated tables, and parameters out of range."""
+"""Threshold and top-k mechanisms: the Python reference, truncated tables and parameters out of range."""
 
 import math
 from fractions import Fraction
@@ -48,7 +48,7 @@ def table(mechanism, counts, **changes):
 @pytest.mark.parametrize("mechanism", THRESHOLDS, ids=kind)
 @settings(max_examples=30, deadline=None)
 @given(counts=st.lists(st.integers(0, 40), max_size=60), seed=st.integers(0, 2**64 - 1))
-def test_releases_are_those_of_the_twin(mechanism, counts, seed):
+def test_releases_match_the_python_reference(mechanism, counts, seed):
     counts = sorted(counts, reverse=True)
     release = mechanism.release(table(mechanism, counts), rng=seeded_rng(seed))
     rows, noisy = threshold_release(
@@ -63,20 +63,20 @@ def test_releases_are_those_of_the_twin(mechanism, counts, seed):
 
 
 @pytest.mark.parametrize("mechanism", [*THRESHOLDS, OptimalSelection(epsilon=1.0, delta=1e-3)], ids=kind)
-def test_truncated_tables_are_refused_by_threshold_mechanisms(mechanism):
+def test_threshold_mechanisms_refuse_truncated_tables(mechanism):
     cut = table(mechanism, [50, 40, 30], complete=False)
     with pytest.raises(SensitivityError, match="complete=True"):
         mechanism.release(cut)
 
 
 @pytest.mark.parametrize("mechanism", RANKED, ids=kind)
-def test_ranks_need_one_count_more_than_k_bar(mechanism):
+def test_top_k_mechanisms_need_k_bar_plus_one_counts(mechanism):
     short = table(mechanism, [50, 40, 30], complete=False)
     with pytest.raises(SensitivityError, match=r"k_bar \+ 1 = 4"):
         mechanism.release(short)
     enough = table(mechanism, [50, 40, 30, 2], complete=False)
     assert len(mechanism.release(enough)) >= 1
-    # A limit that was not reached says that there are no more.
+    # Fewer rows than the limit mean that there are no more counts.
     few = table(mechanism, [50, 40], complete=False, limit=4)
     assert len(mechanism.release(few)) >= 1
 
@@ -106,7 +106,7 @@ BAD = [
     (OptimalSelection, {"epsilon": 0, "delta": 1e-6}),
     (OptimalSelection, {"epsilon": 1e-9, "delta": 1e-12}),
     (TruncatedGeometric, {"epsilon": 1.0, "delta": 1e-6, "l0": 0}),
-    # A delta per item, or a difference of two noises, that no tail reaches: refused before a budget is charged.
+    # Tail bounds cannot reach this delta per item or this difference of noises: refused before a budget is charged.
     (GaussianThreshold, {"sigma": 1e8, "delta": 1e-300, "l0": 2**30}),
     (LaplaceThreshold, {"scale": 1e9, "delta": 1e-300, "l0": 2**30}),
     (GaussianTopK, {"sigma": 1e9, "delta": 1e-6, "l0": 1}),
@@ -146,14 +146,14 @@ def test_a_tiny_rho_is_refused_at_once(make, more):
     ],
     ids=kind,
 )
-def test_the_widest_noise_and_the_smallest_delta_make_a_release(mechanism):
+def test_the_widest_noise_and_smallest_delta_work(mechanism):
     assert len(mechanism.release(table(mechanism, [2**35]), rng=seeded_rng(1))) == 0
 
 
 @pytest.mark.parametrize("make", [LaplaceThreshold, GaussianThreshold, LaplaceTopK, GaussianTopK])
 @pytest.mark.parametrize(("l0", "linf"), [(1, 1), (7, 2), (300, 1)])
 @pytest.mark.parametrize(("epsilon", "rho", "delta"), [(0.1, 0.01, 1e-8), (1.0, 0.5, 1e-6), (5.0, 4.0, 1e-3)])
-def test_promises_are_kept_and_nearly_used_up(make, l0, linf, epsilon, rho, delta):
+def test_guarantees_are_met_and_nearly_used_up(make, l0, linf, epsilon, rho, delta):
     by_rho = make.from_rho(rho=rho, delta=delta, l0=l0, linf=linf)
     assert rho * 0.999 < by_rho.guarantee.rho <= rho
     assert by_rho.guarantee.delta <= delta
@@ -162,7 +162,7 @@ def test_promises_are_kept_and_nearly_used_up(make, l0, linf, epsilon, rho, delt
 
 
 @pytest.mark.parametrize("kind", [LaplaceTopK, GaussianTopK])
-def test_ranked_counts_exceed_the_noisy_next_one_by_more_than_the_margin(kind):
+def test_released_counts_exceed_the_next_by_the_margin(kind):
     mechanism = kind(**{"scale" if kind is LaplaceTopK else "sigma": 1.0}, delta=0.4, l0=1, k_bar=3)
     counts, ties, empty = np.array([3, 2, 0, 0]), 0, 0
     for seed in range(300):
@@ -177,7 +177,7 @@ def test_ranked_counts_exceed_the_noisy_next_one_by_more_than_the_margin(kind):
 
 
 @pytest.mark.parametrize("linf", [1, 3, 7])
-def test_the_range_of_a_selection_covers_the_rate_that_counts_are_multiplied_by(linf):
+def test_epsilon_covers_the_rounding_of_gamma(linf):
     for scale in (0.1, 0.7, 3.0, 49.0, 1e6 / 3):
         mechanism = GumbelTopK(k=1, scale=scale, delta=1e-6, linf=linf)
         assert Fraction(mechanism.gamma) * Fraction(scale) <= 1

@@ -1,4 +1,4 @@
-"""Mechanisms by family, all of one shape: frozen parameters, a guarantee without data, a release."""
+"""Mechanisms by family. Each has frozen parameters, a guarantee that depends on them alone, and a `release` method."""
 
 from discreet.mechanisms.base import Mechanism
 from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement

@@ -1,4 +1,4 @@
-"""What every mechanism is: parameters, a guarantee known before any data, and a release."""
+"""The base class of all mechanisms: parameters, a guarantee that does not depend on data, and a release."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from discreet.privacy.guarantee import Guarantee, Sensitivity
 __all__ = ["Data", "Mechanism", "Opening", "Released", "Value", "opened"]
 
 Opening = Callable[[], _core.Rng]
-"""Opens the stream of a release, and has it paid for."""
+"""A function that charges the budget for a release and returns the release's random stream."""
 
 Data = TypeVar("Data", contravariant=True)
 Released = TypeVar("Released", covariant=True)
 
 
 class Value:
-    """A frozen dataclass of parameters: what is computed of them is neither copied nor pickled, but computed anew."""
+    """A frozen dataclass of parameters. Copy and pickle carry the parameters only; cached values are recomputed."""
 
     __slots__ = ()
 
@@ -30,35 +30,51 @@ class Value:
 
 
 class Mechanism(Value, ABC, Generic[Data, Released]):
-    """A frozen value whose guarantee is a function of its parameters alone.
+    """A frozen value whose guarantee depends on its parameters alone.
 
-    `reads` says what `release` takes. Every mechanism of the package has this shape: `HistogramMechanism` takes
-    counts, `UnionMechanism` the items of users, `TableMechanism` rows, `queries.Answering` the values of queries,
-    and `streams.StreamMechanism` rounds of events.
+    `reads` is the type that `release` takes. `HistogramMechanism` takes counts, `UnionMechanism` takes users' items and
+    `TableMechanism` takes rows. `queries.Answering` takes the values of queries, and `streams.StreamMechanism` takes
+    rounds of events.
     """
 
     __slots__ = ()
 
     reads: ClassVar[type]
-    """What `release` takes."""
+    """The type that `release` takes."""
 
     @property
     @abstractmethod
     def protects(self) -> Sensitivity:
-        """The largest sensitivity for which the guarantee holds."""
+        """Return the largest sensitivity for which the guarantee holds."""
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What every release of this mechanism promises."""
+        """Return the guarantee of every release of this mechanism."""
 
     @abstractmethod
     def release(self, data: Data, *, rng: _core.Rng | Opening | None = None) -> Released:
-        """Publishes what the mechanism finds in the data."""
+        """Release what the mechanism finds in the data.
+
+        Args:
+            data: A value of the type `reads`, with a sensitivity of at most `protects`.
+            rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
+                key from the operating system.
+
+        Returns:
+            A Release. Some query mechanisms return other values.
+
+        Raises:
+            ParameterError: The data is of another type.
+            EntropyError: The operating system provides no randomness.
+        """
 
 
 def opened(rng: _core.Rng | Opening | None) -> _core.Rng:
-    """The stream of one release, opened when nothing is left that could be refused; a fresh one where none is given."""
+    """Return the random stream of one release, or a fresh one if none is given.
+
+    Mechanisms call this last, after all validation, because opening the stream charges the budget.
+    """
     if rng is None or isinstance(rng, _core.Rng):
         return rng or _core.Rng()
     if not callable(rng):

@@ -1,4 +1,4 @@
-"""Mechanisms that take counts of users by item: `HistogramMechanism`."""
+"""`HistogramMechanism`: the base class of mechanisms that take the number of users of each item."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["HistogramMechanism", "require_complete"]
 
 
 class HistogramMechanism(Mechanism[Histogram, Release]):
-    """A mechanism that takes a `Histogram`, and refuses one that it does not protect."""
+    """A mechanism that takes a `Histogram` and refuses one with a larger sensitivity than it protects."""
 
     __slots__ = ()
 
@@ -29,43 +29,48 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
-        """The chance that an item of so many users is released where no other stands in its way.
+        """Return the probability that an item is released, if no other item competes with it.
 
-        Where ranks decide, so many users more than the (k_bar+1)-th item has.
+        Args:
+            users: The number of users of the item. For a mechanism that ranks items: the number above the (k_bar+1)-th
+                largest count.
+
+        Returns:
+            A probability from 0 to 1.
         """
 
     @property
     def cap(self) -> int | None:
-        """The count beyond which all counts are alike to this mechanism, None where there is none."""
+        """Return the count above which the mechanism treats all counts alike, or None if there is no such count."""
         return None
 
     def _require(self, histogram: Histogram) -> None:
-        """Refuses a histogram that was cut where this mechanism must see more; SensitivityError."""
+        """Raise SensitivityError if the histogram lacks counts that this mechanism must see."""
 
     @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        """The release, from a histogram that has been checked."""
+        """Return the release of a validated histogram."""
 
     def _published(self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
-        """The release of these rows; see `published`."""
+        """Return the release of these rows; see `published`."""
         return published(self, histogram._labels, rows, rng, **more)
 
     def release(self, data: Histogram, *, rng: _core.Rng | Opening | None = None) -> Release:
-        """Publish what the mechanism finds in a histogram.
+        """Release what the mechanism finds in a histogram.
 
         Args:
-            data: A Histogram whose sensitivity is at most `protects`.
-            rng: For tests (`discreet.testing.seeded_rng`). Without it every release draws from a fresh stream with a
+            data: A Histogram with a sensitivity of at most `protects`.
+            rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
                 key from the operating system.
 
         Returns:
             A Release.
 
         Raises:
-            SensitivityError: One user can change more in the histogram than the mechanism protects, or the histogram
+            SensitivityError: One user can change the histogram by more than the mechanism protects, or the histogram
                 lacks counts that the mechanism must see.
             ParameterError: The data is not a Histogram.
-            EntropyError: The operating system gives no randomness.
+            EntropyError: The operating system provides no randomness.
 
         Example:
             >>> import discreet as dp
@@ -75,36 +80,37 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         """
         if not isinstance(data, Histogram):
             raise ParameterError(
-                "release takes a Histogram: make one by Histogram.from_table, from_pairs or from_counts"
+                "release takes a Histogram: make one with Histogram.from_table, from_pairs or from_counts"
             )
         if not data.sensitivity.within(self.protects):
             raise SensitivityError(_remedy(data.sensitivity, self.protects))
         if data._cap is not None and (self.cap is None or self.cap > data._cap):
             raise SensitivityError(
-                f"the counts of this histogram stop at {data._cap}, and this mechanism must see larger ones: "
-                "make it without cap, or with the mechanism's own"
+                f"the counts of this histogram stop at {data._cap}, but the mechanism needs larger counts: "
+                "make the histogram without cap, or with the cap of the mechanism"
             )
         self._require(data)
         return clipped(self._run(data, opened(rng)), data._clipped_to)
 
 
 def require_complete(histogram: Histogram) -> None:
-    """Refuses a histogram of which only the largest counts were kept: where it was cut would show."""
+    """Raise SensitivityError if the histogram was cut to its largest counts: the release would reveal the cut."""
     if histogram._limit is not None:
         raise SensitivityError(
-            "this histogram keeps only its largest counts, and this mechanism must see all: "
-            "make it without k_bar (complete=True), or use a top-k mechanism"
+            "this histogram keeps only its largest counts, but the mechanism needs all counts: "
+            "make the histogram without k_bar (complete=True), or use a top-k mechanism"
         )
 
 
 def _remedy(given: Sensitivity, protected: Sensitivity) -> str:
+    """Return an error text that names the exceeded bound and how to meet it."""
     if given.linf > protected.linf:
         return (
-            f"one user can change a count by {given.linf}, and this mechanism protects {protected.linf}: "
-            "count each user once per item, or scale the mechanism to a larger linf"
+            f"one user can change a count by {given.linf}, but the mechanism protects only {protected.linf}: "
+            "count each user once per item, or make the mechanism with a larger linf"
         )
-    larger = "" if given.l0 is None else f", or give the mechanism l0={given.l0}"
+    larger = "" if given.l0 is None else f", or make the mechanism with l0={given.l0}"
     return (
-        f"one user can change {given.l0 or 'any number of'} counts, and this mechanism protects {protected.l0}: "
-        f"count at most so many items of each user, by Histogram.from_table(..., l0={protected.l0}){larger}"
+        f"one user can change {given.l0 or 'any number of'} counts, but the mechanism protects only {protected.l0}: "
+        f"limit each user's items with Histogram.from_table(..., l0={protected.l0}){larger}"
     )

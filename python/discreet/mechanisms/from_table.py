@@ -1,4 +1,4 @@
-"""Mechanisms that read rows by themselves: `TableMechanism`."""
+"""`TableMechanism`: the base class of mechanisms that read rows instead of counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TableMechanism", "without_value"]
 
 
 class TableMechanism(Mechanism[object, Release]):
-    """A mechanism that reads rows by itself, some mechanisms twice, and bounds what a user changes."""
+    """A mechanism that reads a table of rows, some mechanisms twice, and clips each user's contribution."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class TableMechanism(Mechanism[object, Release]):
 
     @property
     def protects(self) -> Sensitivity:
-        """Any rows of a user: the mechanism itself counts a user once per item, and of so many items as it says."""
+        """Return the sensitivity: a user may have any rows, because the mechanism clips each user's contribution."""
         return Sensitivity(l0=None, linf=1)
 
     def release(
@@ -40,43 +40,52 @@ class TableMechanism(Mechanism[object, Release]):
         progress: Callable[[], None] | None = None,
         rng: _core.Rng | Opening | None = None,
     ) -> Release:
-        """Publishes what the mechanism finds in a `Table`, or in rows and the names of their columns.
+        """Release what the mechanism finds in a table.
 
         Args:
-            data: A `Table`; or what it is made of, with the names of the columns beside it.
+            data: A `Table`, or the rows that a `Table` takes; rows need `user` and `item`.
             user: The name of the column of users.
             item: The name of the column of items.
-            value: The name of the column that is summed, for `ClippedSums` alone.
-            memory: Bytes, or text such as "2GB", that reading may take.
+            value: The name of the column to sum, for `ClippedSums` only.
+            memory: Bytes, or text such as "2GB", that reading may use.
             progress: Called now and then, without a number.
-            rng: For tests (`discreet.testing.seeded_rng`).
+            rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
+                key from the operating system.
+
+        Returns:
+            A Release.
 
         Raises:
-            ParameterError: The names of the columns are missing, or another mechanism's.
+            ParameterError: The column names are missing, or the mechanism has no use for one of them.
             SchemaError: A column is missing or of another type.
             InputError: The data cannot be read.
-            EntropyError: The system gives no randomness.
+            EntropyError: The operating system provides no randomness.
+
+        Example:
+            >>> import discreet as dp
+            >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+            >>> release = dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(log, user="user", item="page")
+            >>> sorted(release.items)
+            ['help', 'home']
         """
         kind = type(self).__name__
         if isinstance(data, Histogram | UserItems):
-            raise ParameterError(
-                f"{kind} reads a table by itself: give it the rows, not {type(data).__name__}, and user= and item="
-            )
+            raise ParameterError(f"{kind} takes rows, not {type(data).__name__}: give it a table, user= and item=")
         columns = {"user": user, "item": item, "value": value, "memory": memory, "progress": progress}
         if isinstance(data, Table):
             if any(given is not None for given in columns.values()):
-                raise ParameterError("a Table has its columns, memory and progress: leave them out here")
+                raise ParameterError("a Table already has its columns, memory and progress: leave them out")
             return self._read(data, rng)
         if user is None or item is None:
-            raise ParameterError(f"{kind} reads a table: give user= and item=, the names of its columns")
+            raise ParameterError(f"{kind} reads a table: give user= and item=, the names of the columns")
         return self._read(Table(data, user=user, item=item, value=value, memory=memory, progress=progress), rng)
 
     @abstractmethod
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        """The release, which opens its stream when nothing is left that could be refused."""
+        """Return the release. Implementations open the random stream last, after all validation."""
 
 
 def without_value(table: Table, kind: str) -> None:
-    """Refuses a column to sum where nothing is summed."""
+    """Raise ParameterError if the table names a column to sum."""
     if table.value is not None:
-        raise ParameterError(f"{kind} sums no column: leave out value")
+        raise ParameterError(f"{kind} does not sum a column: leave out value")

@@ -1,4 +1,4 @@
-"""What mechanisms of one kind of noise, or of one way to share epsilon out, have in common."""
+"""Base classes for mechanisms with the same noise, and for mechanisms that split epsilon over items."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["EpsilonPerItem", "GaussianNoise", "LaplaceNoise", "NoisyCounts", "la
 
 
 def laplace_deviation(scale: float) -> float:
-    """The standard deviation of discrete Laplace noise: 1 / (sqrt(2) sinh(1/(2 scale)))."""
+    """Return the standard deviation of discrete Laplace noise: 1 / (sqrt(2) sinh(1/(2 scale)))."""
     return 1 / (math.sqrt(2) * math.sinh(min(1 / (2 * scale), 700.0)))
 
 
 class NoisyCounts(HistogramMechanism):
-    """What mechanisms with integer `noise` on bounded counts share."""
+    """A mechanism that adds integer noise to counts and clips each user to l0 items."""
 
     __slots__ = ()
 
@@ -32,59 +32,59 @@ class NoisyCounts(HistogramMechanism):
     @property
     @abstractmethod
     def noise(self) -> _core.Noise:
-        """The law of the noise on every count."""
+        """Return the distribution of the noise on every count."""
 
     @property
     @abstractmethod
     def deviation(self) -> float:
-        """The standard deviation of the noise."""
+        """Return the standard deviation of the noise."""
 
     @property
     def protects(self) -> Sensitivity:
-        """At most l0 items per user, each count moved by at most linf."""
+        """Return the sensitivity: at most l0 items per user, each count changed by at most linf."""
         return Sensitivity(l0=self.l0, linf=self.linf)
 
 
 class LaplaceNoise:
-    """Discrete Laplace noise of a `scale`, on counts that a user moves by `linf`."""
+    """A mixin for discrete Laplace noise of a `scale` on counts of sensitivity `linf`."""
 
     scale: float
     linf: int
 
     @property
     def epsilon(self) -> float:
-        """linf/scale: the pure promise for each count."""
+        """Return linf/scale: the pure epsilon of one count."""
         return round_up(self.linf / self.scale)
 
     @cached_property
     def noise(self) -> _core.Noise:
-        """Discrete Laplace noise."""
+        """Return the distribution of the noise: discrete Laplace."""
         return _core.Noise.discrete_laplace(self.scale)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise, near sqrt(2) scale."""
+        """Return the standard deviation of the noise: about sqrt(2) scale."""
         return laplace_deviation(self.scale)
 
 
 class GaussianNoise:
-    """Discrete Gaussian noise of a scale `sigma`."""
+    """A mixin for discrete Gaussian noise of a scale `sigma`."""
 
     sigma: float
 
     @cached_property
     def noise(self) -> _core.Noise:
-        """Discrete Gaussian noise."""
+        """Return the distribution of the noise: discrete Gaussian."""
         return _core.Noise.discrete_gaussian(self.sigma)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise: sigma, or a hair less."""
+        """Return the standard deviation of the noise: sigma, which is an upper bound."""
         return self.sigma
 
 
 class EpsilonPerItem:
-    """A promise (epsilon, delta) of which each of a user's l0 items has its share."""
+    """A mixin that splits an (epsilon, delta)-DP guarantee evenly over a user's l0 items."""
 
     epsilon: float
     delta: float
@@ -92,25 +92,49 @@ class EpsilonPerItem:
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho l0)."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(2 rho l0).
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 5000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         rho = require_number("rho", rho, 0, 5000)
         epsilon = round_down(math.sqrt(2 * rho * require_whole("l0", l0, 1)), 8)
         return cls.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP."""
-        return cls(epsilon=epsilon, delta=delta, l0=l0)  # type: ignore[call-arg]  # a dataclass makes it
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Args:
+            epsilon: The total epsilon: from 1e-9 to 100.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
+        return cls(epsilon=epsilon, delta=delta, l0=l0)  # type: ignore[call-arg]  # subclasses are dataclasses
 
     @property
     def each(self) -> tuple[float, float]:
-        """The epsilon and delta of one item."""
+        """Return the epsilon and delta of one item: epsilon/l0 and delta/l0."""
         if self.l0 == 1:
             return self.epsilon, self.delta
         return round_down(self.epsilon / self.l0, 1), round_down(self.delta / self.l0, 1)
 
     @property
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0."""
+        """Return the guarantee: (epsilon, delta)-DP, and delta-approximate zCDP with l0 times the rho of epsilon/l0."""
         rho = round_up(self.l0 * pure_rho(self.each[0]), 1)
         return Guarantee(rho, self.delta, dp=(self.epsilon, self.delta))

@@ -1,4 +1,4 @@
-"""How rows become a release, in an order that tells nothing more."""
+"""Functions that build a `Release` from selected rows, in an order that reveals nothing more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["clipped", "published", "uncounted"]
 
 _CLIPPED = "counts of users clipped to"
-"""How the note of `clipped` begins."""
+"""The beginning of the note that `clipped` adds."""
 
 
 class Promising(Protocol):
@@ -26,7 +26,7 @@ class Promising(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What every release of it promises."""
+        """Return the guarantee of every release of this value."""
 
 
 def published(
@@ -40,10 +40,10 @@ def published(
     ranked: bool = False,
     **more: Any,
 ) -> Release:
-    """The release of these rows of `labels`, in an order that depends on nothing but what is published.
+    """Return the release of these rows of `labels`, in an order that depends on published values alone.
 
-    That is the order of the noisy counts, of the ranks that `rows` come in, or of the items. `noisy`: a count for each
-    row. `sigmas`: of each of them, or one for all.
+    The order is by noisy count, by rank (the order of `rows`) or by item. `noisy` has one count per row. `sigmas` is
+    one number per row, or one for all rows.
     """
     named = labels.select(rows)
     keys = np.zeros(len(rows), np.int64) if noisy is None else noisy
@@ -62,9 +62,9 @@ def published(
 
 
 def clipped(release: Release, l0: int | None) -> Release:
-    """Return a release of counts of which at most `l0` of a user counted, with a note that says so.
+    """Return a release with a note that counts were clipped to `l0` items of each user.
 
-    Such a count is below the number of users by what was left out, which no sigma tells.
+    A clipped count is below the number of users by an amount that sigma does not include.
     """
     if l0 is None or release.counts is None:
         return release
@@ -73,6 +73,6 @@ def clipped(release: Release, l0: int | None) -> Release:
 
 
 def uncounted(release: Release) -> Release:
-    """Return a release without its counts, and without the note of `clipped`, which speaks of them."""
+    """Return a release without its counts and without the note of `clipped`, which describes them."""
     notes = tuple(note for note in release.notes if not note.startswith(_CLIPPED))
     return replace(release, counts=None, sigmas=None, clipped=False, notes=notes)

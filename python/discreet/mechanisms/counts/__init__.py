@@ -1,4 +1,4 @@
-"""Many counts at once, and what bounds or refines them."""
+"""Mechanisms that release many counts, bound the items of a user, or refine released counts."""
 
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.counts.contribution_bound import ContributionBound

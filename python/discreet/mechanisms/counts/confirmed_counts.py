@@ -1,4 +1,4 @@
-"""Confirmed counts: counts to a relative error, for users with any number of items, at a fraction of the price."""
+"""`ConfirmedCounts`: counts to a relative error, for users with any number of items, at a lower privacy cost."""
 
 from __future__ import annotations
 
@@ -25,34 +25,46 @@ __all__ = ["ConfirmedCounts"]
 _LEAST_DELTA = 1e-100
 _LARGEST_SIGMA = 1e9
 _ENDINGS = {
-    "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next to be named; a larger k_bar, chosen "
-    "before the data is seen, names more",
-    "most": "a release names at most {most:,} items",
+    "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next item to release; a larger k_bar, "
+    "chosen without the data, releases more",
+    "most": "a release has at most {most:,} items",
 }
+"""Notes by the reason why a release ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmedCounts(HistogramMechanism):
-    """Items and their counts, each to about `relative_error`, without a bound on a user's items.
+    """A mechanism that releases items with counts to about `relative_error`, without a bound on a user's items.
 
-    A step draws one of exactly k_bar slots by the exponential mechanism: the k_bar largest counts that were not named
-    yet. It measures the count in it with discrete Gaussian noise, and names the item if the noisy count stands above
-    what an item outside the slots can have. delta-approximate rho-zCDP per user, added or removed: the theorem of
-    docs/confirmed-counts.md. Where the histogram knows how many users there are, N, twice the count less N is measured
-    instead of the count. One user moves that by one, whatever items they have, so that a count costs a quarter.
+    A step draws one of exactly k_bar slots with the exponential mechanism. The slots hold the k_bar largest counts that
+    were not released yet. The step measures the drawn count with discrete Gaussian noise. It releases the item if the
+    noisy count exceeds a bound on the counts outside the slots. The guarantee is delta-approximate rho-zCDP per user,
+    added or removed.
 
-    `rho`, `delta`: the promise. `relative_error`: the share of a count that its noise is aimed at; below 1, and
-    above 0.17 it has no further effect. `k_bar`: how many ranked counts are looked at, fixed before the data is seen.
+    If the histogram knows the number N of users, the step measures twice the count less N instead. One user changes
+    that by one, whatever items they have, so a count costs a quarter.
 
-    Items are drawn, not ranked: an item within about 20 % of the smallest one named may be missing.
-    Raises ParameterError where a parameter is out of range.
+    Items are drawn, not ranked: an item within about 20 % of the smallest one released may be missing.
 
-        >>> from discreet import Histogram
-        >>> from discreet.mechanisms import ConfirmedCounts
-        >>> table = Histogram.from_counts(["a", "b"], [9000, 8000], l0=None, linf=1, complete=True, users=12000)
-        >>> release = ConfirmedCounts(rho=1, delta=1e-6).release(table)
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: from 1e-100 to below 1.
+        relative_error: The scale of the noise to aim for, as a fraction of a count: from 0.005 to below 1. Above 0.17
+            it has no further effect.
+        k_bar: Consider only the k_bar most common items in each step: from 1 to 2^30. Choose it without the data.
+
+    Raises:
+        ParameterError: A parameter is out of range, or rho is too small for one measurement.
+
+    Example:
+        >>> import discreet as dp
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=None, linf=1, complete=True, users=12000)
+        >>> release = dp.ConfirmedCounts(rho=1, delta=1e-6).release(table)
         >>> sorted(release.items)
         ['a', 'b']
+
+    Source:
+        The theorem of docs/confirmed-counts.md, a result of this project.
     """
 
     rho: float
@@ -70,44 +82,80 @@ class ConfirmedCounts(HistogramMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.relative_error >= 1:
-            raise ParameterError("relative_error must be below 1: it is a share of a count, 0.1 for a tenth")
+            raise ParameterError("relative_error must be below 1: it is a fraction of a count, such as 0.1")
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
-            raise ParameterError(f"rho ({self.rho:g}) does not pay for one measurement; raise rho")
+            raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, relative_error: float = 0.1, k_bar: int = 2**14) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: from 1e-100 to below 1.
+            relative_error: The scale of the noise to aim for, as a fraction of a count.
+            k_bar: Consider only the k_bar most common items in each step.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or rho is too small for one measurement.
+        """
         return cls(rho=rho, delta=delta, relative_error=relative_error, k_bar=k_bar)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, relative_error: float = 0.1, k_bar: int = 2**14) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            relative_error: The scale of the noise to aim for, as a fraction of a count.
+            k_bar: Consider only the k_bar most common items in each step.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for one measurement.
+        """
         rho, own_delta = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
 
     @property
     def protects(self) -> Sensitivity:
-        """Any number of items per user, each count moved by one."""
+        """Return the sensitivity: any number of items per user, each count changed by at most one."""
         return Sensitivity(l0=None, linf=1)
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate rho-zCDP (docs/confirmed-counts.md, the theorem)."""
+        """Return the guarantee: delta-approximate rho-zCDP (docs/confirmed-counts.md, the theorem)."""
         return Guarantee(self.rho, self.delta)
 
     @property
     def rows_needed(self) -> int:
-        """How many rows of a truncated histogram this can use: k_bar + 1, and one for each item it may name."""
+        """Return the most rows of a histogram that this can use: k_bar + 1, and one for each possible release."""
         return self.k_bar + 1 + theorem.MOST
 
     def release_chance(self, users: int) -> float:
-        """About the chance that an item alone, of so many users, is named, where the number of users is known.
+        """Return the approximate probability that an item is released, if no other item competes with it.
 
-        Every level is tried from the top down, in the steps of a release that has named nothing, while rho pays.
+        The number of users is supposed to be known. Every level that rho can afford is tried once, from the highest
+        down, as in a release that has no item yet.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A probability from 0 to 1.
         """
         return self._chance(users, self._levels(2), 2)
 
     def _chance(self, users: int, levels: tuple[theorem.Level, ...], factor: int) -> float:
+        """Return the release probability over these levels, for a query of `factor` times the count."""
         left = budget_units(self.rho) - (self._first.price if factor == 2 else 0)
         missed, others, query = 1.0, math.log(self.k_bar), factor * users
         for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
@@ -129,34 +177,56 @@ class ConfirmedCounts(HistogramMechanism):
         return 1 - missed
 
     def deviation_of(self, users: int) -> float:
-        """About the standard deviation of the count of an item of so many users."""
+        """Return the approximate standard deviation of an item's count.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A number of users.
+        """
         return theorem.scale(self.relative_error) * users
 
     def forecast(self, largest: int, exponent: float = 1.0) -> tuple[int, int]:
-        """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
+        """Forecast the number of released items and the smallest of their counts, if counts follow Zipf's law.
 
-        The i-th largest count is largest/i^exponent. Where that ends above the (k_bar+1)-th count, fewer are named.
+        The i-th largest count is largest/i^exponent. At most k_bar items are forecast.
+
+        Args:
+            largest: The largest count, in users.
+            exponent: The exponent of Zipf's law.
+
+        Returns:
+            The number of items and the smallest of their counts, both approximate.
         """
         items, smallest = theorem.forecast(self.rho, self.relative_error, largest, exponent)
         return (items, smallest) if items <= self.k_bar else (self.k_bar, math.floor(largest / self.k_bar**exponent))
 
     @cached_property
     def _first(self) -> theorem.Measurement:
-        """The first measurement of the number of users."""
+        """Return the first measurement of the number of users."""
         sigma = round_up(1 / math.sqrt(2 * theorem.FIRST_SHARE * self.rho), 8)
         return theorem.Measurement(sigma, theorem.variance_price(sigma))
 
     def _levels(self, factor: int, *, replaced: bool = False) -> tuple[theorem.Level, ...]:
+        """Return the price list for a query of `factor` times the count."""
         return theorem.levels(self.relative_error, factor=factor, replaced=replaced)
 
     def replacing_chance(self, users: int) -> float:
-        """`release_chance` where users are replaced."""
+        """Return the approximate release probability of an item for a guarantee about replaced users.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return self._chance(users, self._levels(1, replaced=True), 1)
 
     def _run(self, histogram: Histogram, rng: _core.Rng, *, replaced: bool = False) -> Release:
-        """The release; `replaced`: for neighbours in which one user is replaced by another (mode "replace").
+        """Return the release. With `replaced`, the neighbours are datasets in which one user is replaced by another.
 
-        A draw then costs four times as much. The number of users does not move, so that it is of no use.
+        A draw then costs four times as much. A replacement does not change the number of users, so it is not used.
         """
         users, budget = None if replaced else histogram._users, budget_units(self.rho)
         factor = 1 if users is None else 2
@@ -207,7 +277,8 @@ class ConfirmedCounts(HistogramMechanism):
         )
 
     def _notes(self, ending: str, users: float | None, deviation: float, *, replaced: bool) -> tuple[str, ...]:
-        notes = ["items are drawn, not ranked: one within about 20 % of the smallest named may be missing"]
+        """Return the notes of a release, which depend on published values alone."""
+        notes = ["items are drawn, not ranked: one within about 20 % of the smallest released may be missing"]
         if users is not None:
             notes.append(
                 f"about {round(users):,} users have any item, give or take {deviation:.3g}; "
@@ -215,7 +286,7 @@ class ConfirmedCounts(HistogramMechanism):
             )
         elif not replaced:
             notes.append(
-                "the histogram does not know the number of users, so that fewer items are named: make it with "
+                "the histogram does not know the number of users, so fewer items are released: make it with "
                 "count_users=True, or from_counts with users="
             )
         if ending in _ENDINGS:

@@ -1,4 +1,4 @@
-"""How many items most users have: a bound for l0, chosen from the data with differential privacy."""
+"""`ContributionBound`: a bound on the items per user, for l0, chosen from the data with differential privacy."""
 
 from __future__ import annotations
 
@@ -25,21 +25,44 @@ if TYPE_CHECKING:
 __all__ = ["ContributionBound"]
 
 _SCORE_LIMIT = 2**35
-"""The largest count that a selection takes; scores are moved up to it, and end at one, which moves none by more."""
+"""The largest count that a selection takes.
+
+Scores are shifted up to it and clipped at one from below. Clipping does not raise the sensitivity.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContributionBound(TableMechanism):
-    """A number of items that about `percentile` percent of the users do not exceed, from 1 to `most`.
+    """A mechanism that releases a number of items that about `percentile` percent of the users do not exceed.
 
-    The exponential mechanism (McSherry and Talwar 2007). A number that misses the percentile, because too many
-    users exceed it or too many stay below it, has the score of minus the users that it misses by, times 100.
-    One user moves every score by at most max(p, 100 - p), so the range of a selection at rate gamma is
-    epsilon = 2 gamma max(p, 100 - p): (epsilon^2/8)-zCDP and epsilon-DP per user, added or removed. Users of more
-    items than `most` count as having so many; with no users at all every number is as likely. `epsilon`: the
-    promise. `percentile`: a whole number from 1 to 99.
-    `most`: chosen without the data. A release is one number, its only item: `release.items[0]` serves as `l0`, or as m
-    and m_prime of `Plume`; what follows costs beside it. Raises ParameterError where a parameter is out of range.
+    The exponential mechanism chooses the number, from 1 to `most`. A number misses the percentile if too many users
+    exceed it or too many stay below it. Its score is minus the users by which it misses, times 100. One user changes
+    every score by at most max(p, 100 - p), for p = percentile. So the bounded range of a selection at rate gamma is
+    epsilon = 2 gamma max(p, 100 - p). The guarantee is (epsilon^2/8)-zCDP and epsilon-DP per user, added or removed. If
+    there are no users, every number has the same probability.
+
+    The released number is the only item: use `release.items[0]` as `l0`, or as m and m_prime of `Plume`. The next
+    release costs its own budget.
+
+    Args:
+        epsilon: The total epsilon: from 1e-9 to 100.
+        percentile: The percentage of users: a whole number from 1 to 99.
+        most: The largest number to choose: from 2 to 2^20. Users with more items count as having this many. Choose it
+            without the data.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> print(dp.mechanisms.ContributionBound(epsilon=1).guarantee)
+        0.125-zCDP per user (added or removed), and (1, 0)-DP
+        >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+        >>> dp.mechanisms.ContributionBound(epsilon=1, most=9).release(log, user="user", item="page").items
+        [2]
+
+    Source:
+        McSherry and Talwar (2007); Rogers (2023), Theorem 5, for the rho of a bounded range.
     """
 
     epsilon: float
@@ -57,22 +80,45 @@ class ContributionBound(TableMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, percentile: int = 95, most: int = 1_000) -> Self:
-        """The mechanism that promises rho-zCDP: epsilon = sqrt(8 rho)."""
+        """Return the mechanism that guarantees rho-zCDP, with epsilon = sqrt(8 rho).
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 1,000.
+            percentile: The percentage of users: a whole number from 1 to 99.
+            most: The largest number to choose: from 2 to 2^20.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         epsilon = round_down(math.sqrt(8 * require_number("rho", rho, 0, 1_000)), 8)
         return cls(epsilon=epsilon, percentile=percentile, most=most)
 
     @property
     def guarantee(self) -> Guarantee:
-        """(epsilon^2/8)-zCDP and epsilon-DP: a selection of range epsilon (Rogers 2023, Theorem 5)."""
+        """Return the guarantee: (epsilon^2/8)-zCDP and epsilon-DP.
+
+        Source:
+            Rogers (2023), Theorem 5, for a selection of bounded range epsilon.
+        """
         return Guarantee.from_bounded_range(self.epsilon)
 
     @property
     def gamma(self) -> float:
-        """The rate of the selection."""
+        """Return the rate of the selection: the factor of every score."""
         return round_down(self.epsilon / (2 * max(self.percentile, 100 - self.percentile)), 1)
 
     def scores(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The scores of 1 to `most`, from how many items each user has, moved up to be whole numbers above zero."""
+        """Return the scores of the numbers from 1 to `most`, as whole numbers above zero.
+
+        Args:
+            items: The number of items of each user, as a one-dimensional array.
+
+        Returns:
+            An array of `most` scores.
+        """
         seen = np.bincount(np.minimum(items, self.most), minlength=self.most + 1)[1:]
         within = np.cumsum(seen)
         below = within - seen
@@ -83,13 +129,13 @@ class ContributionBound(TableMechanism):
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         without_value(table, "ContributionBound")
-        # Seen from the other side, a table tells how many items each user has.
+        # Swap the columns: each count is then the number of items of one user.
         users = Histogram.from_table(
             table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
         )
         rng = opened(rng)
         scores = self.scores(users._counts())
-        # The last candidate stands where a selection has its stop element.
+        # The last candidate takes the place of the stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
         notes = (f"the item is a number of items that about {self.percentile} % of the users do not exceed",)
         return published(self, _core.Labels.from_sequence([slot + 1]), np.arange(1), rng, ranked=True, notes=notes)

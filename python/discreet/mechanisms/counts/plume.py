@@ -1,4 +1,4 @@
-"""The baseline of Private Count Release: select the items, then count a bounded number of each user's."""
+"""`Plume`: the baseline of Private Count Release, which selects items and then counts clipped contributions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,36 @@ __all__ = ["Plume"]
 
 @dataclass(frozen=True, kw_only=True)
 class Plume(TableMechanism):
-    """Items found with `m` of each user's, then counted anew with `m_prime` of each user's among those found.
+    """A mechanism that selects items with a threshold, then counts only the selected items.
 
-    The baseline of Rogers (2024), Sections 1 and 4, after Amin et al. (2022): delta-approximate rho-zCDP per
-    user, added or removed. `share` of rho goes to finding items, by `GaussianThreshold`; the rest to the
-    counts, Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). `relative_error`: publish only counts
-    above (2 + r) sigma / r. `literal`: take m_prime itself for the l2-sensitivity, as the paper does, which
-    is too much noise by its square root. Choose m and m_prime without looking at the data, or by
-    `ContributionBound`. It reads a table twice. Raises ParameterError where a parameter is out of range.
+    The selection uses at most `m` items of each user. The counts use at most `m_prime` selected items of each user, and
+    get Gaussian noise of scale sqrt(m_prime / (2 (1 - share) rho)). The guarantee is delta-approximate rho-zCDP per
+    user, added or removed. The mechanism reads the table twice. Choose m and m_prime without the data, or with
+    `ContributionBound`.
+
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        m: The most items of one user for the selection: from 1 to 2^30.
+        m_prime: The most selected items of one user for the counts: from 1 to 2^30.
+        share: The fraction of rho for the selection, by `GaussianThreshold`: above 0 and below 1.
+        relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error: above 0 and at
+            most 100.
+        literal: If True, use m_prime as the l2-sensitivity, as the paper does. This scales the noise up by
+            sqrt(m_prime).
+
+    Raises:
+        ParameterError: A parameter is out of range, or the noise of the counts would have a scale outside 0.001 to 1e9.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)] * 2, "page": ["home"] * 5000 + ["help"] * 5000}
+        >>> release = dp.Plume(rho=1, delta=1e-6, m=2, m_prime=2).release(log, user="user", item="page")
+        >>> sorted(release.items)
+        ['help', 'home']
+
+    Source:
+        Rogers (2024), Sections 1 and 4, after Amin et al. (2022).
     """
 
     rho: float
@@ -61,7 +83,7 @@ class Plume(TableMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.share >= 1:
-            raise ParameterError("share must be below 1: the counts need some of rho")
+            raise ParameterError("share must be below 1: the counts need the rest of rho")
         _ = self.selection
         require_number("sigma, the scale of the noise of the counts,", self.sigma, 1e-3, 1e9)
 
@@ -77,7 +99,23 @@ class Plume(TableMechanism):
         relative_error: float | None = None,
         literal: bool = False,
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            m: The most items of one user for the selection.
+            m_prime: The most selected items of one user for the counts.
+            share: The fraction of rho for the selection.
+            relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
+            literal: If True, use m_prime as the l2-sensitivity.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         return cls(
             rho=rho,
             delta=delta,
@@ -100,7 +138,25 @@ class Plume(TableMechanism):
         relative_error: float | None = None,
         literal: bool = False,
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            m: The most items of one user for the selection.
+            m_prime: The most selected items of one user for the counts.
+            share: The fraction of rho for the selection.
+            relative_error: If given, publish only counts above (2 + r) sigma / r, for r = relative_error.
+            literal: If True, use m_prime as the l2-sensitivity.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(
             rho=rho,
@@ -114,22 +170,22 @@ class Plume(TableMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
+        """Return the guarantee: delta-approximate rho-zCDP, the sum of both steps (Rogers 2023, Theorem 6)."""
         return Guarantee(self.rho, self.delta)
 
     @property
     def selection(self) -> GaussianThreshold:
-        """The mechanism that finds the items."""
+        """Return the mechanism that selects the items."""
         return GaussianThreshold.from_rho(rho=round_down(self.share * self.rho), delta=self.delta, l0=self.m)
 
     @property
     def sigma(self) -> float:
-        """The scale of the noise of the counts."""
+        """Return the scale of the noise of the counts."""
         rest = round_down(self.rho - self.selection.guarantee.rho, 8)
         return rogers2024.plume_sigma(rest, self.m_prime, literal=self.literal)
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
-        # A user's items are chosen anew for the second time, among those that were found.
+        # The second pass chooses each user's items again, among the selected ones.
         without_value(table, "Plume")
         engines.require_rows_again(table.data)
         wanted: Any = {"user": table.user, "item": table.item, "memory": table.memory, "progress": table.progress}

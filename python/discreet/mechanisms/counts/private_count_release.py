@@ -1,4 +1,4 @@
-"""Private Count Release: counts to a relative error, for users with any number of items."""
+"""`PrivateCountRelease`: counts to a relative error, for users with any number of items."""
 
 from __future__ import annotations
 
@@ -23,32 +23,51 @@ __all__ = ["PrivateCountRelease"]
 
 _SIGMA_RANGE = (1e-3, 1e9)
 _CALLS = 100_000
-"""How many calls delta pays for at least where nobody says otherwise."""
+"""The fewest calls that delta allows by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateCountRelease(HistogramMechanism):
-    """Items and their counts, each to about `relative_error`, without a bound on a user's items.
+    """A mechanism that releases items with counts to about `relative_error`, without a bound on a user's items.
 
-    Rogers (2024), Algorithm 2 and Theorem 6: select an item by the unknown-domain Gumbel mechanism over
-    the k_bar largest counts, publish its count with Gaussian noise, remove it, repeat; after a call that
-    selects nothing raise epsilon by sqrt(2). delta-approximate rho-zCDP per user, added or removed.
+    A call selects an item with the unknown-domain Gumbel mechanism over the k_bar largest counts. The mechanism
+    publishes its count with Gaussian noise, removes it and repeats. After a call that selects no item it multiplies
+    epsilon by sqrt(2). The guarantee is delta-approximate rho-zCDP per user, added or removed. `rho` decides how many
+    calls are made, and so how many items are released. It does not change the noise at a level of epsilon.
 
-    `rho`, `delta`: the promise. `epsilon_star`: the first call's epsilon. `delta_star`: each call's share
-    of delta, so that at most floor(delta/delta_star) calls are made; where it is not given, 1e-11, and less where
-    delta would pay for fewer than 100,000. `k_bar`: how many ranked counts a call may see, fixed before the data is
-    seen. `relative_error`: the noise's scale is chosen for a count that is just large enough to be selected, so most
-    others are closer; below 1. `meet_relative_error`: keep that scale even where the count then costs more than the
-    call; otherwise the scale is at least 2/epsilon, and the error of an item just selected no less than about
-    3/log(k_bar/delta_star). `rho` decides how many calls are paid for, and so how many items are named, not the scale
-    of the noise at a level.
-    Raises ParameterError where a parameter is out of range.
+    Args:
+        rho: The privacy cost in zCDP: above 0 and at most 10,000.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        epsilon_star: Advanced: epsilon of the first call.
+        delta_star: Advanced: the delta of each call, so that at most floor(delta/delta_star) calls are made. By default
+            1e-11, or less if delta would otherwise allow fewer than 100,000 calls.
+        k_bar: Consider only the k_bar most common items in each call: from 1 to 2^30. Choose it without the data.
+        relative_error: The error to aim for, as a fraction of a count: above 0 and below 1. The noise is chosen for a
+            count that is just large enough to be selected, so most counts have smaller errors.
+        meet_relative_error: If True, keep that noise even if a count then costs more than its call. If False, the scale
+            of the noise is at least 2/epsilon. The error of an item that is just selected is then at least about
+            3/log(k_bar/delta_star).
+
+    Raises:
+        ParameterError: A parameter is out of range, or rho is too small for one call.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.PrivateCountRelease(rho=1, delta=1e-6)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+        >>> table = dp.Histogram.from_counts(["a", "b"], [90000, 80000], l0=None, linf=1, complete=True)
+        >>> sorted(mechanism.release(table).items)
+        ['a', 'b']
+
+    Source:
+        Rogers (2024), Algorithm 2 and Theorem 6.
     """
 
     rho: float
     delta: float
     epsilon_star: float = 0.0005
-    delta_star: float = None  # type: ignore[assignment]  # a share of delta
+    delta_star: float = None  # type: ignore[assignment]  # __post_init__ sets it
     k_bar: int = 10_000
     relative_error: float = 0.1
     meet_relative_error: bool = False
@@ -68,22 +87,22 @@ class PrivateCountRelease(HistogramMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.relative_error >= 1:
-            raise ParameterError("relative_error must be below 1: it is a share of a count, 0.1 for a tenth")
+            raise ParameterError("relative_error must be below 1: it is a fraction of a count, such as 0.1")
         if self.delta_star > self.delta:
             raise ParameterError(
-                f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the share of one call; "
+                f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the delta of one call; "
                 "raise delta or lower delta_star"
             )
         require_flag("meet_relative_error", self.meet_relative_error)
         if not self.levels:
             raise ParameterError(
-                f"rho ({self.rho:g}) does not pay for one call at epsilon_star ({self.epsilon_star:g}); "
+                f"rho ({self.rho:g}) is too small for one call at epsilon_star ({self.epsilon_star:g}); "
                 "raise rho or lower epsilon_star"
             )
         low, high = _SIGMA_RANGE
         if not all(low <= level.sigma <= high for level in self.levels):
             raise ParameterError(
-                "epsilon_star or relative_error asks for noise of a scale outside 0.001 to 1e9; change either"
+                "epsilon_star and relative_error need noise of a scale outside 0.001 to 1e9; change either"
             )
 
     @classmethod
@@ -98,7 +117,23 @@ class PrivateCountRelease(HistogramMechanism):
         relative_error: float = 0.1,
         meet_relative_error: bool = False,
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            epsilon_star: Advanced: epsilon of the first call.
+            delta_star: Advanced: the delta of each call.
+            k_bar: Consider only the k_bar most common items in each call.
+            relative_error: The error to aim for, as a fraction of a count.
+            meet_relative_error: If True, aim for that error even if a count then costs more than its call.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or rho is too small for one call.
+        """
         return cls(
             rho=rho,
             delta=delta,
@@ -121,7 +156,25 @@ class PrivateCountRelease(HistogramMechanism):
         relative_error: float = 0.1,
         meet_relative_error: bool = False,
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            epsilon_star: Advanced: epsilon of the first call.
+            delta_star: Advanced: the delta of each call.
+            k_bar: Consider only the k_bar most common items in each call.
+            relative_error: The error to aim for, as a fraction of a count.
+            meet_relative_error: If True, aim for that error even if a count then costs more than its call.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for one call.
+        """
         rho, own_delta = resolve_rho(None, epsilon, delta)
         return cls.from_rho(
             rho=rho,
@@ -135,17 +188,17 @@ class PrivateCountRelease(HistogramMechanism):
 
     @property
     def protects(self) -> Sensitivity:
-        """Any number of items per user, each count moved by one."""
+        """Return the sensitivity: any number of items per user, each count changed by at most one."""
         return Sensitivity(l0=None, linf=1)
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate rho-zCDP (Rogers 2024, Theorem 6, an adaptive filter)."""
+        """Return the guarantee: delta-approximate rho-zCDP (Rogers 2024, Theorem 6, an adaptive filter)."""
         return Guarantee(self.rho, self.delta)
 
     @cached_property
     def levels(self) -> list[rogers2024.Level]:
-        """The price list: scales and prices of every call that can be afforded."""
+        """Return the price list: scales and costs of the calls at every affordable level of epsilon."""
         return rogers2024.price_list(
             self.rho,
             epsilon_star=self.epsilon_star,
@@ -157,12 +210,19 @@ class PrivateCountRelease(HistogramMechanism):
 
     @property
     def rows_needed(self) -> int:
-        """How many rows of a truncated histogram this can use: k_bar + 1, and one for each possible release."""
+        """Return the most rows of a histogram that this can use: k_bar + 1, and one for each possible release."""
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
 
     def release_chance(self, users: int) -> float:
-        """The chance that an item alone, of so many users more than the (k_bar+1)-th one, is selected at some level."""
+        """Return the probability that an item is selected at some level, if no other item competes with it.
+
+        Args:
+            users: The number of users of the item above the (k_bar+1)-th largest count.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         missed = sum(
             -math.log1p(math.exp(min(level.gamma * users - level.offset, 700.0)))
             for level in self.levels[: rogers2024.most_calls(self.delta, self.delta_star)]
@@ -170,16 +230,31 @@ class PrivateCountRelease(HistogramMechanism):
         return -math.expm1(missed)
 
     def deviation_of(self, users: int) -> float | None:
-        """Return the standard deviation of the count of an item of so many users, at the first level that is likelier
-        than not to find it, or None if no level is. A count of more users has more noise."""
+        """Return the standard deviation of an item's count, at the first level that probably selects the item.
+
+        A larger count has more noise.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A number of users, or None if no level selects the item with a probability of at least one half.
+        """
         levels = self.levels[: rogers2024.most_calls(self.delta, self.delta_star)]
         return next((level.sigma for level in levels if level.gamma * users >= level.offset), None)
 
     def affordable(self, users: int) -> int:
-        """Return about how many items of so many users each rho and delta pay for, where no item has more.
+        """Return about how many items with the same number of users rho and delta can release.
 
-        A call finds such items from the first level on at which one is more likely selected than not; every cheaper
-        level costs one call that finds nothing. More than k_bar items of one count have no lead and are not named.
+        A call finds such items from the first level on that selects one with a probability of at least one half. Every
+        cheaper level costs one call that selects no item. More than k_bar items of one count have no lead over the next
+        count and are not released. No item may have more users.
+
+        Args:
+            users: The number of users of each item.
+
+        Returns:
+            A number of items.
         """
         left, calls = rogers2024.budget_units(self.rho), rogers2024.most_calls(self.delta, self.delta_star)
         for missed, level in enumerate(self.levels):
@@ -190,10 +265,18 @@ class PrivateCountRelease(HistogramMechanism):
         return 0
 
     def forecast(self, largest: int, exponent: float = 1.0) -> tuple[int, int]:
-        """About how many items are named, and the smallest of their counts, where counts follow a law of Zipf.
+        """Forecast the number of released items and the smallest of their counts, if counts follow Zipf's law.
 
-        The i-th largest count is largest/i^exponent. Each level names the items that it is likelier than not to find,
-        and ends with a call that finds nothing. The (k_bar+1)-th count is taken off the lead of all.
+        The i-th largest count is largest/i^exponent. Each level releases the items that it selects with a probability
+        of at least one half, and ends with a call that selects no item. The lead of an item is its count minus the
+        (k_bar+1)-th count.
+
+        Args:
+            largest: The largest count, in users.
+            exponent: The exponent of Zipf's law.
+
+        Returns:
+            The number of items and the smallest of their counts, both approximate.
         """
         left, calls = rogers2024.budget_units(self.rho), rogers2024.most_calls(self.delta, self.delta_star)
         last, named = largest / (self.k_bar + 1) ** exponent, 0
@@ -232,24 +315,25 @@ class PrivateCountRelease(HistogramMechanism):
         )
 
     def _notes(self) -> tuple[str, ...]:
+        """Return the notes of a release, which depend on the parameters alone."""
         notes = []
         worst = max(self.relative_error, *(self._error_at_threshold(level) for level in self.levels))
         if worst > self.relative_error * 1.001:
             notes.append(
                 f"the relative error of an item that is just released may reach {worst:.2g} instead of "
-                f"{self.relative_error:g}: the noise is kept at 2/epsilon or more; "
-                "meet_relative_error=True buys a smaller one, and names fewer items"
+                f"{self.relative_error:g}: the scale of the noise is at least 2/epsilon; "
+                "meet_relative_error=True allows a smaller error, and releases fewer items"
             )
         calls = rogers2024.most_calls(self.delta, self.delta_star)
         if calls < 10 * len(self.levels):
             paid = f"{counted(calls, 'selection')} of delta_star ({self.delta_star:g}) each"
             notes.append(
-                f"delta ({self.delta:g}) pays for {paid}, and "
-                f"{len(self.levels):,} may find nothing: a smaller delta_star allows more"
+                f"delta ({self.delta:g}) allows {paid}, and "
+                f"up to {len(self.levels):,} may select no item: a smaller delta_star allows more"
             )
         return tuple(notes)
 
     @staticmethod
     def _error_at_threshold(level: rogers2024.Level) -> float:
-        """1.5 sigma over the stop element's lead: the relative error where the rule of sigma aims."""
+        """Return the relative error of an item that is just selected: 1.5 sigma over the stop element's lead."""
         return 1.5 * level.sigma * level.gamma / level.offset

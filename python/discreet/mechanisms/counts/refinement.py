@@ -1,4 +1,4 @@
-"""Counts that were released, measured again until they are close enough."""
+"""`Refinement`: released counts, measured again until their error is small enough."""
 
 from __future__ import annotations
 
@@ -20,22 +20,39 @@ from discreet.theorems import rogers2024
 __all__ = ["Refinement"]
 
 _CERTAIN = 0.3
-"""Noise below this scale rarely changes a count."""
+"""Noise of a smaller scale rarely changes a count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refinement(HistogramMechanism):
-    """The counts of a release, brought to a `relative_error` one after the other, the largest first.
+    """A mechanism that refines the counts of a release to a `relative_error`, the largest count first.
 
-    Brownian noise reduction (Whitehouse et al. 2022), which Rogers (2024) names as an extension: a further
-    noisy count of the item is drawn, and the mean of all its counts, weighted by their precisions, is as close
-    as one count for the sum of their costs. At each step the noise is halved at most; an item is done when
-    1.5 sigma is within the error, and the release when the next step does not fit into rho. rho-zCDP per user,
-    added or removed, beside what the release itself cost; users may have any number of items.
+    It draws a further noisy count of an item. The mean of all its counts, weighted by their precisions, is as accurate
+    as one count at the sum of their costs (Brownian noise reduction). Each step at most halves the noise. An item is
+    done when 1.5 sigma is within the error. The release ends when rho cannot afford the next step. The cost is rho-zCDP
+    per user, added or removed, in addition to the cost of the refined release. The new release states the sum of both
+    guarantees. Users may have any number of items.
 
-    `of`: a release of counts, made from the very histogram that is then given to `release`, since another one may
-    hold another choice of users' items. What is released promises both together. Raises ParameterError where a
-    parameter is out of range, or the release has no counts of users.
+    Args:
+        of: A release with counts of users. Release from the same histogram that made it: another histogram may contain
+            another choice of users' items.
+        rho: The privacy cost of the refinement in zCDP: above 0 and at most 10,000.
+        relative_error: The error to aim for, as a fraction of a count: above 0 and at most 100.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the release has no counts of users.
+
+    Example:
+        >>> import discreet as dp
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=None, linf=1, complete=True, users=12000)
+        >>> first = dp.ConfirmedCounts(rho=0.5, delta=1e-6).release(table)
+        >>> refined = dp.mechanisms.Refinement(of=first, rho=0.5, relative_error=0.001).release(table)
+        >>> print(refined.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+
+    Source:
+        Whitehouse et al. (2022), which Rogers (2024) names as an extension; Rogers (2024), Theorem 5, for the
+        composition.
     """
 
     of: Release = field(repr=False)
@@ -44,24 +61,34 @@ class Refinement(HistogramMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.of, Release) or self.of.counts is None or self.of.sigmas is None:
-            raise ParameterError("of must be a Release with counts, such as that of dp.count")
+            raise ParameterError("of must be a Release with counts, such as dp.count returns")
         if self.of.guarantee.unit != "user" or self.of.made_by.startswith("ClippedSums"):
-            raise ParameterError("of must be a Release that counts users: sums and streams are not refined")
+            raise ParameterError("of must be a Release that counts users: sums and streams cannot be refined")
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
         object.__setattr__(self, "relative_error", require_number("relative_error", self.relative_error, 0, 100))
 
     @property
     def protects(self) -> Sensitivity:
-        """Any number of items per user, each count moved by one."""
+        """Return the sensitivity: any number of items per user, each count changed by at most one."""
         return Sensitivity(l0=None, linf=1)
 
     @property
     def guarantee(self) -> Guarantee:
-        """rho-zCDP: noisy counts in turn, stopped before their cost exceeds rho (Rogers 2024, Theorem 5)."""
+        """Return the guarantee of the refinement alone: rho-zCDP.
+
+        It measures noisy counts in turn and stops before their cost exceeds rho (Rogers 2024, Theorem 5).
+        """
         return Guarantee(self.rho, 0.0, neighbours=self.of.guarantee.neighbours)
 
     def release_chance(self, users: int) -> float:
-        """One: the items are known."""
+        """Return one: the items are already public.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            1.0
+        """
         return 1.0
 
     def _require(self, histogram: Histogram) -> None:
@@ -97,16 +124,16 @@ class Refinement(HistogramMechanism):
             spent=replace(self.guarantee, rho=min(self.rho, rogers2024.units_rho(spent))),
             made_by=f"{self!r} of {self.of.made_by}",
             seeded=self.of.seeded or rng.is_seeded,
-            notes=(f"it refines a release that promised {self.of.promise}; the guarantee is that of both",),
+            notes=(f"it refines a release with {self.of.promise}; the stated guarantee covers both releases",),
             item_type=self.of.item_type,
             clipped=self.of.clipped,
         )
 
     def _next_sigma(self, mean: float, sigma: float) -> float | None:
-        """The scale of the next count of an item, None where its error is small enough."""
+        """Return the scale of the item's next noisy count, or None if its error is small enough."""
         allowed = max(self.relative_error * mean / 1.5, _CERTAIN)
         if sigma <= allowed:
             return None
         precision = max(allowed, sigma / 2) ** -2 - sigma**-2
-        # A hair of precision would be noise without end.
+        # Floor the precision gain at 1e-6/sigma^2: a smaller gain would need an unboundedly large sigma.
         return max(1e-3, min(1 / math.sqrt(max(precision, 1e-6 * sigma**-2)), 1e9))

@@ -1,4 +1,4 @@
-"""Sums of values, each clipped."""
+"""Mechanisms that release sums of clipped values."""
 
 from discreet.mechanisms.sums.clipped_sums import ClippedSums
 

@@ -1,4 +1,4 @@
-"""Sums over users for items that are already public."""
+"""`ClippedSums`: sums over users for items that are already public."""
 
 from __future__ import annotations
 
@@ -26,15 +26,37 @@ _LIMIT = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedSums(TableMechanism):
-    """For each of `items` the sum of a value over the users, each user's own sum clipped to [`low`, `high`].
+    """A mechanism that sums a value over users for each of `items`.
 
-    Rogers (2024) names sums after a selection as an extension: one user moves an item's sum by at most
-    max(|low|, |high|), and may have all of the items, so each sum has an equal part of `rho` and Gaussian noise
-    of its own. rho-zCDP per user, added or removed. `items`: those of a release, or known without the data.
-    `low`, `high`: whole numbers, in units of `resolution`, to which values are rounded; chosen without
-    the data: for prices of up to 20.00 `high=2000, resolution=0.01`. The table's `value` names a column of numbers, or
-    of text that holds such; a row whose value is missing or no finite number is left out. Raises ParameterError where
-    a parameter is out of range.
+    Each user's own sum for an item is clipped to [`low`, `high`]. So one user changes an item's sum by at most
+    max(|low|, |high|), and may contribute to every item. Each sum gets an equal part of `rho` and its own Gaussian
+    noise. The guarantee is rho-zCDP per user, added or removed. The table's `value` names a column of numbers, or of
+    text that holds numbers. A row is dropped if its value is missing or not finite.
+
+    Args:
+        items: The labels to sum for: public, such as the items of a release, or chosen without the data.
+        rho: The privacy cost of all sums together, in zCDP: above 0 and at most 10,000.
+        low: The least sum of one user for one item, in units of `resolution`: a whole number from -2^30 to 2^30. Choose
+            it without the data.
+        high: The largest such sum, also chosen without the data. For prices of up to 20.00 use `high=2000,
+            resolution=0.01`.
+        resolution: The unit to which values are rounded: from 1e-12 to 1e12.
+
+    Raises:
+        ParameterError: A parameter is out of range, or low is not below high.
+        SchemaError: The items are not all integers or all strings.
+
+    Example:
+        >>> import discreet as dp
+        >>> log = {"user": [*range(5000)], "shop": ["a"] * 5000, "price": [20] * 5000}
+        >>> sums = dp.mechanisms.ClippedSums(items=("a",), rho=1, low=0, high=20)
+        >>> release = sums.release(log, user="user", item="shop", value="price")
+        >>> bool(99_000 < release.counts[0] < 101_000)
+        True
+
+    Source:
+        Rogers (2024), Private Count Release, which names sums after a selection as an extension; Rogers (2023), Theorem
+        4, for the noise.
     """
 
     items: tuple[Any, ...]
@@ -50,7 +72,7 @@ class ClippedSums(TableMechanism):
         if not items:
             raise ParameterError("items must have at least one label")
         checked = {
-            # As plain values, whatever they came as, so that the repr can be read.
+            # Plain Python values, so that the repr is readable.
             "items": tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "low": require_whole("low", self.low, -_LIMIT, _LIMIT),
@@ -65,22 +87,22 @@ class ClippedSums(TableMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """rho-zCDP: Gaussian noise on each of the sums (Rogers 2023, Theorem 4, summed)."""
+        """Return the guarantee: rho-zCDP, Gaussian noise on each sum (Rogers 2023, Theorem 4, composed)."""
         return Guarantee(self.rho, 0.0)
 
     @property
     def sigma(self) -> float:
-        """The scale of the noise of each sum, in units of the resolution."""
+        """Return the scale of the noise of each sum, in units of the resolution."""
         return max(abs(self.low), abs(self.high)) * rogers2024.measurement_sigma(self.rho / len(self.items))
 
     @property
     def protects(self) -> Sensitivity:
-        """Any rows of a user, whose own sum of an item is clipped."""
+        """Return the sensitivity: a user may have any rows, because the user's sum for each item is clipped."""
         return Sensitivity(l0=None, linf=max(abs(self.low), abs(self.high)))
 
     def _read(self, table: Table, rng: _core.Rng | Opening | None) -> Release:
         if table.value is None:
-            raise ParameterError("ClippedSums sums a column: give value=, its name")
+            raise ParameterError("ClippedSums needs a column to sum: give value=, its name")
         if table.memory is not None or table.progress is not None:
             raise ParameterError("ClippedSums reads in one query: leave out memory and progress")
         sums = clipped_sums(

@@ -1,4 +1,4 @@
-"""Noise on every count, and the items whose noisy count is large enough."""
+"""Threshold mechanisms: noise on every count; items whose noisy count exceeds the threshold are released."""
 
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
 from discreet.mechanisms.threshold.laplace import LaplaceThreshold

@@ -1,4 +1,4 @@
-"""Threshold mechanisms: noise on every count, and the rows whose noisy counts are large enough."""
+"""`ThresholdMechanism`: the base class of mechanisms that compare noisy counts with a threshold."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ __all__ = ["ThresholdMechanism"]
 
 
 class ThresholdMechanism(NoisyCounts):
-    """What the histogram mechanisms share: a `threshold` that knows its own tail."""
+    """A mechanism that adds noise to every count and releases the items whose noisy counts exceed a threshold."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def threshold(self) -> _core.Threshold:
-        """A noisy count is released if it is larger than this."""
+        """Return the release rule: a noisy count is released if it exceeds `threshold.value`."""
 
     def release_chance(self, count: int) -> float:
-        """The chance that an item of this count is released, rounded up."""
+        """Return the probability that an item is released, rounded up.
+
+        Args:
+            count: The number of users of the item.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return self.threshold.chance(count)
 
     def _require(self, histogram: Histogram) -> None:

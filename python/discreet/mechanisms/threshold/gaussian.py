@@ -1,4 +1,4 @@
-"""Gaussian noise on every count, and a threshold."""
+"""`GaussianThreshold`: discrete Gaussian noise on every count, and a threshold."""
 
 from __future__ import annotations
 
@@ -19,22 +19,45 @@ from discreet.theorems.tails import gaussian_hockey_stick
 __all__ = ["GaussianThreshold"]
 
 _EXACT_EPSILON = 100.0
+"""The largest epsilon for the exact analysis."""
 _SHARES = (0.1, 0.3, 0.5, 0.7)
-"""Shares of delta for the threshold that are tried."""
+"""Fractions of delta that `from_epsilon` tries for the threshold."""
 _EXACT_L0 = 12
-"""Up to this many items of a user every number of shared ones is looked at; beyond, the worst of each."""
+"""The largest l0 for which every number of shared items is checked; above, an upper bound serves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianThreshold(GaussianNoise, ThresholdMechanism):
-    """All items whose count and discrete Gaussian noise exceed a threshold, with these noisy counts.
+    """A mechanism that releases all items whose noisy counts exceed a threshold, with discrete Gaussian noise.
 
-    Rogers (2023), Algorithm 1 and Theorem 7, with integer noise and the least integer threshold that one
-    novel item passes with a chance of 1 - (1 - delta)^(1/l0): delta-approximate
-    (l0 linf^2 / (2 sigma^2))-zCDP per user, added or removed. `sigma`: of the noise, P[x] proportional to
-    e^(-x^2/(2 sigma^2)). `l0`: the most items of a user. `linf`: the most that a user adds to one count.
-    `epsilon`: where the guarantee shall also state (epsilon, delta')-DP with the exact delta' of this one
-    release. Raises ParameterError where a parameter is out of range.
+    It publishes the noisy counts. The guarantee is delta-approximate (l0 linf^2 / (2 sigma^2))-zCDP per user, added or
+    removed. The threshold is the least integer that a novel item's noisy count exceeds with probability at most
+    1 - (1 - delta)^(1/l0).
+
+    Args:
+        sigma: The scale of the noise, P[x] proportional to e^(-x^2/(2 sigma^2)): above 0.001 and at most 1e9 users.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 2^30.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+        epsilon: If given, the guarantee also states (epsilon, delta')-DP, with the exact delta' of one release: above 0
+            and at most 100.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.GaussianThreshold(sigma=1, delta=1e-6, l0=2)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+        >>> mechanism.threshold.value
+        6
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Rogers (2023), Algorithm 1 and Theorem 7, with integer noise; Wilkins et al. (2022) for the exact delta'.
     """
 
     sigma: float
@@ -50,15 +73,40 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         l0, linf = require_bounds(l0, linf)
         return cls(sigma=rogers2023.gaussian_sigma(require_rho(rho), l0, linf), delta=delta, l0=l0, linf=linf)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold.
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP, with the lowest threshold.
 
-        Noise and threshold share delta; their exact joint cost is that of Wilkins et al. (2022).
+        The noise and the threshold share delta. Wilkins et al. (2022) give their exact joint cost.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
         """
         l0, linf = require_bounds(l0, linf)
         rho, own = resolve_rho(None, epsilon, delta)
@@ -75,7 +123,10 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
 
     @classmethod
     def _exact(cls, epsilon: float, delta: float, share: float, most: float, *, l0: int, linf: int) -> Self | None:
-        """The least noise, up to `most`, that with a share of delta for the threshold is (epsilon, delta)-DP."""
+        """Return the mechanism with the least noise that is (epsilon, delta)-DP, or None.
+
+        The threshold gets `share` of delta. The search tries sigmas of at most `most`.
+        """
         found = None
         low, high = most / 4, most
         for _ in range(10):
@@ -91,12 +142,12 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (l0 linf^2 / (2 sigma^2))-zCDP (Rogers 2023, Theorem 7)."""
+        """Return the guarantee: delta-approximate (l0 linf^2 / (2 sigma^2))-zCDP (Rogers 2023, Theorem 7)."""
         pair = None if self.epsilon is None else (self.epsilon, self._exact_delta(self.epsilon))
         return Guarantee(rogers2023.gaussian_rho(self.sigma, self.l0, self.linf), self.delta, dp=pair)
 
     def _exact_delta(self, epsilon: float) -> float:
-        """The delta of this one release at `epsilon` (Wilkins et al. 2022)."""
+        """Return the delta of one release at `epsilon` (Wilkins et al. 2022)."""
         divergences = {
             shared: gaussian_hockey_stick(self.sigma, self.linf, shared)
             for shared in (range(1, self.l0 + 1) if self.l0 <= _EXACT_L0 else (self.l0,))
@@ -110,5 +161,8 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The rule; its `value` is the least that a new count of linf exceeds with a chance 1 - (1 - delta)^(1/l0)."""
+        """Return the release rule.
+
+        The noisy count of a novel item of linf exceeds its `value` with probability at most 1 - (1 - delta)^(1/l0).
+        """
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))

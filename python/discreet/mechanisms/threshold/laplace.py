@@ -1,4 +1,4 @@
-"""Laplace noise on every count, and a threshold."""
+"""`LaplaceThreshold`: discrete Laplace noise on every count, and a threshold."""
 
 from __future__ import annotations
 
@@ -20,14 +20,33 @@ __all__ = ["LaplaceThreshold"]
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
-    """All items whose count and discrete Laplace noise exceed a threshold, with these noisy counts.
+    """A mechanism that releases all items whose noisy counts exceed a threshold, with discrete Laplace noise.
 
-    Rogers (2023), Algorithm 1 and Theorem 7, after Korolova et al. (2009), with integer noise and the
-    least integer threshold that one novel item passes with a chance of 1 - (1 - delta)^(1/l0). With
-    epsilon = linf/scale it is delta-approximate (l0 epsilon^2/2)-zCDP and (l0 epsilon, delta)-DP per
-    user, added or removed. `scale`: of the noise, P[x] proportional to e^(-|x|/scale). `l0`: the most
-    items of a user. `linf`: the most that a user adds to one count. `tight`: charges
-    epsilon tanh(epsilon/2) instead of epsilon^2/2. Raises ParameterError where a parameter is out of range.
+    It publishes the noisy counts. With epsilon = linf/scale the guarantee is delta-approximate (l0 epsilon^2/2)-zCDP
+    and (l0 epsilon, delta)-DP per user, added or removed. The threshold is the least integer that a novel item's noisy
+    count exceeds with a probability of at most 1 - (1 - delta)^(1/l0).
+
+    Args:
+        scale: The scale of the noise, P[x] proportional to e^(-|x|/scale): above 0.001 and at most 1e9 users.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 2^30.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+        tight: If True, use the tighter epsilon tanh(epsilon/2) instead of epsilon^2/2 for the rho of each item.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.LaplaceThreshold(scale=2, delta=1e-6, l0=2)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 0.25-zCDP per user (added or removed), and (1, 1e-06)-DP
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Rogers (2023), Algorithm 1 and Theorem 7, after Korolova et al. (2009), with integer noise.
     """
 
     scale: float
@@ -43,17 +62,42 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         l0, linf = require_bounds(l0, linf)
         scale = rogers2023.laplace_threshold_scale(require_rho(rho), l0, linf)
         return cls(scale=scale, delta=delta, l0=l0, linf=linf)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, linf: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP.
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        Of two calibrations the one with the lower threshold: epsilon shared out among the l0 items, with
-        all of delta for the threshold, or a rho by conversion, with half of it.
+        It tries two calibrations and takes the lower threshold. The first splits epsilon over the l0 items and uses all
+        of delta for the threshold. The second converts from a rho and uses half of delta.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)
@@ -64,11 +108,18 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (l0 epsilon^2/2)-zCDP and (l0 epsilon, delta)-DP (Rogers 2023, Theorem 7)."""
+        """Return the guarantee: delta-approximate (l0 epsilon^2/2)-zCDP and (l0 epsilon, delta)-DP.
+
+        Source:
+            Rogers (2023), Theorem 7.
+        """
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.l0, tight=self.tight)
         return Guarantee(rho, self.delta, dp=(round_up(self.l0 * self.epsilon), self.delta))
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The rule; its `value` is the least that a new count of linf exceeds with a chance 1 - (1 - delta)^(1/l0)."""
+        """Return the release rule.
+
+        The noisy count of a novel item of linf exceeds its `value` with probability at most 1 - (1 - delta)^(1/l0).
+        """
         return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))

@@ -1,4 +1,4 @@
-"""The items that can be named, and no counts: optimal partition selection."""
+"""`OptimalSelection`: optimal partition selection, which releases items without counts."""
 
 from __future__ import annotations
 
@@ -26,17 +26,38 @@ if TYPE_CHECKING:
 __all__ = ["OptimalSelection"]
 
 _TABLE_LIMIT = 1 << 22
+"""The most entries of the table of probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalSelection(EpsilonPerItem, HistogramMechanism):
-    """As many of the items as (epsilon, delta)-DP allows to name, without counts.
+    """A mechanism that releases as many items as (epsilon, delta)-DP allows, without counts.
 
-    Desfontaines et al. (2020), Theorems 1 and 3: an item of n users is released with the largest chance
-    that the definition allows, given those of fewer users. A user of up to `l0` items has epsilon/l0 and
-    delta/l0 for each; beyond three or so a threshold mechanism names more. `pre_threshold`: only items of
-    at least so many users are released, whatever the noise. Raises ParameterError where a parameter is
-    out of range, or epsilon so small that the table of chances would have more than 2^22 entries.
+    It releases an item of n users with the largest probability that the definition allows, given the probabilities for
+    fewer users. Each of a user's l0 items gets epsilon/l0 and delta/l0. For an l0 above about 3, a threshold mechanism
+    releases more items.
+
+    Args:
+        epsilon: The total epsilon: from 1e-9 to 100.
+        delta: The probability that the guarantee fails: above 0 and below 1, with delta/l0 at least 2^-60.
+        l0: The most items that one user contributes: from 1 to 2^20.
+        pre_threshold: Release only items of at least this many users, whatever the noise: from 1 to 2^20.
+
+    Raises:
+        ParameterError: A parameter is out of range, or epsilon/l0 is so small that the table of probabilities would
+            have more than 2^22 entries.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.OptimalSelection(epsilon=1, delta=1e-6)
+        >>> mechanism.cap
+        28
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=1, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Desfontaines et al. (2020), Theorems 1 and 3.
     """
 
     epsilon: float
@@ -54,33 +75,40 @@ class OptimalSelection(EpsilonPerItem, HistogramMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.each[1] < 2.0**-60:
-            raise ParameterError("delta/l0 must be at least 2^-60")
+            raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
         if self.crossovers[1] > _TABLE_LIMIT:
             raise ParameterError("epsilon/l0 is too small for this mechanism; use a threshold mechanism")
 
     @property
     def protects(self) -> Sensitivity:
-        """At most l0 items per user, each count moved by one."""
+        """Return the sensitivity: at most l0 items per user, each count changed by at most one."""
         return Sensitivity(l0=self.l0, linf=1)
 
     @property
     def crossovers(self) -> tuple[int, int]:
-        """n1 and n2 of Theorem 1: beyond n2 users the chance of a release is one."""
+        """Return n1 and n2 of Theorem 1. Beyond n2 users an item is released with probability one."""
         return desfontaines2020.crossovers(*self.each)
 
     @property
     def cap(self) -> int:
-        """The least number of users with which an item is released with certainty: counting may stop there."""
+        """Return the least number of users with a release probability of one. Counting may stop there."""
         return len(self.chances)
 
     @cached_property
     def chances(self) -> NDArray[np.uint64]:
-        """The chance of a release by the number of users, in units of 2^-64; one beyond the table."""
+        """Return the release probability by number of users, in units of 2^-64. It is one beyond the table."""
         table = desfontaines2020.chance_table(*self.each)
         return np.concatenate([np.zeros(self.pre_threshold - 1, np.uint64), table])
 
     def release_chance(self, users: int) -> float:
-        """The chance that an item of so many users is released."""
+        """Return the probability that an item is released.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return float(self.chances[users]) / 2.0**64 if users < len(self.chances) else 1.0
 
     def _require(self, histogram: Histogram) -> None:

@@ -1,4 +1,4 @@
-"""Bounded noise on every count, and its bound as the threshold."""
+"""`TruncatedGeometric`: bounded noise on every count, with the bound as the threshold."""
 
 from __future__ import annotations
 
@@ -20,12 +20,31 @@ __all__ = ["TruncatedGeometric"]
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
-    """All items whose count and truncated geometric noise exceed the noise's bound, with these noisy counts.
+    """A mechanism that releases all items whose noisy counts exceed the bound of its truncated geometric noise.
 
-    Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6: (epsilon, delta)-DP per user, added or
-    removed, where delta is the chance that the noise takes its bound; it releases an item about as
-    often as any mechanism can, and its count for nothing more. A user of up to `l0` items has epsilon/l0
-    and delta/l0 for each. Raises ParameterError where a parameter is out of range.
+    It publishes the noisy counts. The guarantee is (epsilon, delta)-DP per user, added or removed; delta is the
+    probability that the noise takes its bound. It releases an item about as often as any mechanism can, and the count
+    costs nothing more. Each of a user's l0 items gets epsilon/l0 and delta/l0.
+
+    Args:
+        epsilon: The total epsilon: from 1e-9 to 100.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 2^20.
+
+    Raises:
+        ParameterError: A parameter is out of range, or epsilon/l0 or delta/l0 is too small.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.TruncatedGeometric(epsilon=1, delta=1e-6)
+        >>> mechanism.bound
+        14
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=1, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
 
     epsilon: float
@@ -46,32 +65,32 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
 
     @property
     def linf(self) -> int:  # type: ignore[override]
-        """One: a user counts once for each item."""
+        """Return 1: a user counts once for each item."""
         return 1
 
     @property
     def scale(self) -> float:
-        """l0/epsilon."""
+        """Return the scale of the noise: l0/epsilon."""
         return round_up(1 / self.each[0], 1)
 
     @cached_property
     def bound(self) -> int:
-        """k: the least bound that the noise takes with a chance of delta/l0 at most (Definition 6)."""
+        """Return k: the least bound that the noise takes with probability at most delta/l0 (Definition 6)."""
         epsilon, delta = self.each
         first = max(1, desfontaines2020.truncation_bound(epsilon, delta) - 1)
         return least(lambda k: _core.Noise.truncated_geometric(self.scale, k).tail(k) <= delta, first)
 
     @property
     def noise(self) -> _core.Noise:
-        """Discrete Laplace noise within the bound."""
+        """Return the distribution of the noise: discrete Laplace, truncated to the bound."""
         return _core.Noise.truncated_geometric(self.scale, self.bound)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise, or a little more: that of noise without a bound."""
+        """Return an upper bound of the standard deviation of the noise: the deviation without truncation."""
         return laplace_deviation(self.scale)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The rule; its `value` is the bound: what exceeds it came from a count above zero (Definition 8)."""
+        """Return the release rule. Its `value` is the bound: only a count above zero can exceed it (Definition 8)."""
         return _core.Threshold(self.noise, self.bound)

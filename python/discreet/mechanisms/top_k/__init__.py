@@ -1,4 +1,4 @@
-"""The most common items: noise on the k_bar largest counts, or on their ranks."""
+"""Top-k mechanisms: noise on the k_bar largest counts, or a noisy choice of their ranks."""
 
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.top_k.gaussian import GaussianTopK

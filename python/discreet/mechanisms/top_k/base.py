@@ -1,4 +1,4 @@
-"""Top-k mechanisms: the k_bar largest counts, and the one after them to measure by."""
+"""Base classes of top-k mechanisms, which see the k_bar largest counts and the next one."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ K_BAR_LIMIT = 2**30
 
 
 def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
-    """The k_bar largest counts and the next one, zero where there is none.
+    """Return the k_bar largest counts and the next one, which is zero if there are no more.
 
-    Raises SensitivityError where the histogram was cut before it: reading a count that was cut as zero
-    would let items pass that delta does not cover.
+    Raises SensitivityError if the histogram was cut before the (k_bar+1)-th count. Reading the missing count as zero
+    would release items that delta does not cover.
     """
     if histogram._limit is not None and histogram._limit <= k_bar:
         raise SensitivityError(
-            f"this histogram keeps too few counts: this mechanism must see k_bar + 1 = {k_bar + 1}; "
-            "make it with a larger k_bar, or give the mechanism a smaller one"
+            f"this histogram keeps too few counts: the mechanism needs k_bar + 1 = {k_bar + 1}; "
+            "make the histogram with a larger k_bar, or the mechanism with a smaller one"
         )
     counts = histogram._counts()
     return counts[:k_bar], int(counts[k_bar]) if len(counts) > k_bar else 0
 
 
 class RankedMechanism(HistogramMechanism):
-    """What mechanisms that see the `k_bar` largest counts and the next one share."""
+    """A mechanism that sees only the `k_bar` largest counts and the next one."""
 
     __slots__ = ()
 
@@ -57,9 +57,10 @@ class RankedMechanism(HistogramMechanism):
 
 
 class NoisyTopK(RankedMechanism, NoisyCounts):
-    """Items of the k_bar largest whose noisy counts exceed the noisy (k_bar+1)-th one by a margin.
+    """A mechanism that releases the items of the k_bar largest counts above the noisy next one plus a margin.
 
-    Rogers (2023), Algorithm 2 and Theorem 8, after Durfee and Rogers (2019), Algorithm 1.
+    Source:
+        Rogers (2023), Algorithm 2 and Theorem 8, after Durfee and Rogers (2019), Algorithm 1.
     """
 
     __slots__ = ()
@@ -68,29 +69,39 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
 
     @property
     def differing(self) -> int:
-        """min(l0, k_bar): the most items that a neighbour's top list has and this one's has not (Theorem 8)."""
+        """Return min(l0, k_bar): the most top-k_bar items of one dataset that its neighbour lacks (Theorem 8)."""
         return rogers2023.differing_items(self.l0, self.k_bar)
 
     @cached_property
     @abstractmethod
     def difference_tail(self) -> Callable[[int], float]:
-        """An upper bound of the chance that two noises differ by at least m >= 1."""
+        """Return a function of m >= 1 that bounds the probability that two noises differ by at least m."""
 
     @cached_property
     def margin(self) -> int:
-        """linf - 1 + m, m the least that two noises differ by with a chance of at most delta/min(l0, k_bar)."""
+        """Return linf - 1 + m, for the least m with a tail probability of at most delta/min(l0, k_bar)."""
         return self.linf - 1 + least(lambda m: self.difference_tail(m) <= self.delta / self.differing)
 
     def release_chance(self, users: int) -> float:
-        """The chance that an item of so many users more than the (k_bar+1)-th one is released, rounded up."""
+        """Return the probability that an item is released, rounded up.
+
+        Args:
+            users: The number of users of the item above the (k_bar+1)-th largest count.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         m = self.margin - users + 1
         return self.difference_tail(m) if m > 0 else 1 - self.difference_tail(1 - m) * (1 - 1e-9)
 
     def _check(self, scale: str) -> None:
+        """Validate and normalise all parameters, or raise ParameterError."""
         check_threshold_parameters(self, scale)
         object.__setattr__(self, "k_bar", require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT))
         if self.delta / self.differing <= 1e-290:
-            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
+            raise ParameterError(
+                "delta is too small for the noise: delta/min(l0, k_bar) must be above 1e-290; raise delta"
+            )
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         counts, bottom = largest(histogram, self.k_bar)

@@ -1,4 +1,4 @@
-"""Gaussian noise on the largest counts, and a margin above the noisy next one."""
+"""`GaussianTopK`: discrete Gaussian noise on the largest counts, and a margin above the noisy next one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,33 @@ __all__ = ["GaussianTopK"]
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianTopK(GaussianNoise, NoisyTopK):
-    """Of the k_bar largest counts those that, with discrete Gaussian noise, exceed the noisy next one by a margin.
+    """A mechanism that releases the most common items with noisy counts, by Gaussian noise and a margin.
 
-    Rogers (2023), Algorithm 2 and Theorem 8, with integer noise: delta-approximate
-    (sqrt(m linf^2/(2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed, with
-    m = min(l0, k_bar + 1); the second term is the price of the lattice. `sigma`: of the noise. `l0`: the
-    most items of a user. `linf`: the most that a user adds to one count. `k_bar`: how many ranked counts
-    are seen, fixed before the data is. Raises ParameterError where a parameter is out of range.
+    It adds noise to the k_bar largest counts. It releases those that exceed the noisy (k_bar+1)-th count by more than a
+    margin. The guarantee is delta-approximate (sqrt(m linf^2/(2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per user,
+    added or removed, with m = min(l0, k_bar + 1). The second term is the cost of integer noise.
+
+    Args:
+        sigma: The scale of the discrete Gaussian noise: above 0.001 and at most 7e8 users.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 2^30.
+        k_bar: Consider only the k_bar most common items: from 1 to 2^30. Choose it without the data.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.GaussianTopK.from_rho(rho=1, delta=1e-6, l0=2, k_bar=10)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Rogers (2023), Algorithm 2 and Theorem 8, with integer noise.
     """
 
     sigma: float
@@ -37,12 +57,26 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
 
     def __post_init__(self) -> None:
         self._check("sigma")
-        # The margin is that of a difference, whose scale is sqrt(2) sigma.
+        # The margin uses the difference of two noises: its scale, sqrt(2) sigma, must be below 1e9.
         require_number("sigma", self.sigma, 1e-3, 7e8)
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above delta and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            k_bar: Consider only the k_bar most common items.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         k_bar = require_whole("k_bar", k_bar, 1)
@@ -51,18 +85,34 @@ class GaussianTopK(GaussianNoise, NoisyTopK):
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Half of delta goes to the conversion from zCDP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            k_bar: Consider only the k_bar most common items.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
         l0, linf = require_bounds(l0, linf)
         rho, own = resolve_rho(None, epsilon, delta)
         return cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)
 
     @property
     def guarantee(self) -> Guarantee:
-        """Theorem 8 of Rogers (2023) with the conditioning of noise on a lattice."""
+        """Return the guarantee of Rogers (2023), Theorem 8, with the cost of conditioning integer noise."""
         rho = rogers2023.gaussian_rho(self.sigma, min(self.l0, self.k_bar + 1), self.linf)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta)
 
     @cached_property
     def difference_tail(self) -> Callable[[int], float]:
-        """An upper bound of the chance that two noises differ by at least m >= 1."""
+        """Return a function of m >= 1 that bounds the probability that two noises differ by at least m."""
         return gaussian_difference_tail(self.sigma)

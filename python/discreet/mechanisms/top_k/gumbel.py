@@ -1,4 +1,4 @@
-"""The k most common items in order, by Gumbel noise, for users with any number of items."""
+"""`GumbelTopK`: the k most common items in order, by Gumbel noise, for users with any number of items."""
 
 from __future__ import annotations
 
@@ -26,15 +26,36 @@ __all__ = ["GumbelTopK"]
 
 @dataclass(frozen=True, kw_only=True)
 class GumbelTopK(RankedMechanism):
-    """The k most common items in order, without counts; fewer where the rest is not safe to name.
+    """A mechanism that releases the k most common items in order, without counts.
 
-    Rogers (2023), Algorithm 3 and Theorem 9: items are drawn one after the other, each by the exponential
-    mechanism over the k_bar largest counts and a stop element above the next one, which ends the list.
-    With epsilon = linf/scale it is delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP per
-    user, added or removed. `scale`: of the Gumbel noise. `k_bar`: how many ranked counts are seen, fixed
-    before the data is. `l0`: the most items of a user, None for any number; a bound lowers the stop
-    element. `linf`: the most that a user adds to one count. `tight`: charges the exact rho of a
-    bounded range instead of epsilon^2/8. Raises ParameterError where a parameter is out of range.
+    It draws one item after the other. The exponential mechanism chooses each among the k_bar largest counts and a stop
+    element above the next count. The stop element ends the list, so that fewer items are released if the rest is not
+    safe to name. With epsilon = linf/scale the guarantee is delta-approximate (k epsilon^2/8)-zCDP and (k epsilon,
+    delta)-DP per user, added or removed.
+
+    Args:
+        k: The most items to release: from 1 to k_bar.
+        scale: The scale of the Gumbel noise: above 0.001 and at most 1e12 users.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        k_bar: Consider only the k_bar most common items: from 1 to 2^30. Choose it without the data.
+        l0: The most items that one user contributes, or None for any number. A bound lowers the stop element.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+        tight: If True, use the exact rho of a bounded range instead of epsilon^2/8.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.GumbelTopK.from_rho(k=2, rho=1, delta=1e-6)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed), and (4, 1e-06)-DP
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=None, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Rogers (2023), Algorithm 3 and Theorem 9.
     """
 
     k: int
@@ -58,14 +79,29 @@ class GumbelTopK(RankedMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.k > self.k_bar:
-            raise ParameterError(f"k ({self.k}) must be at most k_bar ({self.k_bar}): raise k_bar")
+            raise ParameterError(f"k ({self.k}) must be at most k_bar ({self.k_bar}): raise k_bar or lower k")
         _ = self.guarantee
 
     @classmethod
     def from_rho(
         cls, *, k: int, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(8 rho/k)."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(8 rho/k).
+
+        Args:
+            k: The most items to release.
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            k_bar: Consider only the k_bar most common items.
+            l0: The most items that one user contributes, or None for any number.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         linf = require_whole("linf", linf, 1, LINF_LIMIT)
         scale = round_up(linf / math.sqrt(8 * require_rho(rho) / require_whole("k", k, 1)), 64)
         return cls(k=k, scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
@@ -74,10 +110,24 @@ class GumbelTopK(RankedMechanism):
     def from_epsilon(
         cls, *, k: int, epsilon: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP.
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        Of two calibrations the one with less noise: epsilon shared out among the k selections, with all of
-        delta for the stop element, or a rho by conversion, with half of it.
+        It tries two calibrations and takes the one with less noise. The first splits epsilon over the k selections and
+        uses all of delta for the stop element. The second converts from a rho and uses half of delta.
+
+        Args:
+            k: The most items to release.
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            k_bar: Consider only the k_bar most common items.
+            l0: The most items that one user contributes, or None for any number.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
         """
         rho, own = resolve_rho(None, epsilon, delta)
         scale = round_up(require_whole("k", k, 1) * require_whole("linf", linf, 1, LINF_LIMIT) / epsilon, 64)
@@ -87,41 +137,52 @@ class GumbelTopK(RankedMechanism):
 
     @property
     def gamma(self) -> float:
-        """One over the scale, rounded down: what a count is multiplied by."""
+        """Return 1/scale, rounded down: the factor of every count."""
         return min(round_down(1 / self.scale, 1), 1000.0)
 
     @property
     def epsilon(self) -> float:
-        """linf gamma: the range of one selection."""
+        """Return linf gamma: the bounded range of one selection."""
         return round_up(self.linf * self.gamma, 1)
 
     @property
     def protects(self) -> Sensitivity:
-        """Any number of items per user, or l0, each count moved by at most linf."""
+        """Return the sensitivity: l0 items per user or any number, each count changed by at most linf."""
         return Sensitivity(l0=self.l0, linf=self.linf)
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP (Rogers 2023, Theorem 9)."""
+        """Return the guarantee: delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP.
+
+        Source:
+            Rogers (2023), Theorem 9.
+        """
         return self._price(self.k)
 
     def _price(self, outcomes: int) -> Guarantee:
-        """What so many of the k selections cost, the one of the stop element included (Rogers 2023, Theorem 10)."""
+        """Return the cost of `outcomes` selections, the stop element included (Rogers 2023, Theorem 10)."""
         rho = rogers2023.gumbel_rho(self.epsilon, outcomes, tight=self.tight)
         return Guarantee(rho, self.delta, dp=(round_up(outcomes * self.epsilon, 1), self.delta))
 
     @property
     def offset(self) -> float:
-        """By how much the stop element's score exceeds that of the (k_bar+1)-th count, over the scale."""
+        """Return the stop element's lead over the (k_bar+1)-th count, in units of the scale."""
         return rogers2023.gumbel_offset(self.epsilon, self.delta, rogers2023.differing_items(self.l0, self.k_bar))
 
     @property
     def threshold(self) -> float:
-        """The same in users: linf + scale log(min(l0, k_bar)/delta)."""
+        """Return the stop element's lead in users: linf + scale log(min(l0, k_bar)/delta)."""
         return self.offset / self.gamma
 
     def release_chance(self, users: int) -> float:
-        """The chance of an item of so many users more than the (k_bar+1)-th one against the stop element alone."""
+        """Return the probability that an item beats the stop element, if no other item competes with it.
+
+        Args:
+            users: The number of users of the item above the (k_bar+1)-th largest count.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return 1 / (1 + math.exp(min(self.offset - self.gamma * users, 700.0)))
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:

@@ -1,4 +1,4 @@
-"""Laplace noise on the largest counts, and a margin above the noisy next one."""
+"""`LaplaceTopK`: discrete Laplace noise on the largest counts, and a margin above the noisy next one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,34 @@ __all__ = ["LaplaceTopK"]
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceTopK(LaplaceNoise, NoisyTopK):
-    """Of the k_bar largest counts those that, with discrete Laplace noise, exceed the noisy next one by a margin.
+    """A mechanism that releases the most common items with noisy counts, by Laplace noise and a margin.
 
-    Durfee and Rogers (2019), Algorithm 1, with integer noise and a margin that covers both noises. With
-    epsilon = linf/scale it is (l0 epsilon, delta)-DP and delta-approximate
-    (sqrt(l0 epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed. `scale`: of the noise.
-    `l0`: the most items of a user. `linf`: the most that a user adds to one count. `k_bar`: how many
-    ranked counts are seen, fixed before the data is. `tight`: charges epsilon tanh(epsilon/2) instead of
-    epsilon^2/2. Raises ParameterError where a parameter is out of range.
+    It adds noise to the k_bar largest counts. It releases those that exceed the noisy (k_bar+1)-th count by more than a
+    margin, which covers both noises. With epsilon = linf/scale the guarantee is (l0 epsilon, delta)-DP and
+    delta-approximate (sqrt(l0 epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed.
+
+    Args:
+        scale: The scale of the discrete Laplace noise: above 0.001 and at most 1e9 users.
+        delta: The probability that the guarantee fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 2^30.
+        k_bar: Consider only the k_bar most common items: from 1 to 2^30. Choose it without the data.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+        tight: If True, use the tighter epsilon tanh(epsilon/2) instead of epsilon^2/2 for the rho of each item.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.LaplaceTopK(scale=2, delta=1e-6, l0=2, k_bar=10)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 0.251001-zCDP per user (added or removed), and (1, 1e-06)-DP
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=2, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a', 'b']
+
+    Source:
+        Durfee and Rogers (2019), Algorithm 1, with integer noise; Rogers (2023), Theorem 8.
     """
 
     scale: float
@@ -44,7 +64,21 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost in zCDP: above delta and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            k_bar: Consider only the k_bar most common items.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         scale = rogers2023.laplace_threshold_scale(own, l0, linf)
@@ -52,10 +86,23 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP.
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        Of two calibrations the one with the smaller margin: epsilon shared out among the l0 items, with
-        all of delta for the margin, or a rho by conversion, with half of it.
+        It tries two calibrations and takes the smaller margin. The first splits epsilon over the l0 items and uses all
+        of delta for the margin. The second converts from a rho and uses half of delta.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes.
+            k_bar: Consider only the k_bar most common items.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
         """
         l0, linf = require_bounds(l0, linf)
         epsilon = require_number("epsilon", epsilon, 0, 1000)
@@ -64,18 +111,21 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
         shared = cls(scale=scale, delta=delta, l0=l0, k_bar=k_bar, linf=linf)
         try:
             converted = cls.from_rho(rho=rho, delta=own, l0=l0, k_bar=k_bar, linf=linf)
-        except ParameterError:  # a small rho pays for no conditioning
+        except ParameterError:  # rho is too small for the conditioning
             return shared
         return min(shared, converted, key=lambda mechanism: mechanism.margin)
 
     @property
     def guarantee(self) -> Guarantee:
-        """(l0 epsilon, delta)-DP, and Theorem 8 of Rogers (2023) with the conditioning of noise on a lattice."""
+        """Return the guarantee: (l0 epsilon, delta)-DP, and the rho of Rogers (2023), Theorem 8.
+
+        The rho includes the cost of conditioning integer noise.
+        """
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.l0, tight=self.tight)
         pair = (round_up(self.l0 * self.epsilon), self.delta)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, dp=pair)
 
     @cached_property
     def difference_tail(self) -> Callable[[int], float]:
-        """An upper bound of the chance that two noises differ by at least m >= 1."""
+        """Return a function of m >= 1 that bounds the probability that two noises differ by at least m."""
         return lambda m: durfee_rogers2019.discrete_laplace_difference_tail(self.scale, m)

@@ -1,4 +1,4 @@
-"""The most common item, by permute-and-flip."""
+"""`PermuteAndFlip`: the most common item, by permute-and-flip."""
 
 from __future__ import annotations
 
@@ -27,13 +27,34 @@ __all__ = ["PermuteAndFlip"]
 
 @dataclass(frozen=True, kw_only=True)
 class PermuteAndFlip(GumbelTopK):
-    """The most common item, or nothing where none is safe to name; by permute-and-flip.
+    """A mechanism that releases the most common item, or no item if none is safe to name.
 
-    Candidates are visited in random order and each is taken with the chance e^(-x) of lying x scales below
-    the best, the law of the largest count with exponential noise (McKenna and Sheldon 2020). With
-    epsilon = linf/scale it is (epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP per user, added
-    or removed: never worse than GumbelTopK for one release by itself, and four times as dear by rho.
-    Parameters as those of GumbelTopK, with k = 1. Raises ParameterError where one is out of range.
+    It visits candidates in random order. It takes a candidate that lies x scales below the best with probability
+    e^(-x). This has the distribution of the largest count with exponential noise. With epsilon = linf/scale the
+    guarantee is (epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP per user, added or removed. For one
+    release in (epsilon, delta)-DP it is never worse than `GumbelTopK`; in rho it costs four times as much.
+
+    Args:
+        k: Always 1.
+        scale: The scale of the exponential noise: above 0.001 and at most 1e12 users.
+        delta: The probability that the guarantee fails: above 0 and at most 0.5.
+        k_bar: Consider only the k_bar most common items: from 1 to 2^30. Choose it without the data.
+        l0: The most items that one user contributes, or None for any number. A bound lowers the stop element.
+        linf: The most that one user adds to one count: from 1 to 2^30.
+        tight: If True, use the tighter epsilon tanh(epsilon/2) instead of epsilon^2/2 for rho.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.mechanisms.PermuteAndFlip.from_epsilon(epsilon=1, delta=1e-6)
+        >>> table = dp.Histogram.from_counts(["a", "b"], [9000, 8000], l0=None, linf=1, complete=True)
+        >>> mechanism.release(table).items
+        ['a']
+
+    Source:
+        McKenna and Sheldon (2020).
     """
 
     k: int = 1
@@ -49,7 +70,21 @@ class PermuteAndFlip(GumbelTopK):
     def from_epsilon(  # type: ignore[override]
         cls, *, epsilon: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and at most 0.5.
+            k_bar: Consider only the k_bar most common items.
+            l0: The most items that one user contributes, or None for any number.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / require_number("epsilon", epsilon, 0, 1000), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
@@ -57,24 +92,47 @@ class PermuteAndFlip(GumbelTopK):
     def from_rho(  # type: ignore[override]
         cls, *, rho: float, delta: float, k_bar: int = 1_000, l0: int | None = None, linf: int = 1
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP: epsilon = sqrt(2 rho)."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP, with epsilon = sqrt(2 rho).
+
+        Args:
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and at most 0.5.
+            k_bar: Consider only the k_bar most common items.
+            l0: The most items that one user contributes, or None for any number.
+            linf: The most that one user adds to one count.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         scale = round_up(require_whole("linf", linf, 1, LINF_LIMIT) / math.sqrt(2 * require_rho(rho)), 64)
         return cls(scale=scale, delta=delta, k_bar=k_bar, l0=l0, linf=linf)
 
     @property
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP: the stop element's law bounds the novel
-        items' given which count is largest."""
+        """Return the guarantee: (epsilon, delta)-DP and delta-approximate (epsilon^2/2)-zCDP.
+
+        Given which count is largest, the distribution of the stop element bounds the distribution of the novel items.
+        """
         return Guarantee(pure_rho(self.epsilon, tight=self.tight), self.delta, dp=(self.epsilon, self.delta))
 
     @property
     def offset(self) -> float:
-        """By how much the stop element's score exceeds that of the (k_bar+1)-th count, over the scale."""
+        """Return the stop element's lead over the (k_bar+1)-th count, in units of the scale."""
         differing = rogers2023.differing_items(self.l0, self.k_bar)
         return rogers2023.permute_and_flip_offset(self.epsilon, self.delta, differing)
 
     def release_chance(self, users: int) -> float:
-        """The chance of an item of so many users more than the (k_bar+1)-th one against the stop element alone."""
+        """Return the probability that an item beats the stop element, if no other item competes with it.
+
+        Args:
+            users: The number of users of the item above the (k_bar+1)-th largest count.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         lead = self.gamma * users - self.offset
         return 1 - math.exp(-lead) / 2 if lead > 0 else math.exp(lead) / 2
 

@@ -1,4 +1,4 @@
-"""Set union in rounds."""
+"""`IteratedSetUnion`: set union in rounds (DP-SIPS)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,31 @@ __all__ = ["IteratedSetUnion"]
 
 @dataclass(frozen=True, kw_only=True)
 class IteratedSetUnion(UnionMechanism):
-    """Rounds of weighted Gaussian set union, each on a fresh choice of the items not yet found (DP-SIPS).
+    """A mechanism that runs rounds of set union, each on the items not yet found (DP-SIPS).
 
-    Swanberg, Desfontaines and Haney (2023). Rounds compose by the sum of their guarantees; what one found is
-    public for the next. `epsilon`: where the guarantee shall also state (epsilon, delta')-DP, by the exact analysis of
-    all rounds' noise as one.
+    Each round chooses users' items again. The items that one round finds are public for the next, so the guarantee is
+    the sum of the rounds' guarantees.
+
+    Args:
+        rounds: The `SetUnion` of each round, in order; `from_rho` makes weighted Gaussian ones.
+        epsilon: If given, the guarantee also states (epsilon, delta')-DP: above 0 and at most 100. The exact analysis
+            treats the Gaussian noise of all rounds as one.
+
+    Raises:
+        ParameterError: The rounds are not a tuple of SetUnions, or epsilon is out of range or given without Gaussian
+            noise in every round.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.mechanisms.IteratedSetUnion.from_rho(rho=1, delta=1e-6, l0=2)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+        >>> items = dp.tables.UserItems.from_pairs([*range(5000)] * 2, ["home"] * 5000 + ["help"] * 5000)
+        >>> mechanism.release(items).items
+        ['help', 'home']
+
+    Source:
+        Swanberg, Desfontaines and Haney (2023).
     """
 
     rounds: tuple[SetUnion, ...]
@@ -44,16 +64,32 @@ class IteratedSetUnion(UnionMechanism):
     def __post_init__(self) -> None:
         made = isinstance(self.rounds, tuple) and all(isinstance(union, SetUnion) for union in self.rounds)
         if not made or not self.rounds:
-            raise ParameterError("rounds must be a tuple of one SetUnion or more; from_rho makes them")
+            raise ParameterError("rounds must be a tuple of at least one SetUnion; use from_rho")
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, EXACT_EPSILON))
             if not all(is_gaussian(mechanism.method) for mechanism in self.rounds):
-                raise ParameterError("an epsilon of all rounds needs Gaussian noise in each")
+                raise ParameterError("epsilon needs Gaussian noise in every round; leave it out")
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, rounds: int = 3, shared_order: bool = False) -> Self:
-        """The rounds that together promise delta-approximate rho-zCDP, each with three times as much as the last
-        one."""
+        """Return the rounds that together guarantee delta-approximate rho-zCDP.
+
+        Each round gets three times as much of rho and delta as the one before it.
+
+        Args:
+            rho: The privacy cost of all rounds in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes to a round: from 1 to 4096.
+            rounds: The number of rounds: from 1 to 20.
+            shared_order: If True, users with more than l0 items choose by one random order of all items, as in
+                `SetUnion`.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         rho, delta = round_down(require_rho(rho), 64), round_down(require_delta(delta), 64)
         shares = gopi2020.round_shares(require_whole("rounds", rounds, 1, 20))
         made = partial(SetUnion.from_rho, method="weighted_gaussian", l0=l0, shared_order=shared_order)
@@ -63,8 +99,24 @@ class IteratedSetUnion(UnionMechanism):
     def from_epsilon(
         cls, *, epsilon: float, delta: float, l0: int, rounds: int = 3, shared_order: bool = False
     ) -> Self:
-        """The rounds whose total promise is (epsilon, delta)-DP, with the lowest last threshold among a few shares of
-        delta."""
+        """Return the rounds whose total guarantee is (epsilon, delta)-DP.
+
+        It tries several fractions of delta for the thresholds and takes the lowest threshold of the last round.
+
+        Args:
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes to a round: from 1 to 4096.
+            rounds: The number of rounds: from 1 to 20.
+            shared_order: If True, users with more than l0 items choose by one random order of all items, as in
+                `SetUnion`.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
         rho, own = resolve_rho(None, epsilon, delta)
         if epsilon > EXACT_EPSILON:
             return cls.from_rho(rho=min(rho, 5000.0), delta=own, l0=l0, rounds=rounds, shared_order=shared_order)
@@ -83,7 +135,7 @@ class IteratedSetUnion(UnionMechanism):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The sum of the rounds' guarantees."""
+        """Return the sum of the rounds' guarantees."""
         total = self.rounds[0].guarantee
         for mechanism in self.rounds[1:]:
             total = total + mechanism.guarantee
@@ -92,7 +144,14 @@ class IteratedSetUnion(UnionMechanism):
         return replace(total, dp=pair_of(self.epsilon, total.delta, [mechanism._moved for mechanism in self.rounds]))
 
     def release_chance(self, users: int) -> float:
-        """The chance that one of the rounds names it."""
+        """Return the probability that one of the rounds finds an item.
+
+        Args:
+            users: The number of users of the item, each with l0 items or more.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return 1 - math.prod(1 - mechanism.release_chance(users) for mechanism in self.rounds)
 
     @property

@@ -1,5 +1,4 @@
-"""The items of users with many items each: weights that a user cannot raise by more than one in all, and a
-threshold."""
+"""`SetUnion`: weights that one user changes by at most one in total, noise, and a threshold."""
 
 from __future__ import annotations
 
@@ -50,11 +49,11 @@ METHODS = {
     "greedy": "greedy",
     "adaptive_gaussian": "adaptive",
 }
-"""The kernel's weighting of each method."""
+"""The weighting of each method in the Rust kernel."""
 
 
 class UnionMechanism(Mechanism[UserItems, Release]):
-    """A mechanism that names items of `UserItems`, without counts."""
+    """A mechanism that releases items of `UserItems`, without counts."""
 
     __slots__ = ()
 
@@ -62,27 +61,50 @@ class UnionMechanism(Mechanism[UserItems, Release]):
 
     @property
     def protects(self) -> Sensitivity:
-        """Any items of a user: their weights are bounded here."""
+        """Return the sensitivity: a user may have any items, because the mechanism bounds their total weight."""
         return Sensitivity(l0=None, linf=1)
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
-        """The chance that an item is named that so many users have among l0 or more each, where no other matters."""
+        """Return the probability that an item is released, if no other item matters.
+
+        Args:
+            users: The number of users of the item, each with l0 items or more.
+
+        Returns:
+            A probability from 0 to 1.
+        """
 
     @property
     @abstractmethod
     def _rounds(self) -> tuple[SetUnion, ...]:
-        """The set unions that are made of it, one after the other."""
+        """Return the set unions to run, in order."""
 
     def release(self, data: UserItems, *, rng: _core.Rng | Opening | None = None) -> Release:
-        """Names what can be named.
+        """Release the items that are safe to name.
 
-        `rng` is for tests (`discreet.testing.seeded_rng`). Raises ParameterError for anything but UserItems, and for
-        a method that cannot be done where their rows are; EntropyError where the system gives no randomness; and
-        what counting raises where the rows are elsewhere.
+        Args:
+            data: The users' items, as `UserItems`.
+            rng: For tests (`discreet.testing.seeded_rng`). By default every release draws from a fresh stream with a
+                key from the operating system.
+
+        Returns:
+            A Release of items, in the order of the items.
+
+        Raises:
+            ParameterError: The data is not UserItems, or the method cannot run where the rows are.
+            EntropyError: The operating system provides no randomness.
+            InputError: Counting failed on the cluster or in the warehouse that holds the rows.
+            ResourceError: The session with the cluster is gone.
+
+        Example:
+            >>> import discreet as dp
+            >>> items = dp.tables.UserItems.from_pairs([*range(5000)] * 2, ["home"] * 5000 + ["help"] * 5000)
+            >>> dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2).release(items).items
+            ['help', 'home']
         """
         if not isinstance(data, UserItems):
-            raise ParameterError("release takes UserItems: make them by UserItems.from_table or from_pairs")
+            raise ParameterError("release takes UserItems: make them with UserItems.from_table or from_pairs")
         weighing = data._lists.weighing(*(union.weighting for union in self._rounds))
         stream = opened(rng)
         found = 0
@@ -96,24 +118,51 @@ class UnionMechanism(Mechanism[UserItems, Release]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetUnion(UnionMechanism):
-    """The items whose weight and noise exceed a threshold, without counts; at most `l0` items of each user, chosen
-    uniformly.
+    """A mechanism that releases the items whose noisy weights exceed a threshold, without counts.
 
-    "weighted_gaussian" and "weighted_laplace": a user's one is shared evenly; "policy_gaussian" and "policy_laplace":
-    users, one after the other, only raise items that are not yet `alpha` deviations (scales) above the threshold
-    (Gopi et al. 2020); "greedy": a user fills their most frequent items first (Carvalho et al. 2022),
-    what is left when all are full is dealt out evenly among them, so that an item of everybody is never missing, and
-    every item that somebody has weighs one unit at least, since whether others leave it any depends on them;
-    "adaptive_gaussian": what lies above the threshold flows back to those who gave it. The default of `alpha` is 5 for
-    "policy_gaussian", 3 for "adaptive_gaussian" and 13.2 with Laplace noise: an item that has reached its target is then
-    missed with a chance below 1e-6 (with 3, by 2.5 %). `shared_order`: users with more than l0 items choose them by one random order
-    of all items, each user uniformly still, instead of by an order of their own. Weights are whole numbers in units of
-    2^-bits, and so is the noise; an item without weight is not in the domain.
+    Each user has a weight of one for at most `l0` items, chosen uniformly. The method decides how the user splits it:
 
-    `scale`: of the noise, over the most that a user changes. `delta`: what the threshold uses. `epsilon`: where the
-    guarantee shall also state an (epsilon, delta')-DP; Laplace noise has it with delta itself, Gaussian noise by the
-    exact analysis on a fine lattice (`theorems.balle_wang2018`). Raises ParameterError where a parameter is out of
-    range.
+    "weighted_gaussian" and "weighted_laplace": evenly.
+
+    "policy_gaussian" and "policy_laplace": one user after the other, only to items below the target. The target lies
+    `alpha` deviations (for Laplace noise: scales) above the threshold.
+
+    "greedy": one user after the other, to the user's most frequent items first, each up to the target. If all of the
+    user's items have reached the target, the rest is split evenly, so an item that everybody has is never missed. Every
+    item of any user weighs at least one unit, so that no user decides if an item of others has any weight.
+
+    "adaptive_gaussian": evenly, and half of the weight above the target returns to the users who gave it.
+
+    Weights and noise are whole numbers in units of 2^-bits. An item that no user has is never released.
+
+    Args:
+        method: One of the names above.
+        scale: The scale of the noise, over the most that one user changes: above 0.01 and at most 10,000.
+        delta: The probability that a threshold fails: above 0 and below 1.
+        l0: The most items that one user contributes: from 1 to 4096.
+        alpha: How far the target lies above the threshold, in deviations: from 0 to 20. The default is 5 for
+            "policy_gaussian", 3 for "adaptive_gaussian" and 13.2 with Laplace noise. With 5 and 13.2, an item at its
+            target is missed with a probability below 1e-6; with 3 and Laplace noise it would be 2.5 %.
+        epsilon: If given, the guarantee also states (epsilon, delta')-DP. For Laplace noise delta' is delta; for
+            Gaussian noise the exact analysis on a fine lattice gives it. Above 0 and at most 100.
+        shared_order: If True, users with more than l0 items choose by one random order of all items. Each user's choice
+            is still uniform. By default each user has a separate random order.
+
+    Raises:
+        ParameterError: A parameter is out of range, or the method cannot use it.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.mechanisms.SetUnion.from_rho(rho=1, delta=1e-6, l0=2)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 1-zCDP per user (added or removed)
+        >>> items = dp.tables.UserItems.from_pairs([*range(5000)] * 2, ["home"] * 5000 + ["help"] * 5000)
+        >>> mechanism.release(items).items
+        ['help', 'home']
+
+    Source:
+        Gopi et al. (2020) for the weighted and policy methods; Carvalho et al. (2022) for "greedy"; Chen et al. (2025)
+        for "adaptive_gaussian"; Balle and Wang (2018) for the exact delta'.
     """
 
     method: str
@@ -126,7 +175,7 @@ class SetUnion(UnionMechanism):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ParameterError(f"there is no method {self.method!r}: use {', '.join(METHODS)}")
+            raise ParameterError(f"there is no method {self.method!r}: use one of {', '.join(METHODS)}")
         checked = {
             "scale": require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
             "delta": require_delta(self.delta),
@@ -139,14 +188,14 @@ class SetUnion(UnionMechanism):
         if self.epsilon is not None:
             object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
             if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
-                raise ParameterError("this much noise does not keep that epsilon; use from_epsilon")
+                raise ParameterError("the scale is too small for that epsilon; use from_epsilon")
         if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:
             raise ParameterError("delta is too large for this method; give a smaller one, or a larger alpha")
         far = self.target >= 1 << (self.bits + 10)
         if self.method == "policy_gaussian":
             far = far or (self.target >> self.bits) ** 2 * self.l0 >= 1 << 26
         if far and not self.method.startswith("weighted"):
-            raise ParameterError("the threshold is too high for this method; use a weighted one")
+            raise ParameterError("the threshold is too high for this method; use a weighted method")
 
     @classmethod
     def from_rho(
@@ -159,7 +208,22 @@ class SetUnion(UnionMechanism):
         alpha: float | None = None,
         shared_order: bool = False,
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism that guarantees delta-approximate rho-zCDP.
+
+        Args:
+            method: How users split their weight; see `SetUnion`.
+            rho: The privacy cost in zCDP: above 0 and at most 10,000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes: from 1 to 4096.
+            alpha: How far the target lies above the threshold, in deviations.
+            shared_order: If True, users with more than l0 items choose by one random order of all items.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or the method cannot use it.
+        """
         rho, made = (
             require_rho(rho),
             partial(cls, method=method, delta=delta, l0=l0, alpha=alpha, shared_order=shared_order),
@@ -184,8 +248,24 @@ class SetUnion(UnionMechanism):
         alpha: float | None = None,
         shared_order: bool = False,
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, with the lowest threshold among a few shares of
-        delta."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
+
+        With Gaussian noise it tries several fractions of delta for the threshold and takes the lowest threshold.
+
+        Args:
+            method: How users split their weight; see `SetUnion`.
+            epsilon: The total epsilon: above 0 and at most 1000.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            l0: The most items that one user contributes: from 1 to 4096.
+            alpha: How far the target lies above the threshold, in deviations.
+            shared_order: If True, users with more than l0 items choose by one random order of all items.
+
+        Returns:
+            The mechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range, or too small for any noise.
+        """
         resolve_rho(None, epsilon, delta)
         made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
@@ -203,38 +283,44 @@ class SetUnion(UnionMechanism):
 
     @property
     def bits(self) -> int:
-        """Binary places of weights and noise: as many as the sampler has room for, up to 28."""
+        """Return the binary places of weights and noise: as many as the sampler allows, at most 28."""
         return bits_of(self.scale)
 
     @property
     def sensitivity(self) -> float:
-        """What one user changes in the weights, over one: more where rounding is covered."""
+        """Return the most that one user changes in the weights: one, or more for methods that round."""
         return sensitivity_of(self.method, self.scale, self.l0)
 
     @property
     def _moved(self) -> LatticeGaussian:
+        """Return the noise on the lattice, with the change of one user."""
         return moved(self.method, self.scale, self.l0)
 
     @cached_property
     def noise(self) -> _core.Noise:
-        """The law of the noise, in units of 2^-bits."""
+        """Return the distribution of the noise, in units of 2^-bits."""
         law = _core.Noise.discrete_gaussian if is_gaussian(self.method) else _core.Noise.discrete_laplace
         return law(self._moved.sigma)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
-        """The rule, in units of 2^-bits: no t novel items of one user pass it with a chance above delta, for any t up
-        to l0."""
+        """Return the release rule, in units of 2^-bits.
+
+        For every t up to l0, any of t novel items of one user pass it with a total probability of at most delta.
+        """
         return _core.Threshold(self.noise, least_threshold(self.method, self.noise, self.scale, self.delta, self.l0))
 
     @property
     def target(self) -> int:
-        """Above which weight an item needs no more, in units of 2^-bits."""
+        """Return the weight at which an item needs no more, in units of 2^-bits."""
         return self.threshold.value + math.ceil(alpha_of(self.method, self.alpha) * self.scale * (1 << self.bits))
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """delta-approximate (1/(2 scale^2))-zCDP, and (epsilon, delta')-DP where that was asked for."""
+        """Return the guarantee: delta-approximate (1/(2 scale^2))-zCDP.
+
+        It also states (epsilon, delta')-DP if epsilon is given, and always for Laplace noise.
+        """
         if not is_gaussian(self.method):
             epsilon = self.epsilon or round_up(1 / self.scale)
             return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
@@ -242,14 +328,21 @@ class SetUnion(UnionMechanism):
         return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:
-        """The chance by the weight that so many users with l0 items each, or more, share out evenly."""
+        """Return the probability that an item is released, if its users split their weight evenly.
+
+        Args:
+            users: The number of users of the item, each with l0 items or more.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         unit = 1 << self.bits
         share = math.isqrt(unit**2 // self.l0) if is_gaussian(self.method) else unit // self.l0
         return self.threshold.chance(min(users * share, 2**59))
 
     @property
     def weighting(self) -> Weighting:
-        """How users weigh their items."""
+        """Return the weighting for the engine that reads the rows."""
         return Weighting(
             method=METHODS[self.method], bits=self.bits, l0=self.l0, target=self.target, shared_order=self.shared_order
         )

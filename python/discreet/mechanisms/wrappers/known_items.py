@@ -1,4 +1,4 @@
-"""Items that are known without the data beside those that are not."""
+"""`KnownItems`: a threshold mechanism for which some items are public."""
 
 from __future__ import annotations
 
@@ -23,17 +23,32 @@ __all__ = ["KnownItems"]
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItems(HistogramMechanism):
-    """A threshold mechanism for which some `items` are public: their counts need no threshold, only noise.
+    """A mechanism that adds noise to the counts of public `items`, and applies a threshold to all other items.
 
-    That a known item is named tells nothing, so all of them are published, those that nobody has included;
-    or with `least` those whose noisy counts are at least so large, a choice of taste that costs nothing. All
-    others must pass the mechanism's threshold. The guarantee is that of `mechanism`: noise of the same law
-    on all counts, and no more novel items (Rogers 2023, Theorem 7, with fewer of them; Desfontaines et al. 2020
-    speak of public and private partitions).
+    The name of a public item reveals nothing. So all public items are released, even items that no user has. All other
+    items must pass the threshold of `mechanism`. `mechanism` gives the guarantee: the noise on each count is the same,
+    and fewer items are novel.
 
-    `items`: distinct, and chosen without the data; unknown items of another type than theirs stay out. Raises
-    ParameterError for another mechanism than one with a threshold or repeated items, SchemaError for items of mixed
-    types.
+    Args:
+        mechanism: A mechanism with a threshold, such as a `GaussianThreshold`.
+        items: Distinct integers or strings, chosen without the data. Other items are released only if they are of the
+            same type.
+        least: If given, release a public item only if its noisy count is at least this number. This costs no privacy.
+
+    Raises:
+        ParameterError: The mechanism has no threshold, or items repeat.
+        SchemaError: The items are of mixed types.
+
+    Example:
+        >>> import discreet as dp
+        >>> inner = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2)
+        >>> mechanism = dp.mechanisms.KnownItems(mechanism=inner, items=("help", "home"))
+        >>> table = dp.Histogram.from_counts(["home", "jobs"], [9000, 8000], l0=2, linf=1, complete=True)
+        >>> sorted(mechanism.release(table).items)
+        ['help', 'home', 'jobs']
+
+    Source:
+        Rogers (2023), Theorem 7, with fewer novel items; Desfontaines et al. (2020) on public and private partitions.
     """
 
     mechanism: ThresholdMechanism
@@ -48,7 +63,7 @@ class KnownItems(HistogramMechanism):
         items = tuple(self.items)
         if not all(isinstance(item, Hashable) for item in items) or len(set(items)) < len(items):
             raise ParameterError("items must be distinct integers or strings")
-        # As plain values, whatever they came as, so that the repr can be read.
+        # Plain Python values, so that the repr is readable.
         plain = _core.Labels.from_sequence(list(items)).take(np.arange(len(items)))
         object.__setattr__(self, "items", tuple(plain))
         if self.least is not None:
@@ -56,21 +71,28 @@ class KnownItems(HistogramMechanism):
 
     @property
     def protects(self) -> Sensitivity:
-        """What the mechanism protects."""
+        """Return the sensitivity that the wrapped mechanism protects."""
         return self.mechanism.protects
 
     @property
     def guarantee(self) -> Guarantee:
-        """The mechanism's own."""
+        """Return the guarantee of the wrapped mechanism."""
         return self.mechanism.guarantee
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise."""
+        """Return the standard deviation of the noise."""
         return self.mechanism.deviation
 
     def release_chance(self, users: int) -> float:
-        """The chance that an item of so many users is released that is not known."""
+        """Return the probability that an item outside `items` is released.
+
+        Args:
+            users: The number of users of the item.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         return self.mechanism.release_chance(users)
 
     def _require(self, histogram: Histogram) -> None:
@@ -88,7 +110,7 @@ class KnownItems(HistogramMechanism):
         try:
             labels = _core.Labels.from_sequence(found)
         except SchemaError:
-            # Of two types the known one: what is left out passed its threshold, so that this tells nothing more.
+            # The types differ: keep the public items. Dropping the others is post-processing and reveals nothing.
             found, counts = [self.items[row] for row in kept], noisy[kept]
             labels = _core.Labels.from_sequence(found)
         kind = (labels if found else _core.Labels.from_sequence(list(self.items))).type_name

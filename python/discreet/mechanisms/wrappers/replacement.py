@@ -1,4 +1,4 @@
-"""Mechanisms for neighbours in which one user's rows are replaced by those of another."""
+"""`Replacement`: a guarantee for neighbours in which one user's rows are replaced by another user's."""
 
 from __future__ import annotations
 
@@ -27,16 +27,33 @@ _RANKED = (NoisyTopK, GumbelTopK, PermuteAndFlip)
 
 @dataclass(frozen=True, kw_only=True)
 class Replacement(HistogramMechanism):
-    """A mechanism whose promise is about replacing one user's rows, instead of adding or removing them.
+    """A mechanism whose guarantee is about replacing one user's rows, instead of adding or removing them.
 
-    The old rows leave and the new ones come, so up to 2 l0 counts move, each by at most linf, in both directions. A
-    mechanism that decides item by item is made for 2 l0. Where ranks decide the (k_bar+1)-th count may move the
-    other way than a candidate, so that it is made for 2 linf as well. (Desfontaines et al. 2020 and Rogers 2023
-    state their theorems for users added or removed.) `ConfirmedCounts` has no l0 or linf to double: its draws then
-    cost four times as much, and the number of users is not used (docs/confirmed-counts.md).
+    A replacement changes up to 2 l0 counts, each by at most linf, in both directions. A mechanism that decides item by
+    item is therefore made for 2 l0. If a mechanism ranks items, the (k_bar+1)-th count and a candidate may move in
+    opposite directions. So it is made for 2 linf as well. `ConfirmedCounts` has no l0 or linf to double. Its draws then
+    cost four times as much, and it ignores the number of users (docs/confirmed-counts.md).
 
-    `Replacement.from_rho(GaussianThreshold, rho=1, delta=1e-6, l0=3)` makes and wraps the mechanism. `mechanism`:
-    one made for this doubled change. Raises ParameterError for a mechanism that has no l0 or linf to double.
+    Use `from_rho` or `from_epsilon`, which make the inner mechanism for the doubled change.
+
+    Args:
+        mechanism: A mechanism made for the doubled change: a threshold mechanism, `OptimalSelection`, `LaplaceTopK`,
+            `GaussianTopK`, `GumbelTopK`, `PermuteAndFlip` or `ConfirmedCounts`.
+
+    Raises:
+        ParameterError: The mechanism is of another kind, or is not made for the doubled change.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.mechanisms.Replacement.from_rho(dp.GaussianThreshold, rho=1, delta=1e-6, l0=3)
+        >>> mechanism.protects.l0, mechanism.mechanism.l0
+        (3, 6)
+        >>> mechanism.guarantee.neighbours
+        'replaced'
+
+    Source:
+        Desfontaines et al. (2020) and Rogers (2023), whose theorems are about users added or removed, applied to the
+        doubled change.
     """
 
     mechanism: Any
@@ -48,18 +65,46 @@ class Replacement(HistogramMechanism):
         protected = self.mechanism.protects
         moves = (protected.l0 or 2, protected.linf if isinstance(self.mechanism, _RANKED) else 2)
         if any(most % 2 for most in moves):
-            raise ParameterError("the mechanism must be made for twice the change: use from_rho or from_epsilon")
+            raise ParameterError(
+                "the mechanism must be made for twice the l0 or linf: use Replacement.from_rho or from_epsilon"
+            )
         if isinstance(self.mechanism, GaussianThreshold) and self.mechanism.guarantee.dp is not None:
-            raise ParameterError("the exact delta of a GaussianThreshold is one for users added: make it from rho")
+            raise ParameterError("the exact delta of a GaussianThreshold is not for replaced users: make it from rho")
 
     @classmethod
     def from_rho(cls, kind: type[HistogramMechanism], *, rho: float, delta: float, **parameters: Any) -> Self:
-        """The mechanism of a `kind` that promises delta-approximate rho-zCDP, with its usual parameters."""
+        """Return the mechanism of a `kind` that guarantees delta-approximate rho-zCDP for replaced users.
+
+        Args:
+            kind: The class of the inner mechanism, such as `GaussianThreshold`.
+            rho: The privacy cost in zCDP.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            parameters: Further parameters of `kind.from_rho`, such as l0, for one user.
+
+        Returns:
+            A Replacement.
+
+        Raises:
+            ParameterError: The kind has no l0 or linf to double, or a parameter is out of range.
+        """
         return cls(mechanism=_require_kind(kind).from_rho(rho=rho, delta=delta, **_doubled(kind, parameters)))
 
     @classmethod
     def from_epsilon(cls, kind: type[HistogramMechanism], *, epsilon: float, delta: float, **parameters: Any) -> Self:
-        """The mechanism of a `kind` whose total promise is (epsilon, delta)-DP."""
+        """Return the mechanism of a `kind` whose total guarantee is (epsilon, delta)-DP for replaced users.
+
+        Args:
+            kind: The class of the inner mechanism, such as `GaussianThreshold`.
+            epsilon: The total epsilon.
+            delta: The probability that the guarantee fails: above 0 and below 1.
+            parameters: Further parameters of `kind.from_epsilon`, such as l0, for one user.
+
+        Returns:
+            A Replacement.
+
+        Raises:
+            ParameterError: The kind has no l0 or linf to double, or a parameter is out of range.
+        """
         if kind is GaussianThreshold:
             rho, own = resolve_rho(None, epsilon, delta)
             return cls.from_rho(kind, rho=rho, delta=own, **parameters)
@@ -69,19 +114,26 @@ class Replacement(HistogramMechanism):
 
     @property
     def protects(self) -> Sensitivity:
-        """What one user, old or new, may have."""
+        """Return the sensitivity of one user, before or after the replacement."""
         made = self.mechanism.protects
         l0 = None if made.l0 is None else made.l0 // 2
         return Sensitivity(l0=l0, linf=made.linf // 2 if isinstance(self.mechanism, _RANKED) else made.linf)
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the mechanism, between data sets in which one user is replaced."""
+        """Return the guarantee of the inner mechanism, for neighbours in which one user is replaced."""
         made: Guarantee = self.mechanism.guarantee
         return replace(made, neighbours="replaced")
 
     def release_chance(self, users: int) -> float:
-        """The mechanism's."""
+        """Return the probability that an item is released, as the inner mechanism gives it.
+
+        Args:
+            users: The number of users of the item, as for the inner mechanism.
+
+        Returns:
+            A probability from 0 to 1.
+        """
         if isinstance(self.mechanism, ConfirmedCounts):
             return self.mechanism.replacing_chance(users)
         return float(self.mechanism.release_chance(users))
@@ -98,16 +150,20 @@ class Replacement(HistogramMechanism):
 
 
 def _require_kind(kind: type) -> Any:
+    """Return `kind` if its l0 and linf can be doubled, or raise ParameterError."""
     if not isinstance(kind, type) or not issubclass(kind, (*_ITEM_BY_ITEM, *_RANKED, ConfirmedCounts)):
         raise ParameterError(
-            "users can be replaced for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
+            "Replacement is for threshold mechanisms, OptimalSelection, GumbelTopK, PermuteAndFlip, "
             f"LaplaceTopK, GaussianTopK and ConfirmedCounts, not for {getattr(kind, '__name__', kind)}"
         )
     return kind
 
 
 def _doubled(kind: type[HistogramMechanism], parameters: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a mechanism made for old and new rows together."""
+    """Return the parameters for the old and the new rows together.
+
+    They have twice the l0, and twice the linf for ranked mechanisms.
+    """
     twice = dict(parameters)
     if issubclass(kind, ConfirmedCounts):
         return twice
