@@ -1,4 +1,4 @@
-"""Running counts of real sales and real posts, day by day, where the data sets are at hand."""
+"""Running counts of real sales and posts by day. Tests are skipped if their dataset is missing."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from discreet.engines.local import connect
 
 
 def days(name, event, item, least):
-    """The events of each day as lists of items; days without any are left out."""
+    """Return the events of each day as lists of items. Days without events are left out."""
     path = DATA / f"{name}.parquet"
     if not path.exists():
         pytest.skip(f"{path.name} is not at hand")
@@ -49,6 +49,6 @@ def test_released_counts_are_as_far_off_as_the_theory_says(name, event, item, le
             missed += len(sure - set(release.items))
     assert len(errors) > 1000
     assert missed == 0
-    # What is released just above the threshold is more often too large, so that the mean is above zero.
+    # Counts just above the threshold were released because their noise is positive, so the mean is above zero.
     assert 0.85 < np.std(errors) < 1.15
     assert np.mean(np.abs(errors) > 5) < 1e-3

@@ -61,8 +61,8 @@ class Clock:
         if passed % self.span:
             first = number + (number == 0)
             raise ParameterError(
-                f"until {until} is in the middle of a round: rounds last {self.every} from {self.since} on, and "
-                f"round {first} ends at {self.end(first)}"
+                f"until {until} is in the middle of a round: rounds take {self.every} since {self.since}, and "
+                f"round {first} ends {self.end(first)}"
             )
         return number
 
@@ -78,5 +78,5 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ParameterError(f"a time must look like 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
+        raise ParameterError(f"a time is written 2026-01-31 or 2026-01-31T12:00, not {text[:30]!r}") from None
     return moment.replace(tzinfo=moment.tzinfo or UTC)

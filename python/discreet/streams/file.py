@@ -333,8 +333,8 @@ def _require_stream(file: Path) -> None:
             start = opened.read(len(_MAGIC))
     if start and not os.path.lexists(beside(file)["rounds"]):
         if start != _MAGIC:
-            raise StateError(f"{file} is not a stream; name the file of a stream, or a new file to start one")
-        raise StateError(f"{file} lacks its journal {beside(file)['rounds']}, or is not a stream; restore the journal")
+            raise StateError(f"{file} is no stream; name the file of a stream, or a new file to start one")
+        raise StateError(f"{file} lacks its journal {beside(file)['rounds']}, or is no stream; restore the journal")
 
 
 @contextmanager

@@ -89,5 +89,5 @@ def unusable(path: Path, text: str = "") -> StateError:
     if not path.parent.is_dir():
         return StateError(f"{path} cannot be created: make its folder first")
     if "not a database" in text or "malformed" in text:
-        return StateError(f"{path} is corrupt or not a stream; restore a copy of it, or use another name")
+        return StateError(f"{path} is corrupt or no stream; restore a copy of it, or use another name")
     return StateError(f"{path} cannot be used; check that it is a writable file and that the disk is not full")

@@ -180,8 +180,8 @@ class Stream(Private):
         known = self._clock
         if self._round and known is not None and not clock.keeps_time_with(known):
             raise StateError(
-                f"the rounds of this stream last {known.every} from {known.since} on, not {clock.every} from "
-                f"{clock.since} on; leave out --since and --every, or start a new stream"
+                f"the rounds of this stream take {known.every} since {known.since}, not {clock.every} since "
+                f"{clock.since}; leave out --since and --every, or start a new stream"
             )
 
     def keep(self, clock: Clock) -> None:
