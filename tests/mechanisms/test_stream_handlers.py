@@ -72,31 +72,31 @@ def first_runs(path):
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
     """A handler interrupts each line when it runs for the first time."""
-    strikes = first_runs(tmp_path / "first")
-    assert len(strikes) > 150
-    assert sum(check_handler(tmp_path, ending, strike) for strike in strikes) > 150
+    lines = first_runs(tmp_path / "first")
+    assert len(lines) > 150
+    assert sum(check_handler(tmp_path, ending, line) for line in lines) > 150
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
     """A handler interrupts every third line that runs."""
-    for strike in itertools.count(0, 3):
-        if not check_handler(tmp_path, ending, strike):
+    for line in itertools.count(0, 3):
+        if not check_handler(tmp_path, ending, line):
             break
-    assert strike > 70
+    assert line > 70
 
 
-def check_handler(tmp_path, ending, strike):
+def check_handler(tmp_path, ending, line):
     """Close the stream, or add the round, in a handler that interrupts one line of a step and ignores errors.
 
     Return whether the step reached that line.
     """
     reached = False
-    path = tmp_path / f"s{strike}"
+    path = tmp_path / f"s{line}"
     stream = Stream.open(path, MECHANISM, items="text")
     stream.step([["a"]] * 50)
-    left = strike
+    left = line
 
     def handler(frame, event, argument):
         nonlocal left, reached
@@ -178,7 +178,7 @@ def test_a_file_opened_by_a_handler_is_not_overwritten(tmp_path, monkeypatch, po
     stream = Stream.open(tmp_path / "s")
     others = []
 
-    def strike(name):
+    def line(name):
         if name == point and not others:
             stream.detach()
             for number in range(8):
@@ -186,7 +186,7 @@ def test_a_file_opened_by_a_handler_is_not_overwritten(tmp_path, monkeypatch, po
                 path.write_bytes(b"theirs")
                 others.append(path.open("r+b"))
 
-    monkeypatch.setattr(file, "failure_point", strike)
+    monkeypatch.setattr(file, "failure_point", line)
     with suppress(StateError):
         call(stream)
     assert others

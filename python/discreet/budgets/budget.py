@@ -22,7 +22,7 @@ class Budget(Single, PrivacyFilter):
     file for many processes.
 
     A budget in epsilon pays in one of two ways, and the first charge decides which. Either releases share the rho that
-    implies epsilon, and half of delta. Or one release that is (epsilon, delta)-DP by itself uses up the whole budget.
+    implies epsilon, and half of delta. Or one (epsilon, delta)-DP release uses up the whole budget.
 
     Args:
         rho: The total rho, in zCDP, above 0 and at most 5,000. Give exactly one of rho and epsilon.

@@ -84,12 +84,12 @@ class Account:
     """A privacy filter: a total fixed beforehand, and the sum of the charges so far.
 
     If rhos and deltas add up to at most the total, all releases together are approximate zCDP for the total. This holds
-    even if each release was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023). rho
-    and delta are compared separately.
+    even if each release was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023). The
+    filter compares rho and delta separately.
 
-    A total in (epsilon, delta) has a second rule: one release that is (epsilon, delta)-DP by any proof uses up the
-    whole account, even if its rho is larger. Only the first charge can use this rule. Nothing was released before it,
-    so its choice does not depend on the data. For each choice all releases together are (epsilon, delta)-DP. A later
+    A total in (epsilon, delta) has a second rule. One release that is (epsilon, delta)-DP by any proof uses up the
+    whole account, even if its rho is larger. Only the first charge can use this rule. No release came before it, so
+    its choice does not depend on the data. For each choice all releases together are (epsilon, delta)-DP. A later
     choice between the two rules could depend on outputs, and then the two deltas would add up.
     """
 
@@ -188,7 +188,7 @@ class Account:
         """Return the charge for a guarantee: its rho and delta rounded up to whole units, or the whole account.
 
         Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
-        guarantee is capped at `_most`, if none of it was spent before: then it is the only one in the sum.
+        guarantee is capped at `_most`. A capped rho fits only if no rho was spent before, and a capped delta likewise.
         """
         charge, most = Charge.of(guarantee), self._most
         if self.fits(charge):
@@ -245,7 +245,7 @@ class Account:
 
     @property
     def used_by_epsilon(self) -> bool:
-        """Whether one release that is (epsilon, delta)-DP by itself used up the account."""
+        """Whether one (epsilon, delta)-DP release used up the account."""
         return self.promise.dp is not None and self.spent == self._most
 
     def fits(self, charge: Charge) -> bool:
@@ -285,8 +285,8 @@ def _fits(spent: int, charge: int, total: int) -> bool:
     """Return whether a charge fits, with a tolerance for rounded floats.
 
     Ten times the float nearest to 0.1 is 1 + 2^-54. So a charge that begins below the total may end above it, by less
-    than one part in 2^53. After that nothing fits, so the spent sum never exceeds the next float after the total. n
-    charges of the float nearest to total/n always stay within the tolerance.
+    than one part in 2^53. After that nothing fits, so the spent sum never exceeds the next float after the total. The
+    sum of n charges of the float nearest to total/n always stays within the tolerance.
     """
     over = spent + charge - total
     return charge == 0 or over <= 0 or (spent < total and over <= _slack(total))

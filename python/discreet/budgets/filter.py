@@ -71,9 +71,9 @@ class PrivacyFilter(Uncopied, ABC):
         Args:
             mechanism: A mechanism, such as `GumbelTopK.from_rho(...)`.
             data: The Histogram that the mechanism takes. For a mechanism that reads a table, such as Plume, the table.
-            charge: "guarantee" to charge the whole guarantee. "spent" to charge only the steps that the release made,
-                for a mechanism that is a sequence of priced steps, such as GumbelTopK or PrivateCountRelease
-                (Rogers 2023, Theorem 10). The whole guarantee must fit in both cases.
+            charge: "guarantee" to charge the whole guarantee, or "spent" to charge only the steps that the release
+                made (Rogers 2023, Theorem 10). "spent" helps with a mechanism that is a sequence of priced steps, such
+                as GumbelTopK or PrivateCountRelease. The whole guarantee must fit in both cases.
             **columns: The names of the columns, for a mechanism that reads a table.
 
         Returns:
@@ -336,8 +336,8 @@ class PrivacyFilter(Uncopied, ABC):
             unlike = zip(protected._fields, protected, self._protected, strict=True)
             needed = " and ".join(f"{name}={value!r}" for name, value, own in unlike if value != own)
             raise ParameterError(
-                f"a budget per {self._protected} cannot pay for a guarantee per {protected}: unit and neighbours must "
-                f"match. Use a budget with {needed}"
+                f"a budget per {self._protected} cannot pay for a guarantee per {protected}, since unit and neighbours "
+                f"must match: open one with {needed}"
             )
         return guarantee
 

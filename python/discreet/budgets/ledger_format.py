@@ -8,7 +8,7 @@ A mark names an event that is on the disk: its number, the end of its line, and 
 the event, then writes and syncs a mark over the older of the two marks, and only then returns. It follows:
 
 - Every charge whose append has returned is before the newest mark. All bytes before that mark must verify, so a file
-  that was cut, flipped or overwritten there is refused. Nothing before the mark is ever dropped.
+  that was cut, flipped or overwritten there is refused. No event before the mark is ever dropped.
 - Bytes after the newest mark belong to an append that has not returned, so nothing was drawn for them. A complete event
   there counts, which can only overstate the spent budget. An incomplete event comes from a crash; the next append
   removes it.
@@ -26,9 +26,9 @@ files are refused, even if they have other damage too, and also after an interru
 - A file whose two valid marks do not name consecutive events, such as two copies of one mark.
 
 Every other damaged file has all charges whose appends returned: its damage is in one mark or after event n. This relies
-on SHA-256: damage does not produce a valid seal by chance, but a forger who knows the format can. It does not cover a
-file that is set back to an earlier state of its own, in whole or with older marks and the events after them cut. Only a
-process that has seen the newer state detects that.
+on SHA-256: damage does not produce a valid seal by chance, but a forger who knows the format can. It does not cover
+bytes that the file held earlier: an older copy of the whole file, or older marks with the events after them cut. Only
+a process that has seen the newer state detects that.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class Event:
     kind: Literal["created", "opened", "reserved", "charged", "released"]
     """The kind of entry.
 
-    "created" a ledger, "opened" a dataset with its total, "reserved" a charge for a release that is drawn next,
-    "charged" a release made elsewhere, or "released" a reserved release.
+    A ledger was "created", or a dataset "opened" with its total. A charge was "reserved" for a release that is drawn
+    next, or "charged" for a release made elsewhere. A reserved release was "released".
     """
     dataset: str = ""
     of: int | None = None

@@ -63,9 +63,8 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     data that the event does not touch. That release is the noisy values at the nodes that contain the event's round.
 
     Conditioning on K changes the distribution of lattice noise. So the noise has a smaller rho of its own, by the
-    conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`). This proof covers a mechanism under two
-    conditions: no noise of a node is used before the node's last round, and the union bound over thresholds covers all
-    rounds.
+    conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`). The proof has two conditions. No noise of a node
+    is used before the node's last round. The union bound over thresholds covers all rounds.
     """
 
     __slots__ = ()

@@ -21,12 +21,12 @@ __all__ = ["BinaryMechanism"]
 class BinaryMechanism(HorizonMechanism):
     """A continual mechanism that sums noise over a binary tree of rounds.
 
-    The prefix of rounds up to round l is covered by as many tree nodes as l has binary ones, so an estimate sums that
-    many noise values. One event is in at most floor(log2 horizon) + 1 nodes. The guarantee is delta-approximate
+    The rounds 1 to l are covered by as many tree nodes as l has binary ones. An estimate sums one noise value for each
+    of these nodes. One event is in at most floor(log2 horizon) + 1 nodes. The guarantee is delta-approximate
     (sqrt(l0 (floor(log2 horizon) + 1) linf^2 / (2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per event.
 
-    With `unit="user"` the same guarantee holds per user, if each user has at most l0 items over the whole stream, and
-    each of them at most linf times. You must make sure of that: the stream does not check it.
+    With `unit="user"` the same guarantee holds per user, if a user has at most l0 items over the whole stream, each at
+    most linf times. You must make sure of that: the stream does not check it.
 
     Args:
         sigma: The scale of the discrete Gaussian noise at a node, from 1e-3 to 1e9.

@@ -30,13 +30,13 @@ _FIRST = Round(0, {}, restart=False)
 class StreamFile:
     """The state of one stream, open for one writer.
 
-    The SQLite file holds the mechanism, the round, a keyed digest of all rounds, the counts, and a keyed checksum of
-    all these that detects any changed byte. The key is in `<file>-key`. The journal `<file>-rounds` has the digest of
-    every round, and its first line identifies the stream. A stream needs all three files.
+    The SQLite file holds the mechanism, the round, a keyed digest of all rounds, and the counts. A keyed checksum of
+    these detects any changed byte. The key is in `<file>-key`. The journal `<file>-rounds` has the digest of every
+    round, and its first line identifies the stream. A stream needs all three files.
 
     The journal prevents that one round is released twice from different data. The same noise would hide both releases,
     so their difference would show the data. A line is written before the round and again after it. If an older copy of
-    the file is restored, the journal still has the digests of the later rounds, and the file accepts only the same
+    the file is restored, the journal still has the digests of the later rounds. The stream then accepts only the same
     data for them. A file is refused if the digest of its round differs from the journal.
 
     The stream cannot detect that file and journal were both restored, or that copies of both continue.

@@ -103,8 +103,8 @@ class Stream(Private):
 
         A round is on the disk before its release is returned, so a crash loses no released round. A journal, in
         `<path>-rounds`, remembers the released rounds. If an older copy of the file is restored, it accepts only the
-        same events for those rounds, and releases the same counts again. From a table the l0 items of an event are
-        sampled, so a table is the same only if no event has more than l0 items.
+        same events for those rounds, and releases the same counts again. From a table, l0 items of each event are
+        sampled anew. So a table counts as the same only if no event has more than l0 items.
 
         Args:
             path: The file. The secret key is in `<path>-key`.
@@ -115,8 +115,8 @@ class Stream(Private):
             A Stream, which holds the lock of the file until `detach` or `close`.
 
         Raises:
-            StateError: The file has another mechanism or other items, is corrupt, has another version, lacks its key or
-                journal, or is open elsewhere; or it is missing and no mechanism is given.
+            StateError: The file is corrupt, open elsewhere or of another version, or lacks its key or journal. Or its
+                mechanism or items differ. Or it is missing and no mechanism is given.
             ParameterError: `items` is not a type, or no file can store the mechanism.
             EntropyError: The operating system gives no randomness for the key of a new stream.
 
