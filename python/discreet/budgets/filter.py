@@ -92,9 +92,7 @@ class PrivacyFilter(Uncopied, ABC):
             ['a', 'b']
         """
         if hasattr(mechanism, "start"):
-            raise ParameterError(
-                "release does not take a stream's mechanism: call charge(mechanism) once for all rounds, then start()"
-            )
+            raise ParameterError("charge() pays for a stream, once for all its rounds: call it, then mechanism.start()")
         if not hasattr(mechanism, "release"):
             raise ParameterError(
                 "release takes a mechanism and then the data; use charge() for anything that is not a mechanism"
