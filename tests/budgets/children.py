@@ -1,4 +1,4 @@
-"""Forked processes for tests of ledgers: each starts without the memory of what other processes have seen."""
+"""Forked processes for tests of ledgers. They do not share memory, so they know only the ledgers they have opened."""
 
 import json
 import os
@@ -15,7 +15,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 
 
 def start(work, *arguments):
-    """Fork a process that runs `work(tell, *arguments)`; return its id and the end of a pipe that hears `tell`."""
+    """Fork a process that runs `work(tell, *arguments)`; return its id and a pipe that receives what it tells."""
     heard, told = os.pipe()
     child = os.fork()
     if child:
@@ -33,14 +33,14 @@ def start(work, *arguments):
 
 
 def lines(heard):
-    """Yield what a child tells until it ends."""
+    """Yield the messages of a child until it ends."""
     with os.fdopen(heard, "rb") as pipe:
         for line in pipe:
             yield json.loads(line)
 
 
 def asked(work, *arguments):
-    """Return what `work(*arguments)` returns in a process of its own."""
+    """Run `work(*arguments)` in a child process; return its result."""
     child, heard = start(lambda tell: tell(work(*arguments)))
     (answer,) = lines(heard)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -48,7 +48,7 @@ def asked(work, *arguments):
 
 
 def make(path, parts):
-    """Make a ledger of one dataset, in a process of its own."""
+    """Create a ledger with one dataset, in a child process."""
 
     def work():
         Ledger.open(path).dataset("views", rho=parts * PART, delta=0)
@@ -57,7 +57,7 @@ def make(path, parts):
 
 
 def spend(tell, path):
-    """Charge parts until no more fits, and tell the name of each charge that has returned."""
+    """Charge parts until no more fits, and send the name of each charge that has returned."""
     dataset = Ledger.open(path, timeout=120).dataset("views")
     count = 0
     while True:
@@ -71,7 +71,7 @@ def spend(tell, path):
 
 
 def charges(path):
-    """Return the names of the charges in a ledger, verified by a process that has not seen it before."""
+    """Return the names of the charges in a ledger, verified by a child process that has not seen it before."""
 
     def work():
         ledger = Ledger.open(path, create=False)
@@ -84,7 +84,7 @@ def charges(path):
 
 @contextmanager
 def held_lock(path):
-    """Hold a ledger's lock, as another process does in the middle of a charge."""
+    """Hold a ledger's lock, as another process does during a charge."""
     fcntl = pytest.importorskip("fcntl")
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""What the tests of budgets share: a small histogram, and mechanisms that cost little time."""
+"""A small histogram and a fast mechanism for the tests of budgets."""
 
 from discreet import GumbelTopK, Histogram
 

@@ -1,4 +1,4 @@
-"""Budget: what it lets through, and what it never does twice."""
+"""`Budget`: charges, errors, refunds, the odometer, copies and forks."""
 
 import copy
 import dataclasses
@@ -36,7 +36,7 @@ def histogram_of(item, count):
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, 1e308, True, "1", 10**400, np.array([1.0]), None])
-def test_what_is_no_total_is_refused(bad):
+def test_an_invalid_total_is_refused(bad):
     with pytest.raises(ParameterError):
         Budget(rho=bad, delta=1e-6)
     if bad != 0:
@@ -52,7 +52,7 @@ def test_only_mechanisms_and_guarantees_are_charged(cost):
         Budget(rho=1.0, delta=1e-6).charge(cost)
 
 
-def test_units_must_be_alike():
+def test_units_must_match():
     events = Budget(rho=1.0, delta=1e-6, unit="event")
     events.charge(Guarantee(0.5, 0, "event"))
     for mechanism in (Guarantee(0.1, 0), top()):
@@ -62,7 +62,7 @@ def test_units_must_be_alike():
         Budget(rho=1.0, delta=1e-6, unit="row")
 
 
-def test_neighbours_must_be_alike():
+def test_neighbours_must_match():
     replaced = Replacement.from_rho(GumbelTopK, k=3, rho=0.1, delta=1e-7)
     with pytest.raises(ParameterError, match="replaced"):
         Budget(rho=1.0, delta=1e-6).release(replaced, histogram())
@@ -75,7 +75,7 @@ def test_neighbours_must_be_alike():
         Budget(rho=1.0, delta=1e-6, neighbours="changed")
 
 
-def test_mechanisms_that_read_a_table_are_paid_for_when_it_was_read():
+def test_a_table_mechanism_is_charged_after_reading_the_table():
     log = {"user": list(range(3000)), "item": ["x"] * 3000, "value": [1.0] * 3000}
     budget = Budget(rho=1.0, delta=1e-6)
     bound = ContributionBound.from_rho(rho=0.1)
@@ -94,7 +94,7 @@ def test_mechanisms_that_read_a_table_are_paid_for_when_it_was_read():
     assert "'x'" not in budget.history[-1].parameters
 
 
-def test_a_stream_is_paid_for_before_it_starts():
+def test_a_stream_is_charged_before_it_starts():
     mechanism = BinaryMechanism.from_rho(rho=0.4, delta=1e-7, l0=1, horizon=8, unit="event")
     budget = Budget(rho=0.5, delta=1e-6, unit="event")
     budget.charge(mechanism)
@@ -149,7 +149,7 @@ def test_what_is_refused_before_the_draw_costs_nothing():
     assert budget.history == []
 
 
-def test_the_verbs_pay_their_guarantee_once():
+def test_each_verb_charges_its_guarantee_once():
     log = {"user": list(range(3000)), "item": ["x"] * 3000}
     budget = Budget(rho=1.0, delta=1e-5)
     for release in (
@@ -167,14 +167,14 @@ def test_the_verbs_pay_their_guarantee_once():
     assert rows[2].parameters.startswith("k=1, ")
 
 
-def test_nothing_is_read_that_cannot_be_paid_for():
+def test_data_is_not_read_if_the_budget_is_insufficient():
     budget = Budget(rho=0.1, delta=1e-6)
     for verb, more in ((discreet.count, {"l0": 1}), (discreet.top_k, {"k": 1}), (discreet.select, {"l0": 1})):
         with pytest.raises(BudgetExceeded):
             verb("nowhere.csv", user="user", item="item", rho=0.2, delta=1e-6, budget=budget, **more)
 
 
-def test_the_odd_rule_pays_for_what_was_returned():
+def test_charge_spent_pays_only_for_returned_items():
     few = discreet.Histogram.from_counts(["a", "b"], [50_000, 40_000], l0=None, linf=1, complete=True)
     mechanism = GumbelTopK(k=10, scale=10.0, delta=1e-8, k_bar=20)
     budget = Budget(rho=1.0, delta=1e-6)
@@ -192,7 +192,7 @@ def test_the_odd_rule_pays_for_what_was_returned():
     assert budget.spent.rho == pytest.approx(15 * 0.1**2 / 8, rel=1e-12)
 
 
-def test_the_odd_rule_must_be_able_to_pay_for_all():
+def test_charge_spent_needs_room_for_the_whole_guarantee():
     few = discreet.Histogram.from_counts(["a"], [50_000], l0=None, linf=1, complete=True)
     with pytest.raises(BudgetExceeded):
         Budget(rho=0.01, delta=1e-6).release(GumbelTopK(k=10, scale=10.0, delta=1e-8), few, charge="spent")
@@ -211,7 +211,7 @@ def test_the_odd_rule_must_be_able_to_pay_for_all():
         (ContributionBound, {"percentile": 90}),
     ],
 )
-def test_what_is_afforded_fits_and_leaves_next_to_nothing(kind, parameters):
+def test_an_afforded_mechanism_uses_almost_all_of_the_budget(kind, parameters):
     budget = Budget(rho=0.5, delta=1e-6)
     budget.charge(Guarantee(0.1, 1e-7))
     mechanism = budget.afford(kind, **parameters)
@@ -226,7 +226,7 @@ def test_what_is_afforded_fits_and_leaves_next_to_nothing(kind, parameters):
         assert budget.remaining.rho < 1e-9
 
 
-def test_nothing_is_afforded_of_nothing():
+def test_an_empty_budget_affords_no_mechanism():
     budget = Budget(rho=0.5, delta=1e-6)
     budget.charge(budget.remaining)
     with pytest.raises(BudgetExceeded):
@@ -253,9 +253,9 @@ def test_the_odometer_reads_less_than_the_total_and_rises():
         budget.odometer(0)
 
 
-def test_the_odometer_states_the_delta_that_was_fixed_beforehand():
-    # Whoever stops at the first failure of a mechanism fails with probability one, and the deltas charged by then add
-    # up to little: so no sum of deltas that depends on outputs may be stated, only the total.
+def test_the_odometer_states_the_delta_fixed_beforehand():
+    # An analyst who stops at the first failure of a mechanism fails with probability one. The deltas charged by then
+    # add up to little. So the odometer may state only the total delta, not a sum that depends on outputs.
     budget = Budget(rho=0.5, delta=1e-3)
     stated = set()
     for delta in (0.0, 1e-9, 5e-4):
@@ -272,13 +272,13 @@ def test_the_odometer_of_a_used_up_epsilon_states_that_epsilon():
     assert budget.odometer(1e-7) == (1.0, 1e-6)
 
 
-def test_a_budget_from_epsilon_keeps_that_promise():
+def test_a_budget_from_epsilon_implies_that_epsilon():
     budget = Budget.from_epsilon(epsilon=2.0, delta=1e-6)
-    # But for the float after the total.
+    # The guarantee includes the next float after the total.
     assert budget.guarantee.epsilon(1e-6) <= 2.0 * (1 + 1e-12)
 
 
-def test_it_is_neither_copied_nor_pickled_nor_edited():
+def test_a_budget_cannot_be_copied_pickled_or_changed():
     budget = Budget(rho=1.0, delta=1e-6)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps, multiprocessing.reduction.ForkingPickler.dumps):
         with pytest.raises(TypeError, match="neither copied nor pickled"):
@@ -294,7 +294,7 @@ def test_it_is_neither_copied_nor_pickled_nor_edited():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
-def test_a_forked_process_is_refused():
+def test_a_forked_process_cannot_charge_a_budget():
     budget = Budget(rho=1.0, delta=1e-6)
     exchange = budget.pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)
     for attempt in (
@@ -316,7 +316,7 @@ def test_a_forked_process_is_refused():
     assert budget.spent == Guarantee(0, 0)
 
 
-def test_the_repr_shows_what_is_left():
+def test_the_repr_shows_the_remaining_budget():
     budget = Budget(rho=1.0, delta=1e-6)
     budget.charge(Guarantee(0.25, 0), made_by="another library")
     assert "0.75" in repr(budget)
@@ -324,47 +324,8 @@ def test_the_repr_shows_what_is_left():
     assert budget.history[0].status == "charged"
 
 
-@pytest.mark.parametrize("name", [3, b"text", "\ud800", "a\udcff"])
-def test_a_name_that_no_file_can_hold_is_refused(name):
-    budget = Budget(rho=1.0, delta=1e-6)
-    with pytest.raises(ParameterError, match="made_by must be text that UTF-8 can encode"):
-        budget.charge(Guarantee(0.25, 0), made_by=name)
-    assert budget.history == []
-
-
-def test_a_name_that_would_widen_every_line_of_a_history_is_refused():
-    budget = Budget(rho=1.0, delta=1e-6)
-    with pytest.raises(ParameterError, match="made_by must have at most 1,000 characters"):
-        budget.charge(Guarantee(0.25, 0), made_by="x" * 1001)
-    assert budget.history == []
-
-
-def test_a_refusal_survives_the_way_between_processes():
-    error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
-    assert error.requested == Guarantee(1, 0)
-    assert str(error).startswith("Privacy budget exceeded: this release costs rho=1; rho=0.5 is left.")
-
-
-def test_what_would_fit_is_named_and_fits():
-    log = {"user": list(range(3000)), "item": ["home"] * 3000}
-    columns = {"user": "user", "item": "item", "l0": 3}
-    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
-    with pytest.raises(BudgetExceeded, match=r"Try epsilon=1 and delta=1e-06\."):
-        discreet.count(log, **columns, epsilon=1.1, delta=1e-6, budget=budget)
-    budget.charge(Guarantee(1e-4, 0))
-    with pytest.raises(BudgetExceeded, match=r"Try epsilon=0\.\d+ and delta=5e-07") as error:
-        discreet.top_k(log, user="user", item="item", k=1, epsilon=1.0, delta=1e-6, budget=budget)
-    assert error.value.remaining.rho > 0
-    discreet.count(log, **columns, rho=0.0228, delta=5e-7, budget=budget)
-    spent = discreet.Budget(rho=0.1, delta=1e-6)
-    spent.charge(discreet.Guarantee(0.1, 1e-6))
-    with pytest.raises(BudgetExceeded) as error:
-        spent.charge(discreet.Guarantee(0.1, 1e-6))
-    assert "No rho is left" in str(error.value)
-
-
 @pytest.mark.parametrize("parts", [3, 7, 10])
-def test_a_total_in_epsilon_is_kept_whatever_charges_are_rounded_to(parts):
+def test_rounded_charges_stay_within_a_total_in_epsilon(parts):
     for epsilon, delta in [(4.0, 1e-8), (1.0, 1e-6)]:
         budget = discreet.Budget(epsilon=epsilon, delta=delta)
         left = budget.remaining
@@ -373,21 +334,7 @@ def test_a_total_in_epsilon_is_kept_whatever_charges_are_rounded_to(parts):
         assert budget.spent.epsilon(delta) <= epsilon
 
 
-def test_what_is_used_up_is_named():
-    budget = discreet.Budget(rho=1.0, delta=1e-6)
-    for _ in range(9):
-        budget.charge(discreet.Guarantee(0.1, 1e-6 / 10))
-    budget.charge(discreet.Guarantee(0, 1e-7))
-    with pytest.raises(BudgetExceeded, match="No delta is left: give each release a share"):
-        budget.charge(discreet.Guarantee(0.1, 1e-7))
-    with pytest.raises(BudgetExceeded, match=r"Try rho=0\.0999\."):
-        budget.charge(discreet.Guarantee(0.2, 0))
-    budget.charge(discreet.Guarantee(0.1 - 1e-13, 0))
-    with pytest.raises(BudgetExceeded, match="No rho is left"):
-        budget.charge(discreet.Guarantee(0.1, 0))
-
-
-def test_a_budget_of_epsilon_keeps_the_rho_that_implies_it():
+def test_a_budget_in_epsilon_has_the_rho_that_implies_it():
     budget = discreet.Budget(epsilon=1.0, delta=1e-6)
     assert budget.guarantee == discreet.Budget.from_epsilon(epsilon=1.0, delta=1e-6).guarantee
     assert budget.guarantee.epsilon(1e-6) <= 1.0
@@ -401,7 +348,7 @@ def test_a_total_is_rounded_down_to_whole_units():
     assert account.total == Charge(18446, 340282)
 
 
-def test_a_release_that_says_it_spent_more_than_was_promised_gives_nothing_back():
+def test_a_release_that_overstates_its_cost_gets_no_refund():
     class Wrong:
         guarantee = Guarantee(0.1, 1e-6)
 

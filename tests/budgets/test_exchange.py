@@ -1,4 +1,4 @@
-"""Pay what you get: outcomes and lists are counted, and paid for as they come."""
+"""`Exchange`: outcomes and lists are counted, and charged as they are returned."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ def few():
     return Histogram.from_counts(["a", "b"], [50_000, 40_000], l0=None, linf=1, complete=True)
 
 
-def test_the_promise_is_that_of_all_outcomes_and_lists():
+def test_the_guarantee_covers_all_outcomes_and_lists():
     exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(**EXCHANGE)
     assert exchange.guarantee.rho == pytest.approx(0.0625, rel=1e-12)
     assert exchange.guarantee.rho >= 0.0625
@@ -30,7 +30,7 @@ def test_the_promise_is_that_of_all_outcomes_and_lists():
     assert cdp_epsilon(0.0625, 1e-6) == pytest.approx(1.6599790499689, rel=1e-12)
 
 
-def check_promise(generator):
+def check_guarantee(generator):
     outcomes, queries = generator.randrange(1, 10_000), generator.randrange(1, 10_000)
     epsilon, delta = 10 ** generator.uniform(-6, -1), 10 ** generator.uniform(-15, -6)
     budget = Budget(rho=1000.0, delta=0.5)
@@ -44,20 +44,20 @@ def check_promise(generator):
         assert outcomes * mpmath.mpf(epsilon) <= made.dp[0] <= outcomes * mpmath.mpf(epsilon) * slack
 
 
-def test_promises_are_rounded_up_and_no_further():
+def test_guarantees_are_rounded_up_only_slightly():
     generator = random.Random(7)
     for _ in range(500):
-        check_promise(generator)
+        check_guarantee(generator)
 
 
 @pytest.mark.statistical
-def test_promises_are_rounded_up_and_no_further_at_full_size():
+def test_guarantees_are_rounded_up_only_slightly_at_full_size():
     generator = random.Random(8)
     for _ in range(100_000):
-        check_promise(generator)
+        check_guarantee(generator)
 
 
-def test_bounded_ranges_compose_to_less_than_rho_implies():
+def test_bounded_range_composition_beats_the_conversion():
     exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(**EXCHANGE)
     total = 1e-6 + exchange.guarantee.delta
     assert exchange.epsilon(total) < 0.97 * exchange.guarantee.epsilon(total)
@@ -67,7 +67,7 @@ def test_bounded_ranges_compose_to_less_than_rho_implies():
     assert one.epsilon(1e-6) <= 0.1 * (1 + 1e-12)
 
 
-def test_items_and_the_stop_element_are_paid_for_and_each_list_once():
+def test_a_list_costs_its_items_its_stop_element_and_one_delta():
     budget = Budget(rho=1.0, delta=1e-6)
     exchange = budget.pay_what_you_get(**EXCHANGE)
     assert budget.spent == Guarantee(0, 0)
@@ -92,7 +92,7 @@ def test_each_list_has_the_stop_element_of_its_own_k_bar():
         assert f"k_bar={k_bar}," in text
 
 
-def test_it_ends_with_its_outcomes_or_its_lists():
+def test_an_exchange_ends_with_its_outcomes_or_lists():
     exchange = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)
     with pytest.raises(BudgetExceeded, match="6 outcomes and one list"):
         exchange.top_k(histogram(), k=6)
@@ -108,7 +108,7 @@ def test_it_ends_with_its_outcomes_or_its_lists():
         lists.top_k(histogram(), k=1)
 
 
-def test_what_is_refused_costs_nothing():
+def test_errors_of_an_exchange_cost_nothing():
     budget = Budget(rho=0.07, delta=1e-6)
     exchange = budget.pay_what_you_get(**EXCHANGE)
     cut = Histogram.from_counts(["a"], [5], l0=None, linf=1, complete=False)
@@ -163,7 +163,7 @@ def test_the_advice_for_an_exchange_survives_a_pickle():
 
 @pytest.mark.parametrize("name", list(EXCHANGE))
 @pytest.mark.parametrize("bad", [0, -1, math.nan, True, "1", None])
-def test_what_is_no_parameter_is_refused(name, bad):
+def test_invalid_parameters_are_refused(name, bad):
     with pytest.raises(ParameterError, match=name):
         Budget(rho=1.0, delta=1e-6).pay_what_you_get(**{**EXCHANGE, name: bad})
 

@@ -1,4 +1,4 @@
-"""What fits into a total, to the unit."""
+"""The charges that fit into a total, exact to one unit."""
 
 import math
 import random
@@ -15,7 +15,7 @@ UNITS = Fraction(2) ** -64, Fraction(2) ** -128
 
 
 class Model:
-    """The same filter in fractions of whole units, written anew."""
+    """An independent filter that computes with fractions."""
 
     def __init__(self, rho, delta):
         self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
@@ -25,7 +25,7 @@ class Model:
     def price(self, guarantee):
         asked = guarantee.rho, guarantee.delta
         plain = [math.ceil(Fraction(x) / u) for x, u in zip(asked, UNITS, strict=True)]
-        # The only charge of a component may be all that is promised of it.
+        # The first charge of rho or of delta may be all of it, as far as the guarantee goes.
         most = [total + max(0, math.ceil(Fraction(total, 2**53)) - 1) for total in self.totals]
         within = zip(plain, asked, self.promised, most, strict=True)
         capped = [min(units, cap) if x <= promise else units for units, x, promise, cap in within]
@@ -93,18 +93,18 @@ def run_program(seed):
         assert spent * 2**53 <= total * (2**53 + 1)
 
 
-def test_random_programs_charge_what_a_model_in_fractions_charges():
+def test_random_charges_match_a_model_in_fractions():
     for seed in range(400):
         run_program(seed)
 
 
 @pytest.mark.statistical
-def test_random_programs_charge_what_a_model_in_fractions_charges_at_full_size():
+def test_random_charges_match_a_model_in_fractions_at_full_size():
     for seed in range(20_000):
         run_program(seed)
 
 
-def test_components_are_compared_one_by_one():
+def test_rho_and_delta_are_compared_separately():
     budget = Budget(rho=1.0, delta=1e-6)
     with pytest.raises(BudgetExceeded) as caught:
         budget.charge(Guarantee(0.5, 0.5))
@@ -140,7 +140,7 @@ def test_ten_times_a_tenth_fits():
         budget.charge(Guarantee(2.0**-64, 0))
 
 
-def test_a_charge_equal_to_the_rest_fits_and_one_unit_more_does_not():
+def test_the_rest_fits_and_then_not_one_unit_more():
     budget = Budget(rho=0.7, delta=1e-6)
     budget.charge(Guarantee(0.5, 5e-7))
     budget.charge(budget.remaining)
@@ -151,7 +151,7 @@ def test_a_charge_equal_to_the_rest_fits_and_one_unit_more_does_not():
     budget.charge(Guarantee(0, 0))
 
 
-def test_the_next_float_after_a_promise_does_not_fit():
+def test_the_next_float_after_a_guarantee_does_not_fit():
     for rho in (1.0, 0.7, 1e-3, 4999.0):
         promised = Budget(rho=rho, delta=0).guarantee.rho
         assert promised == math.nextafter(rho, math.inf)

@@ -1,4 +1,4 @@
-"""A signal handler charges the budget that it interrupts, at every line: nothing hangs and nothing is overspent."""
+"""Signal handlers that charge the budget they interrupt, at every line: no test hangs, and no total is exceeded."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="signals 
 
 
 @pytest.fixture(autouse=True)
-def patience():
-    """End a test that hangs."""
+def end_a_hanging_test():
+    """End a test that hangs for 120 seconds."""
 
     def hung(*_):
         raise AssertionError("a charge waits for the charge that it interrupts")
@@ -32,7 +32,7 @@ def patience():
 
 
 def handled_at(number, call, handler):
-    """Send a signal at one line of a call; return the results or errors of the call and of the handler."""
+    """Send a signal at one line of a call; return the results or errors of the call and of its handler."""
     seen, ends = 0, {}
 
     def noted(name, run):
@@ -65,8 +65,8 @@ def handled_at(number, call, handler):
     return ends
 
 
-def strike_everywhere(budget_of, stride=1):
-    """Charge two of three charges that do not fit together; return at how many lines, and which errors there were."""
+def handle_everywhere(budget_of, stride=1):
+    """Interrupt a charge at every line by a second charge; return the number of lines and the types of errors."""
     number, errors = 1, set()
     while True:
         budget = budget_of(number)
@@ -86,12 +86,12 @@ def strike_everywhere(budget_of, stride=1):
 
 
 def test_a_handler_charges_the_budget_that_it_interrupts():
-    lines, errors = strike_everywhere(lambda _: Budget(rho=1.0, delta=1e-6))
+    lines, errors = handle_everywhere(lambda _: Budget(rho=1.0, delta=1e-6))
     assert lines > 30
     assert errors == set()
 
 
-def test_a_handler_that_takes_the_rest_leaves_none_to_the_charge_that_it_interrupts():
+def test_a_handler_that_spends_the_rest_leaves_none():
     number, refused = 1, set()
     while True:
         budget = Budget(rho=0.6, delta=1e-6)
@@ -113,7 +113,7 @@ def test_a_handler_charges_the_ledger_that_it_interrupts(tmp_path, monkeypatch):
     def budget_of(number):
         return Ledger.open(tmp_path / f"ledger {number}").dataset("views", rho=1.0, delta=1e-6)
 
-    lines, errors = strike_everywhere(budget_of)
+    lines, errors = handle_everywhere(budget_of)
     assert lines > 200
     assert errors == {discreet.errors.LedgerError}
     for path in tmp_path.iterdir():
@@ -121,7 +121,7 @@ def test_a_handler_charges_the_ledger_that_it_interrupts(tmp_path, monkeypatch):
     assert not ledger_file._held
 
 
-def test_a_handler_asks_for_a_list_of_the_exchange_that_it_interrupts():
+def test_a_handler_uses_the_exchange_that_it_interrupts():
     number, lists = 1, 0
     while True:
         budget = Budget(rho=1.0, delta=1e-6)
@@ -141,7 +141,7 @@ def test_a_handler_asks_for_a_list_of_the_exchange_that_it_interrupts():
     assert number > 100
 
 
-def test_a_release_that_a_handler_interrupts_is_paid_for():
+def test_a_release_interrupted_by_a_handler_is_charged():
     number = 1
     while True:
         budget = Budget(rho=1.0, delta=1e-6)

@@ -1,4 +1,4 @@
-"""An exception at any line: what was drawn is paid for, and nothing is half-written."""
+"""Exceptions at any line: every draw has been charged, and no file is half-written."""
 
 import linecache
 import os
@@ -16,17 +16,17 @@ from discreet.errors import InputError
 PACKAGE = str(Path(discreet.__file__).parent)
 
 
-class Struck(BaseException):
-    """Stands for an interrupt."""
+class Interrupted(BaseException):
+    """An exception that stands for an interrupt."""
 
 
 def is_release_of_lock(frame):
-    """Whether the line is that of a lock: Python handles signals after calls, not between a block and its lock."""
+    """Return whether the line takes or releases a lock. Python handles no signal between a block and its lock."""
     return "_lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
-def struck_at(number, call):
-    """Whether `call` was interrupted at the line of the package with this number."""
+def interrupted_at(number, call):
+    """Raise an exception at one line of the package during `call`; return whether the call reached it."""
     seen = 0
 
     def trace(frame, event, argument):
@@ -37,20 +37,20 @@ def struck_at(number, call):
             seen += 1
             if seen == number:
                 sys.settrace(None)
-                raise Struck
+                raise Interrupted
         return trace
 
     sys.settrace(trace)
     try:
         call()
-    except Struck:
+    except Interrupted:
         return True
     finally:
         sys.settrace(None)
     return False
 
 
-def strike_everywhere(budget_of, stride, monkeypatch):
+def interrupt_everywhere(budget_of, stride, monkeypatch):
     mechanism, data, drawn = top(rho=0.1, delta=1e-8), histogram(), []
     run = GumbelTopK._run
 
@@ -63,7 +63,7 @@ def strike_everywhere(budget_of, stride, monkeypatch):
     while True:
         budget = budget_of(number)
         drawn.clear()
-        finished = not struck_at(number, lambda budget=budget: budget.release(mechanism, data))
+        finished = not interrupted_at(number, lambda budget=budget: budget.release(mechanism, data))
         charged = budget.spent.rho > 0
         assert charged or not drawn
         assert budget.spent == Guarantee(0, 0) or budget.spent.rho == pytest.approx(mechanism.guarantee.rho)
@@ -76,19 +76,19 @@ def strike_everywhere(budget_of, stride, monkeypatch):
         number += stride
 
 
-def test_a_budget_charges_what_was_drawn_wherever_it_is_interrupted(monkeypatch):
-    lines, kinds = strike_everywhere(lambda _: Budget(rho=1.0, delta=1e-6), 1, monkeypatch)
+def test_an_interrupted_budget_has_charged_every_draw(monkeypatch):
+    lines, kinds = interrupt_everywhere(lambda _: Budget(rho=1.0, delta=1e-6), 1, monkeypatch)
     assert lines > 50
     assert kinds == {(False, False), (True, False), (True, True)}
 
 
-def test_a_ledger_charges_what_was_drawn_wherever_it_is_interrupted(monkeypatch, tmp_path):
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of charges, none of which a power cut threatens
+def test_an_interrupted_ledger_has_charged_every_draw(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # syncing hundreds of charges would take long
 
     def budget_of(number):
         return Ledger.open(tmp_path / f"ledger {number}").dataset("views", rho=1.0, delta=1e-6)
 
-    lines, kinds = strike_everywhere(budget_of, 3, monkeypatch)
+    lines, kinds = interrupt_everywhere(budget_of, 3, monkeypatch)
     assert lines > 200
     assert kinds >= {(False, False), (True, False), (True, True)}
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger ")] == []
@@ -97,12 +97,12 @@ def test_a_ledger_charges_what_was_drawn_wherever_it_is_interrupted(monkeypatch,
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_an_interrupted_creation_leaves_all_or_nothing(monkeypatch, tmp_path, nameless):
+def test_an_interrupted_creation_leaves_a_whole_ledger_or_none(monkeypatch, tmp_path, nameless):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if not nameless:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     number = 1
-    while struck_at(number, lambda: Ledger.open(tmp_path / "ledger")):
+    while interrupted_at(number, lambda: Ledger.open(tmp_path / "ledger")):
         assert len(list(tmp_path.glob("ledger"))) == len(list(tmp_path.iterdir())) or not nameless
         Ledger.open(tmp_path / "ledger").check()
         (tmp_path / "ledger").unlink()
@@ -110,7 +110,7 @@ def test_an_interrupted_creation_leaves_all_or_nothing(monkeypatch, tmp_path, na
     assert number > 30
 
 
-def test_a_progress_that_fails_costs_nothing_and_a_draw_that_fails_is_paid_for(monkeypatch):
+def test_only_an_error_after_the_draw_costs_budget(monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
 
     def fail(*_, **__):

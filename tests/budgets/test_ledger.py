@@ -1,4 +1,4 @@
-"""Ledger: what is on the disk, who may write it, and what it refuses."""
+"""`Ledger` and `Dataset`: the content of the file, its permissions, and the files that are refused."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_a_dataset_is_opened_once_and_found_again(path):
         Ledger.open(path).dataset("views", unit="event")
 
 
-def test_a_dataset_is_opened_by_the_epsilon_of_all_releases(path):
+def test_a_dataset_is_opened_with_a_total_epsilon(path):
     dataset = Ledger.open(path).dataset("views", epsilon=1.0, delta=1e-6)
     assert dataset.guarantee == Budget(epsilon=1.0, delta=1e-6).guarantee
     assert dataset.guarantee.quoted == (1.0, 1e-6)
@@ -68,7 +68,7 @@ def test_an_unknown_dataset_is_refused_with_the_nearest_name(path):
     assert ledger.datasets == ["views"]
 
 
-def test_datasets_have_budgets_of_their_own(path):
+def test_each_dataset_has_its_own_budget(path):
     ledger = Ledger.open(path)
     one, two = ledger.dataset("one", rho=1.0, delta=1e-6), ledger.dataset("two; DROP TABLE event", rho=0.1, delta=1e-6)
     one.charge(Guarantee(0.5, 0))
@@ -89,14 +89,14 @@ def test_a_release_is_recorded_without_its_data(path):
     assert (row.rho, row.delta) == (release.guarantee.rho, release.guarantee.delta)
     content = path.read_bytes()
     assert b"item-0" not in content
-    # A line of JSON for each event, for whoever reads the file with another tool.
+    # Each event is a line of JSON, which other tools can read.
     lines = [json.loads(line[:-65]) for line in content[1536:].splitlines()]
     assert [line["kind"] for line in lines] == ["created", "opened", "reserved", "released"]
     assert lines[2]["mechanism"] == "GumbelTopK"
     assert lines[3]["digest"] == release.digest
 
 
-def test_it_pays_as_a_budget_does(path):
+def test_a_dataset_charges_as_a_budget_does(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
     budget = Budget(rho=1.0, delta=1e-6)
     data = histogram()
@@ -141,7 +141,7 @@ def test_answers_to_queries_are_recorded_without_a_digest(path):
     assert [(row.status, row.digest) for row in dataset.history] == [("released", "")]
 
 
-def test_events_are_only_added(path):
+def test_events_are_only_appended(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
     before = path.read_bytes()[1536:]
     for _ in range(3):
@@ -176,7 +176,7 @@ def test_a_new_ledger_is_private(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_is_no_ledger_is_refused(path, tmp_path):
+def test_other_files_are_refused(path, tmp_path):
     with pytest.raises(LedgerError, match="not a file"):
         Ledger.open(tmp_path)
     with pytest.raises(LedgerError, match="no ledger"):
@@ -211,7 +211,7 @@ def test_a_read_only_ledger_is_refused(path):
     assert dataset.spent == Guarantee(0, 0)
 
 
-def test_a_ledger_that_is_gone_is_not_made_anew(path):
+def test_a_deleted_ledger_is_not_created_again(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
     path.unlink()
     with pytest.raises(LedgerError, match="no ledger"):
@@ -219,7 +219,7 @@ def test_a_ledger_that_is_gone_is_not_made_anew(path):
     assert not path.exists()
 
 
-def test_a_locked_ledger_is_waited_for_and_then_refused(path):
+def test_a_locked_ledger_is_refused_after_the_timeout(path):
     ledger = Ledger.open(path, timeout=0.3)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
     with held_lock(path):
@@ -235,14 +235,14 @@ def test_a_locked_ledger_is_waited_for_and_then_refused(path):
         Ledger.open(path, timeout=-1)
 
 
-def test_nothing_is_drawn_if_the_charge_cannot_be_written(path, monkeypatch):
+def test_no_noise_is_drawn_if_the_charge_cannot_be_written(path, monkeypatch):
     dataset = Ledger.open(path, timeout=0).dataset("views", rho=1.0, delta=1e-6)
     monkeypatch.setattr(GumbelTopK, "_run", lambda *_: pytest.fail("it was drawn"))
     with held_lock(path), pytest.raises(LedgerError, match="locked"):
         dataset.release(top(), histogram())
 
 
-def test_nothing_is_published_if_it_cannot_be_recorded(path, monkeypatch):
+def test_a_release_that_cannot_be_recorded_is_not_published(path, monkeypatch):
     dataset = Ledger.open(path, timeout=0).dataset("views", rho=1.0, delta=1e-6)
     run, locks = GumbelTopK._run, []
 

@@ -1,4 +1,4 @@
-"""What a process has seen of a ledger, it remembers: older and diverged copies are refused."""
+"""A process remembers the ledgers that it has seen, and refuses older and diverged copies of them."""
 
 import os
 import threading
@@ -49,7 +49,7 @@ def test_a_copy_that_has_diverged_is_refused(path, tmp_path):
 
 
 @forks
-def test_a_copy_that_others_went_on_with_is_refused(path, tmp_path):
+def test_a_copy_that_another_process_charged_is_refused(path, tmp_path):
     copy = tmp_path / "copy"
     dataset = opened(path)
     copy.write_bytes(path.read_bytes())
@@ -59,7 +59,7 @@ def test_a_copy_that_others_went_on_with_is_refused(path, tmp_path):
         for _ in range(3):
             other.charge(Guarantee(0.2, 0))
 
-    asked(go_on)  # this process sees nothing of it
+    asked(go_on)  # in a child, so this process has not seen it
     dataset.charge(Guarantee(0.6, 0))
     with pytest.raises(LedgerError, match="rolled back"):
         Ledger.open(copy)
@@ -86,7 +86,7 @@ def test_a_child_remembers_what_its_parent_has_seen(path):
     assert asked(attempt)
 
 
-def test_two_copies_are_not_spent_by_two_threads(path, tmp_path):
+def test_two_threads_cannot_spend_two_copies(path, tmp_path):
     for trial in range(20):
         first = tmp_path / f"first {trial}"
         copy = tmp_path / f"copy {trial}"
@@ -111,7 +111,7 @@ def test_two_copies_are_not_spent_by_two_threads(path, tmp_path):
         assert len(paid) == 1
 
 
-def test_another_ledger_at_the_same_place_is_refused(path, tmp_path):
+def test_another_ledger_at_the_same_path_is_refused(path, tmp_path):
     dataset = opened(path)
     opened(tmp_path / "another")
     os.replace(tmp_path / "another", path)

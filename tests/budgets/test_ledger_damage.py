@@ -1,4 +1,4 @@
-"""Ledgers that are cut, flipped or overwritten: each is refused or has lost nothing."""
+"""Ledgers that are cut, flipped or overwritten: each is refused, or still has every charge."""
 
 import os
 import random
@@ -22,7 +22,7 @@ def path(tmp_path):
 
 
 def forget():
-    """Make this process one that has seen no ledger yet."""
+    """Make this process forget all ledgers that it has seen."""
     latest._states.clear()
 
 
@@ -34,12 +34,12 @@ def small_ledger(path, charges=3):
 
 
 def spent_in(content):
-    """Return what a ledger of this content has spent, as a process sees it that has not seen the ledger before."""
+    """Return the spent budget in this content, as read by a process that has not seen the ledger before."""
     return ledger_format.parse(content).accounts["views"].spent
 
 
 def newest_mark(content):
-    """Return the places of the newest mark: a crash may tear it, so that damage to it alone is accepted."""
+    """Return the offsets of the newest mark. A crash may tear it, so damage to it alone is accepted."""
     slots = {content[place : place + 512]: place for place in (512, 1024)}
     place = slots[max(slots)]
     return range(place, place + 512)
@@ -59,7 +59,7 @@ def test_every_flipped_bit_is_refused_or_loses_nothing(path):
                     ledger_format.parse(bytes(flipped))
 
 
-def test_every_cut_is_noticed(path):
+def test_every_cut_is_refused(path):
     _, content = small_ledger(path)
     for end in range(len(content)):
         with pytest.raises(LedgerError):
@@ -82,7 +82,7 @@ def test_flips_and_cuts_of_a_seen_file_are_refused(path):
     dataset.charge(Guarantee(0.125, 0))
 
 
-def test_a_cut_to_an_older_state_is_refused_by_who_has_seen(path):
+def test_an_older_state_is_refused_if_the_newer_was_seen(path):
     dataset, older = small_ledger(path)
     dataset.charge(Guarantee(0.125, 0))
     path.write_bytes(older)
@@ -110,7 +110,7 @@ def test_an_unfinished_append_is_replaced_by_the_next(path):
         assert Ledger.open(path).dataset("views").spent == Guarantee(0.5, 0)
 
 
-def test_a_whole_event_without_its_mark_counts(path):
+def test_a_complete_event_without_its_mark_counts(path):
     dataset, before = small_ledger(path)
     dataset.charge(Guarantee(0.125, 0))
     content = path.read_bytes()
@@ -195,7 +195,7 @@ def test_an_event_is_on_the_disk_before_a_late_mark(path, monkeypatch):
     assert [step for step in steps if step] == ["sync", b"mark", "sync", b'{"nu', "sync", b"mark", "sync"]
 
 
-def test_a_mark_over_the_other_mark_is_refused(path):
+def test_two_copies_of_one_mark_are_refused(path):
     _, content = small_ledger(path)
     last = len(content.splitlines(keepends=True)[-1])
     for marks in (content[512:1024] * 2, content[1024:1536] * 2):
@@ -204,8 +204,8 @@ def test_a_mark_over_the_other_mark_is_refused(path):
                 ledger_format.parse(content[:512] + marks + events)
 
 
-def test_events_of_a_twin_do_not_fit_into_a_ledger(path, tmp_path, monkeypatch):
-    # Two copies of one ledger whose events differ in one charge alone: only the chain tells them apart.
+def test_events_of_a_diverged_copy_are_refused(path, tmp_path, monkeypatch):
+    # Two copies of one ledger differ in one charge. Only the chain of seals can tell their later events apart.
     monkeypatch.setattr("discreet.budgets.chain.fresh_key", lambda: "0" * 64)
     monkeypatch.setattr(record, "datetime", FixedTime)
     contents = []
@@ -235,14 +235,14 @@ class FixedTime:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 4], [0, 1, 3, 2, 4], [0, 1, 2, 3, 3, 4], [1, 2, 3, 4], [0, 1, 2, 3]])
-def test_events_that_are_moved_or_missing_are_noticed(path, order):
+def test_moved_or_missing_events_are_refused(path, order):
     _, content = small_ledger(path)
     events = content[HEAD:].splitlines(keepends=True)
     with pytest.raises(LedgerError, match="corrupt"):
         ledger_format.parse(content[:HEAD] + b"".join(events[number] for number in order))
 
 
-def test_any_bytes_are_a_book_or_a_ledger_error(path):
+def test_random_damage_raises_no_error_but_ledger_error(path):
     _, content = small_ledger(path)
     generator = random.Random(7)
     for _ in range(3000):
@@ -278,7 +278,7 @@ def test_any_bytes_are_a_book_or_a_ledger_error(path):
         '{"number":3,"kind":"opened","dataset":"x","rho":1,"parameters":"{\\"unit\\":0,\\"neighbours\\":0}"}',
     ],
 )
-def test_a_sealed_event_without_sense_is_refused(path, row):
+def test_an_invalid_event_with_a_valid_seal_is_refused(path, row):
     _, content = small_ledger(path, charges=0)
     book = ledger_format.parse(content)
     payload = row.encode() + b" "
@@ -287,7 +287,7 @@ def test_a_sealed_event_without_sense_is_refused(path, row):
         ledger_format.parse(content + line)
 
 
-def test_a_total_that_is_exceeded_allows_nothing_more(path):
+def test_an_exceeded_total_allows_no_further_charge(path):
     _, content = small_ledger(path, charges=0)
     book = ledger_format.parse(content)
     payload = b'{"number":3,"kind":"charged","dataset":"views","rho":%d} ' % 2**65
@@ -298,27 +298,27 @@ def test_a_total_that_is_exceeded_allows_nothing_more(path):
         dataset.charge(Guarantee(2.0**-64, 0))
 
 
-def whole_ledger(path):
-    """Return the content of a ledger of a hundred events or so, and what it says."""
+def large_ledger(path):
+    """Return the bytes of a ledger of about a hundred events, and its history and sums."""
     ledger = Ledger.open(path)
     generator = random.Random(3)
     for name in ("views", "clicks", "words"):
         dataset = ledger.dataset(name, rho=1.0, delta=1e-6)
         for _ in range(generator.randrange(10, 40)):
             dataset.charge(Guarantee(generator.random() / 100, 0), made_by="x" * generator.randrange(300))
-    return path.read_bytes(), said_by(ledger)
+    return path.read_bytes(), contents_of(ledger)
 
 
-def said_by(ledger):
+def contents_of(ledger):
     return ledger.history, {name: ledger.dataset(name).spent for name in ledger.datasets}
 
 
 def damaged(content, generator):
-    """Return the content with bits flipped, cut, with two stretches swapped, or with one overwritten."""
+    """Return the content after one kind of damage: flipped bits, a cut, two parts swapped, or one overwritten."""
     data = bytearray(content)
     kind = generator.randrange(6)
     if kind < 3:
-        # Two thirds of the flips lie where they do the most: in the head, and in what follows it.
+        # Two thirds of the flips are in the first 4,096 bytes, where they do the most damage.
         for _ in range(generator.choice([1, 1, 2, 8])):
             place = generator.randrange(generator.choice([100, 4096, len(data)]))
             data[place] ^= 1 << generator.randrange(8)
@@ -337,14 +337,14 @@ def damaged(content, generator):
 
 
 def check_damage(folder, number, seed):
-    content, said = whole_ledger(folder / "whole")
+    content, said = large_ledger(folder / "whole")
     generator, detected, harmless, path = random.Random(seed), 0, 0, folder / "ledger"
     for trial in range(number):
         path.write_bytes(damaged(content, generator))
         forget()
         try:
             ledger = Ledger.open(path, timeout=1, create=False)
-            assert said_by(ledger) == said
+            assert contents_of(ledger) == said
             dataset = ledger.dataset("views")
             dataset.charge(Guarantee(dataset.remaining.rho, 0))
             with pytest.raises(BudgetExceeded):
@@ -358,15 +358,15 @@ def check_damage(folder, number, seed):
     return detected, harmless
 
 
-def test_damage_is_noticed_or_changes_nothing(tmp_path):
+def test_damage_is_detected_or_harmless(tmp_path):
     detected, harmless = check_damage(tmp_path, 300, 1)
     assert detected > 250
     assert detected + harmless == 300
 
 
 @pytest.mark.statistical
-def test_damage_is_noticed_or_changes_nothing_at_full_size(tmp_path):
+def test_damage_is_detected_or_harmless_at_full_size(tmp_path):
     detected, harmless = check_damage(tmp_path, 10_000, 2)
-    print(f"{detected} files were refused, {harmless} were whole where it matters")
+    print(f"{detected} files were refused, {harmless} still had every charge")
     assert detected > 9_000
     assert detected + harmless == 10_000

@@ -1,4 +1,4 @@
-"""The file of a ledger: what is on the disk when, and which locks and files a process holds."""
+"""The file of a ledger: the order of its syncs, and the locks and files that a process holds."""
 
 import errno
 import os
@@ -50,7 +50,7 @@ def test_a_charge_is_synced_before_its_mark_and_the_draw(path, dataset, monkeypa
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(GumbelTopK, "_run", noted_run)
     dataset.release(top(), histogram())
-    # Two events are there. Each of the next two is synced while the mark before it stands, then its own mark is.
+    # The file has two events. Each new event is synced while the mark still names the one before, then its mark is.
     assert steps == [("sync", 2, 3), ("sync", 3, 3), "draw", ("sync", 3, 4), ("sync", 4, 4)]
 
 
@@ -76,7 +76,7 @@ def test_a_new_ledger_is_synced_before_it_has_its_name(path, monkeypatch, namele
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files without a name")
-def test_a_creation_that_is_killed_leaves_no_draft(path):
+def test_a_killed_creation_leaves_no_temporary_file(path):
     def work():
         os.link = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
         Ledger.open(path)
@@ -87,7 +87,7 @@ def test_a_creation_that_is_killed_leaves_no_draft(path):
 
 
 @pytest.mark.parametrize("failing", [1, 2])
-def test_a_sync_that_fails_draws_nothing(path, dataset, monkeypatch, failing):
+def test_no_noise_is_drawn_after_a_failed_sync(path, dataset, monkeypatch, failing):
     sync, calls = os.fsync, []
 
     def fail(descriptor):
@@ -102,7 +102,7 @@ def test_a_sync_that_fails_draws_nothing(path, dataset, monkeypatch, failing):
         patch.setattr(GumbelTopK, "_run", lambda *_: pytest.fail("it was drawn"))
         with pytest.raises(LedgerError, match="disk is full or fails"):
             dataset.release(top(rho=0.1), histogram())
-    # An event whose own sync fails is taken back. One that is on the disk counts, though its mark is not.
+    # An event is removed if its own sync fails. It counts if only the sync of its mark fails.
     assert (path.read_bytes() == before) is (failing == 1)
     assert dataset.spent.rho == pytest.approx(0.1 * (failing == 2))
     dataset.charge(Guarantee(0.25, 0))
@@ -132,12 +132,12 @@ dataset.charge(Guarantee(0.25, 0))
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of file sizes are POSIX's")
 @pytest.mark.parametrize("room", [0, 1, 100])
-def test_a_charge_that_half_fits_on_the_disk_is_taken_back(path, dataset, room):
+def test_a_charge_cut_short_by_a_full_disk_is_removed(path, dataset, room):
     subprocess.run([sys.executable, "-c", FULL, str(path), str(room)], check=True)
     assert dataset.spent == Guarantee(0.25, 0)
 
 
-def test_a_ledger_replaced_during_a_charge_pays_for_nothing(path, dataset, monkeypatch):
+def test_a_ledger_replaced_during_a_charge_is_refused(path, dataset, monkeypatch):
     copy = path.with_name("copy")
     shutil.copyfile(path, copy)
     append = ledger_file.LedgerFile.append
@@ -166,7 +166,7 @@ def test_a_file_replaced_before_its_lock_is_opened_again(path, dataset, monkeypa
 
 
 def test_a_copy_of_the_open_file_does_not_keep_its_lock(path, dataset, monkeypatch):
-    # A process that is forked while a thread opens the file has such a copy.
+    # A process that is forked while a thread has the file open has such a copy.
     lock, copies = ledger_file._lock, []
 
     def copied(raw, name):
@@ -190,7 +190,7 @@ def test_a_file_replaced_while_waiting_is_opened_again(path):
         child, heard = start(spend, path)
         os.replace(copy, path)
         hearing = lines(heard)
-        first = next(hearing)  # the lock of the file that was there is held still
+        first = next(hearing)  # the lock of the replaced file is still held
     assert first.endswith(".0")
     assert len([first, *hearing]) == 100
     os.waitpid(child, 0)
@@ -209,7 +209,7 @@ def test_a_file_system_without_locks_is_refused(path, dataset, monkeypatch, code
 
 
 @forks
-def test_a_child_forked_during_a_charge_neither_writes_nor_unlocks(path, dataset, monkeypatch):
+def test_a_child_forked_in_a_charge_neither_writes_nor_unlocks(path, dataset, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
     append, ended = ledger_file.LedgerFile.append, []
 
@@ -261,15 +261,15 @@ def test_a_child_forked_while_a_thread_charges_is_not_locked_out(path, dataset, 
     assert next(hearing) == "forked"
     forked.set()
     thread.join()
-    # The child lives still, and holds no copy of the parent's lock.
+    # The child is still running, and holds no copy of the parent's lock.
     dataset.charge(Guarantee(0.125, 0))
     assert next(hearing) in (0.5, 0.625)
     os.waitpid(child, 0)
     assert dataset.spent == Guarantee(0.625, 0)
 
 
-def test_a_lock_that_an_interrupt_has_left_is_taken_back(path, dataset):
-    # As if the interrupt had come between the end of the operation and the release of its lock.
+def test_a_lock_left_by_an_interrupt_is_released(path, dataset):
+    # As if an interrupt had come between the end of an operation and the release of its lock.
     ledger_file._locked(path, 1)
     dataset.charge(Guarantee(0.25, 0))
     assert ledger_file._held == {}
@@ -290,7 +290,7 @@ def test_a_call_inside_a_charge_cannot_spend_twice(path, dataset, monkeypatch):
 
 
 @forks
-def test_a_copy_made_while_others_charge_is_whole(path):
+def test_a_copy_made_during_charges_is_valid(path):
     make(path, 200)
     child, heard = start(spend, path)
     told, copies = [], []

@@ -1,4 +1,4 @@
-"""Writers that are killed at any moment, with damage to everything that lies beside the ledger."""
+"""Writers that are killed at any moment, with damage to all other files in the folder of the ledger."""
 
 import os
 import random
@@ -10,8 +10,8 @@ from children import charges, forks, lines, make, spend, start
 STRAYS = ("-wal", "-shm", "-journal", ".lock", "-journal2", "~", ".tmp")
 
 
-def damage_beside(path, generator, before):
-    """Delete, cut, flip, or put back what lies beside the ledger, and plant files that others look for."""
+def damage_other_files(path, generator, before):
+    """Delete, cut, flip or restore the other files in the folder, and plant files that SQLite or editors would use."""
     for other in sorted(path.parent.iterdir()):
         if other == path:
             continue
@@ -32,7 +32,7 @@ def damage_beside(path, generator, before):
 
 
 def check_kills(folder, kills, seed):
-    """Kill one writer after another; every charge that returned is there, and no more than the total."""
+    """Kill one writer after another. The ledger has every charge that returned, and never more than the total."""
     generator, path, parts = random.Random(seed), folder / "ledger", 5 * kills
     make(path, parts)
     told, before, killed = [], {}, 0
@@ -41,14 +41,14 @@ def check_kills(folder, kills, seed):
         hearing = lines(heard)
         for _ in range(generator.randrange(1, 8)):
             told += [name for name in [next(hearing, None)] if name]
-        # Somewhere in the next charge, which takes some milliseconds.
+        # Wait for a random part of the next charge, which takes some milliseconds.
         for _ in range(generator.randrange(20_000)):
             pass
         os.kill(child, signal.SIGKILL)
         told += hearing
         killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         beside = {other.name: other.read_bytes() for other in folder.iterdir() if other != path}
-        damage_beside(path, generator, before)
+        damage_other_files(path, generator, before)
         before = beside
         there = charges(path)
         assert len(there) <= parts
@@ -63,11 +63,11 @@ def check_kills(folder, kills, seed):
 
 
 @forks
-def test_damage_beside_a_killed_writer_changes_nothing(tmp_path):
+def test_damage_to_other_files_changes_nothing(tmp_path):
     assert check_kills(tmp_path, 20, 1) > 10
 
 
 @forks
 @pytest.mark.statistical
-def test_damage_beside_300_killed_writers_changes_nothing(tmp_path):
+def test_damage_to_other_files_over_300_kills_changes_nothing(tmp_path):
     assert check_kills(tmp_path, 300, 2) > 150

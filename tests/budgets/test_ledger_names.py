@@ -22,7 +22,7 @@ spend(lambda name: print(name, flush=True), sys.argv[2])
 
 
 def spent_at_once(first, second):
-    """Let two processes spend the same ledger under two names; return what each was told."""
+    """Let two processes spend the same ledger under two names; return the charges that each has reported."""
     workers = [start(spend, path) for path in (first, second)]
     told = [list(lines(heard)) for _, heard in workers]
     for child, _ in workers:
@@ -83,7 +83,7 @@ def test_a_mounted_ledger_is_spent_once_by_two_processes(tmp_path, whole_folder)
 
 
 @forks
-def test_a_killed_writer_undoes_nothing_under_another_name(tmp_path):
+def test_killed_writers_lose_no_charge_under_either_name(tmp_path):
     path, other = tmp_path / "ledger", tmp_path / "other"
     make(path, 10_000)
     os.link(path, other)
@@ -120,7 +120,7 @@ def test_a_ledger_is_moved_by_moving_its_one_file(tmp_path):
     assert charges(copied) == charges(moved)
 
 
-def test_nothing_lies_beside_a_ledger_in_use(tmp_path):
+def test_a_ledger_in_use_has_no_other_files(tmp_path):
     dataset = Ledger.open(tmp_path / "ledger").dataset("views", rho=1.0, delta=1e-6)
     dataset.charge(Guarantee(0.1, 0))
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
@@ -143,7 +143,7 @@ def test_a_ledger_in_a_read_only_folder_is_charged(tmp_path):
     if os.getuid() == 0:
         os.chown(folder, 65534, -1)
         os.chown(folder / "ledger", 65534, -1)
-        # pytest's own folders, of which each worker has one more.
+        # The folders that pytest makes; each of its workers adds one.
         below = [parent for parent in tmp_path.parents if parent.name.startswith(("pytest-", "popen-"))]
         for parent in (tmp_path, *below):
             parent.chmod(0o711)

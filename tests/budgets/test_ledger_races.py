@@ -1,4 +1,4 @@
-"""Processes of many threads on one ledger, killed in the middle of their charges."""
+"""Processes with many threads that charge one ledger and are killed during their charges."""
 
 import os
 import random
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
 
 
 class Race:
-    """Processes that charge one ledger and tell each charge that has returned."""
+    """Processes that charge one ledger and report each charge that has returned."""
 
     def __init__(self, path, *, processes, threads, parts):
         self.path, self.parts, self.told = path, parts, []
@@ -53,12 +53,12 @@ class Race:
         return subprocess.Popen(self.command, stderr=subprocess.PIPE, pass_fds=[self.tell])
 
     def wait_for_charges(self, number):
-        """Wait until that many more charges have returned."""
+        """Wait until `number` more charges have returned."""
         for _ in range(number):
             self.told.append(self.heard.readline().decode().strip())
 
     def kill(self, place):
-        """Kill one process, start another in its place; return whether the first was running still."""
+        """Kill one process and start another in its place; return whether the first was still running."""
         process = self.running[place]
         process.send_signal(signal.SIGKILL)
         self.errors.append(process.communicate()[1])
@@ -66,7 +66,7 @@ class Race:
         return process.returncode == -signal.SIGKILL
 
     def end(self, *, kill):
-        """Wait for all processes; hold what is in the ledger against what was told; return the charges."""
+        """Wait for all processes, compare the ledger with the reported charges, and return the number of charges."""
         os.close(self.tell)
         for process in self.running:
             if kill:
@@ -84,7 +84,7 @@ class Race:
 
 
 def check_race(path, *, processes, threads, kills):
-    """Kill processes in the middle of a race, then let others spend the rest of another total."""
+    """Kill processes during a race, then let processes spend all of another total."""
     generator, killed = random.Random(6), 0
     race = Race(path, processes=processes, threads=threads, parts=1_000_000)
     for _ in range(kills):

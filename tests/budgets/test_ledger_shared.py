@@ -1,4 +1,4 @@
-"""One ledger for copies, threads and processes."""
+"""One ledger that copies, threads and processes share."""
 
 import copy
 import os
@@ -16,7 +16,7 @@ def path(tmp_path):
     return tmp_path / "privacy.ledger"
 
 
-def test_copies_share_what_is_on_the_disk(path):
+def test_copies_of_a_ledger_share_its_file(path):
     ledger = Ledger.open(path)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):

@@ -1,4 +1,4 @@
-"""A budget pays for a release that promises exactly the budget's total, and for equal shares of any total."""
+"""Budgets and releases with exactly the same guarantee, and equal shares of any total."""
 
 import math
 import random
@@ -34,7 +34,7 @@ EXTREMES += [(1000.0, 1e-9), (999.0, 0.999), (1e-9, 1e-3), (5e-324, 1e-6), (1e-1
 
 
 def promises(number, seed):
-    """Pairs of epsilon and delta, the usual ones and extreme ones."""
+    """Return pairs of epsilon and delta, usual and extreme ones."""
     chance = random.Random(seed)
     usual = [(chance.choice((0.1, 0.5, 1.0, 2.0, 3.0)), chance.choice((1e-4, 1e-6, 1e-9))) for _ in range(number // 2)]
     wide = [(10 ** chance.uniform(-5, 2.9), 10 ** chance.uniform(-35, -0.1)) for _ in range(number - number // 2)]
@@ -42,7 +42,7 @@ def promises(number, seed):
 
 
 def check_payable(verb, parameters, epsilon, delta):
-    """Whether the mechanism exists; its budget pays for it, once, and for nothing after it."""
+    """Require that a budget pays for the mechanism of its guarantee once; return whether that mechanism exists."""
     try:
         budget = Budget(epsilon=epsilon, delta=delta)
         mechanism = choose(verb, epsilon=epsilon, delta=delta, **parameters)[0]
@@ -56,8 +56,8 @@ def check_payable(verb, parameters, epsilon, delta):
 
 
 @pytest.mark.parametrize("number", range(len(VERBS)))
-def test_a_budget_pays_for_the_release_it_promises(number):
-    """Each verb checks a third of the extreme promises, a usual one and a wide one; the full size checks all."""
+def test_a_budget_pays_for_a_release_of_its_guarantee(number):
+    """Check each verb with a third of the extreme guarantees, a usual and a wide one; the full size checks all."""
     verb, parameters = VERBS[number]
     sample = EXTREMES[number % 3 :: 3] + promises(2, number)[len(EXTREMES) :]
     assert sum(check_payable(verb, parameters, *promise) for promise in sample) >= 3
@@ -65,13 +65,13 @@ def test_a_budget_pays_for_the_release_it_promises(number):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("verb", "parameters"), VERBS)
-def test_a_budget_pays_for_any_release_it_promises(verb, parameters):
+def test_a_budget_pays_for_any_release_of_its_guarantee(verb, parameters):
     paid = sum(check_payable(verb, parameters, *promise) for promise in promises(1_000, 2))
     assert paid >= 500
 
 
 @pytest.mark.parametrize("method", ["gaussian", "laplace", "bounded", "gumbel_correction", "auto"])
-def test_a_budget_pays_for_the_answers_it_promises(method):
+def test_a_budget_pays_for_answers_of_its_guarantee(method):
     for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (3.0, 1e-9)]:
         mechanism, _ = choose_answers(30, None, epsilon, delta, method)
         assert Budget(epsilon=epsilon, delta=delta).fits(mechanism)
@@ -81,20 +81,20 @@ def test_a_budget_pays_for_the_answers_it_promises(method):
     ("verb", "more"),
     [(dp.count, {}), (dp.count, {"l0": 2}), (dp.top_k, {"k": 1}), (dp.select, {"l0": 1}), (dp.select, {"l0": 2})],
 )
-def test_a_verb_spends_a_budget_of_its_own_promise(verb, more, tmp_path):
+def test_a_verb_uses_up_a_budget_of_its_own_guarantee(verb, more, tmp_path):
     promise = {"epsilon": 1.0, "delta": 1e-6}
     ledger = Ledger.open(tmp_path / "ledger")
     for payer in (Budget(**promise), ledger.dataset("views", **promise)):
         assert not verb(LOG, **COLUMNS, **promise, **more, budget=payer).seeded
         with pytest.raises(BudgetExceeded):
             verb(LOG, **COLUMNS, **promise, **more, budget=payer)
-    # Another reader of the file finds the same promise and the same rest.
+    # Another reader of the file finds the same guarantee and the same remaining budget.
     again = Ledger.open(tmp_path / "ledger").dataset("views", **promise)
     assert again.guarantee == Budget(**promise).guarantee
     assert not again.fits(Guarantee(2.0**-64, 0))
 
 
-def test_a_release_of_the_whole_promise_needs_a_fresh_budget():
+def test_a_release_of_the_whole_guarantee_needs_a_fresh_budget():
     pair = Guarantee.from_dp(1.0, 1e-6)
     for before in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128), Guarantee(1e-3, 1e-9)):
         budget = Budget(epsilon=1.0, delta=1e-6)
@@ -102,13 +102,13 @@ def test_a_release_of_the_whole_promise_needs_a_fresh_budget():
         whole = budget._account().price(pair)
         budget.charge(before)
         assert not budget.fits(pair)
-        # Nor does a charge fit that was priced while the budget was fresh.
+        # A charge that was priced while the budget was fresh does not fit either.
         assert not budget._account().fits(whole)
         with pytest.raises(BudgetExceeded):
             budget.charge(pair)
 
 
-def test_nothing_follows_a_release_of_the_whole_promise():
+def test_a_release_of_the_whole_guarantee_leaves_no_budget():
     budget = Budget(epsilon=1.0, delta=1e-6)
     mechanism = GumbelTopK.from_epsilon(k=1, epsilon=1.0, delta=1e-6)
     assert mechanism.guarantee.rho > budget.remaining.rho
@@ -119,7 +119,7 @@ def test_nothing_follows_a_release_of_the_whole_promise():
             budget.charge(cost)
 
 
-def test_a_promise_larger_than_the_budget_is_refused():
+def test_a_guarantee_larger_than_the_budget_is_refused():
     budget = Budget(epsilon=1.0, delta=1e-6)
     for epsilon, delta in [(math.nextafter(1.0, 2), 1e-6), (1.0, math.nextafter(1e-6, 1))]:
         assert not budget.fits(Guarantee.from_dp(epsilon, delta))
@@ -127,11 +127,11 @@ def test_a_promise_larger_than_the_budget_is_refused():
     assert not Budget(rho=0.1, delta=1e-6).fits(Guarantee(0.1, math.nextafter(1e-6, 1) * 2))
 
 
-def test_the_promise_of_a_budget_in_epsilon_covers_all_it_pays_for():
+def test_a_guarantee_in_epsilon_covers_every_release():
     for epsilon, delta in [(0.01, 1e-9), (1.0, 1e-6), (8.0, 1e-6), (200.0, 0.01), (1000.0, 1e-6)]:
         promise = Budget(epsilon=epsilon, delta=delta).guarantee
         assert promise.dp == promise.quoted == (epsilon, delta)
-        # An (epsilon, delta)-DP release may have this zCDP and no less: randomised response does.
+        # Randomised response is (epsilon, delta)-DP, and its rho is at least this.
         assert promise.rho >= epsilon * math.tanh(epsilon / 2)
         assert promise.delta == delta
         left = Budget(epsilon=epsilon, delta=delta).remaining
@@ -141,7 +141,7 @@ def test_the_promise_of_a_budget_in_epsilon_covers_all_it_pays_for():
 
 
 def budgets(number):
-    """Budgets in rho and in epsilon, of usual and extreme size."""
+    """Yield budgets in rho and in epsilon, of usual and extreme size."""
     chance = random.Random(3)
     yield from (Budget(rho=1.0, delta=1e-6), Budget(rho=1e-4, delta=0), Budget(rho=5000.0, delta=0.999))
     yield from (Budget(rho=2.0**-64, delta=2.0**-128), Budget(rho=1e-15, delta=1e-33), Budget(epsilon=1.0, delta=1e-6))
@@ -179,12 +179,12 @@ def test_equal_shares_of_any_budget_all_fit():
             budget.charge(share)
         left = budget._account().total - budget._account().spent
         before = before.total - before.spent
-        # Less than one unit, or one part in 2^53, is lost by each share.
+        # Each share loses less than one unit, or one part in 2^53.
         assert 0 <= left.rho <= n + before.rho / 2**52
         assert 0 <= left.delta <= n + before.delta / 2**52
 
 
-def test_shares_are_of_what_is_left_and_of_the_same_unit():
+def test_shares_split_the_rest_and_have_its_unit():
     budget = Budget(rho=1.0, delta=1e-6, unit="event", neighbours="replaced")
     budget.charge(Guarantee(0.5, 0, "event", neighbours="replaced"))
     first, second = budget.split(2)
@@ -199,7 +199,7 @@ def test_shares_are_of_what_is_left_and_of_the_same_unit():
         Budget(rho=2.0**-60, delta=0).split(100)
 
 
-def test_a_mechanism_of_a_share_fits_that_share():
+def test_a_mechanism_from_a_share_fits_that_share():
     budget = Budget(epsilon=1.0, delta=1e-6)
     for share in budget.split(3):
         budget.release(PrivateCountRelease.from_rho(rho=share.rho, delta=share.delta), histogram())
@@ -210,7 +210,7 @@ def test_a_mechanism_of_a_share_fits_that_share():
 
 
 @pytest.mark.parametrize(("verb", "parameters"), VERBS)
-def test_a_mechanism_of_a_rho_costs_no_more(verb, parameters):
+def test_a_mechanism_from_a_rho_costs_at_most_that_rho(verb, parameters):
     chance = random.Random(7)
     for _ in range(20):
         rho, delta = chance.choice((0.1, 0.3, 10 ** chance.uniform(-4, 1))), 10 ** chance.uniform(-12, -4)
@@ -227,9 +227,9 @@ def test_too_small_a_total_is_refused():
             Budget(**small)
 
 
-def test_an_exchange_is_paid_for_as_parts_of_a_total():
+def test_an_exchange_must_fit_as_a_sum_of_charges():
     budget = Budget(epsilon=1.0, delta=1e-6)
-    # Its lists are charged one by one, so that the promise of all of them must fit as a sum.
+    # The lists are charged one by one, so their guarantees must fit as a sum.
     with pytest.raises(BudgetExceeded):
         budget.pay_what_you_get(outcomes=1, queries=1, epsilon=1.0, delta=1e-6)
 
@@ -258,7 +258,7 @@ def test_a_refusal_prints_digits_that_differ(more):
     assert message.endswith("Try rho=0.05 and delta=1e-07.")
 
 
-def test_what_a_refusal_suggests_fits():
+def test_the_suggestion_of_budget_exceeded_fits():
     chance = random.Random(11)
     for _ in range(200):
         budget = Budget(rho=chance.choice((0.1, 1.0, chance.random())), delta=1e-6)

@@ -1,4 +1,4 @@
-"""What an event of a stream counts for, and of which type its items are."""
+"""The items of an event that count, and the type of a stream's items."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from discreet import BinaryMechanism, Stream
 from discreet.errors import ParameterError, SchemaError
 
 
-def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():
+def test_the_chosen_items_do_not_depend_on_numpy_types():
     def kept(first):
         stream = Stream(made(BinaryMechanism, l0=2))
         stream._begin(stream.mechanism, b"k" * 32, "integer")
@@ -23,7 +23,7 @@ def test_what_an_event_keeps_does_not_depend_on_the_types_of_numbers():
     assert kept([]) == {item: count - 1 for item, count in plain.items()}
 
 
-def test_a_table_makes_a_round_too():
+def test_a_round_may_be_a_table():
     stream = made(BinaryMechanism, l0=2).start()
     table = {"visit": [n // 3 for n in range(900)], "page": ["a", "b", "c"] * 300}
     counts = dict(stream.step(table, user="visit", item="page"))
@@ -40,7 +40,7 @@ def test_an_event_counts_for_l0_items_and_each_once():
 
 
 @pytest.mark.parametrize("odd", [2**70, -(2**63) - 1, 10**5000, "\ud800"], ids=["large", "small", "huge", "half"])
-def test_what_no_column_holds_is_left_out(odd):
+def test_labels_that_fit_no_column_are_dropped(odd):
     stream = made(BinaryMechanism, rho=50.0, l0=2).start()
     plain = "a" if isinstance(odd, str) else 1
     release = stream.step([[odd, plain, plain]] * 500 + [[odd]] * 500)
@@ -63,8 +63,8 @@ def test_items_keep_one_type():
     assert stream.round == 1
 
 
-def test_a_declared_type_leaves_out_what_is_of_another():
-    """What one user's odd item does to the releases of all others: nothing."""
+def test_items_of_an_undeclared_type_are_dropped():
+    """One user's odd item does not change the releases of other users' items."""
     for kind, plain, odd in [
         ("text", "a", [1, b"a", 1.5, True, None]),
         ("integer", 7, ["7", b"7", 7.5, True, None]),
@@ -79,7 +79,7 @@ def test_a_declared_type_leaves_out_what_is_of_another():
         made(BinaryMechanism).start(items="str")
 
 
-def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
+def test_a_table_without_rows_fixes_the_type_too():
     empty = {"u": np.array([], np.int64), "i": np.array([], np.int64)}
     texts = {"u": [1, 2], "i": ["a", "b"]}
     for before in (empty, {"u": [1], "i": [1]}):
@@ -96,7 +96,7 @@ def test_the_type_of_a_table_is_that_of_its_column_with_and_without_rows():
     declared.step(texts, user="u", item="i")
 
 
-def test_a_table_whose_columns_are_not_named_is_told_to_name_them():
+def test_a_table_needs_the_names_of_its_columns():
     polars = pytest.importorskip("polars")
     with pytest.raises(ParameterError, match="with a table give user and item"):
         made(BinaryMechanism).start().step(polars.DataFrame({"user": [1], "item": ["a"]}))

@@ -44,7 +44,7 @@ def stream_at(path, rounds, mechanism=MECHANISM):
     ],
     ids=lambda mechanism: type(mechanism).__name__,
 )
-def test_a_stream_goes_on_where_it_was(tmp_path, mechanism):
+def test_a_reopened_stream_continues(tmp_path, mechanism):
     stream = stream_at(tmp_path / "s", 9, mechanism)
     shown = list(stream.show())
     assert shown
@@ -75,7 +75,7 @@ def test_only_the_owner_may_read_the_files(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
-def test_a_copy_that_is_brought_back_takes_the_same_rounds_and_no_others(tmp_path):
+def test_a_restored_copy_accepts_only_the_same_rounds(tmp_path):
     stream_at(tmp_path / "s", 3).detach()
     shutil.copy(tmp_path / "s", tmp_path / "copy")
     stream = stream_at(tmp_path / "s", 5)
@@ -84,9 +84,9 @@ def test_a_copy_that_is_brought_back_takes_the_same_rounds_and_no_others(tmp_pat
     shutil.copy(tmp_path / "copy", tmp_path / "s")
     with Stream.open(tmp_path / "s") as back:
         assert back.round == 3
-        with pytest.raises(StateError, match="put back"):
+        with pytest.raises(StateError, match="was restored to round 3"):
             back.step([["somebody else"]])
-        with pytest.raises(StateError, match="put back"):
+        with pytest.raises(StateError, match="was restored to round 3"):
             back.step(batch(6), round=6)
         back.step(batch(4))
         back.step(batch(5))
@@ -113,7 +113,7 @@ for number in range(stream.round + 1, 7):
 
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
 @pytest.mark.parametrize("point", POINTS)
-def test_a_process_that_is_killed_loses_nothing_and_draws_nothing_twice(tmp_path, point):
+def test_a_killed_process_loses_no_round_and_no_noise(tmp_path, point):
     path = tmp_path / "s"
     stream_at(path, 3).detach()
     for ending in ("", "-rounds", "-key"):
@@ -124,7 +124,7 @@ def test_a_process_that_is_killed_loses_nothing_and_draws_nothing_twice(tmp_path
     stream = Stream.open(path)
     assert stream.round == (5 if point in ("written", "done") else 4)
     stream.detach()
-    # The same key on the same data: what the witness releases is what this one does.
+    # The witness has the same key and the same data, so both streams must release the same.
     with stream_at(path, 6) as crashed, stream_at(tmp_path / "witness", 6) as witness:
         assert list(crashed.show()) == list(witness.show())
 
@@ -148,17 +148,17 @@ def flip_bits(tmp_path, times):
     assert refused > times / 40
 
 
-def test_a_flipped_bit_is_noticed_or_harmless(tmp_path):
+def test_a_flipped_bit_is_detected_or_harmless(tmp_path):
     flip_bits(tmp_path, 40)
 
 
 @pytest.mark.statistical
-def test_thousands_of_flipped_bits_are_noticed_or_harmless(tmp_path):
+def test_thousands_of_flipped_bits_are_detected_or_harmless(tmp_path):
     flip_bits(tmp_path, 5000)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_an_interrupt_leaves_a_file_that_goes_on(tmp_path, monkeypatch, point):
+def test_a_file_can_be_continued_after_an_interrupt(tmp_path, monkeypatch, point):
     stream = stream_at(tmp_path / "s", 3)
 
     def stop(name):
@@ -190,7 +190,7 @@ def test_an_interrupt_leaves_a_file_that_goes_on(tmp_path, monkeypatch, point):
         "UPDATE stream SET total = zeroblob(32)",
     ],
 )
-def test_a_state_that_its_keyed_sum_does_not_cover_is_corrupt(tmp_path, change):
+def test_a_changed_state_is_corrupt(tmp_path, change):
     stream_at(tmp_path / "s", 3).detach()
     with closing(sqlite3.connect(tmp_path / "s")) as file, file:
         assert file.execute(change).rowcount > 0
@@ -198,7 +198,7 @@ def test_a_state_that_its_keyed_sum_does_not_cover_is_corrupt(tmp_path, change):
         Stream.open(tmp_path / "s")
 
 
-def test_a_line_of_the_journal_that_was_cut_short_is_left_out(tmp_path):
+def test_an_incomplete_journal_line_is_ignored(tmp_path):
     stream_at(tmp_path / "s", 3).detach()
     journal = tmp_path / "s-rounds"
     whole = journal.read_bytes()
@@ -212,7 +212,7 @@ def test_a_line_of_the_journal_that_was_cut_short_is_left_out(tmp_path):
         Stream.open(tmp_path / "s")
 
 
-def test_reading_the_file_lets_no_second_writer_in(tmp_path):
+def test_reading_the_files_does_not_release_their_locks(tmp_path):
     with stream_at(tmp_path / "s", 2):
         (tmp_path / "s").read_bytes()
         (tmp_path / "s-rounds").read_bytes()
@@ -221,12 +221,12 @@ def test_reading_the_file_lets_no_second_writer_in(tmp_path):
         assert "open elsewhere" in ended.stderr
 
 
-def test_a_copy_of_the_beginning_needs_its_journal(tmp_path):
+def test_a_restored_copy_of_round_0_needs_its_journal(tmp_path):
     Stream.open(tmp_path / "s", MECHANISM).detach()
     shutil.copy(tmp_path / "s", tmp_path / "copy")
     stream_at(tmp_path / "s", 1).detach()
     shutil.copy(tmp_path / "copy", tmp_path / "s")
-    with Stream.open(tmp_path / "s") as back, pytest.raises(StateError, match="put back"):
+    with Stream.open(tmp_path / "s") as back, pytest.raises(StateError, match="was restored to round 0"):
         back.step([["other"]])
     os.remove(tmp_path / "s-rounds")
     with pytest.raises(StateError, match="journal"):
@@ -247,7 +247,7 @@ def test_a_file_has_one_writer(tmp_path):
     Stream.open(tmp_path / "s").detach()
 
 
-def test_a_stream_that_is_forgotten_does_not_hold_its_file(tmp_path, monkeypatch):
+def test_a_garbage_collected_stream_releases_its_file(tmp_path, monkeypatch):
     stream = stream_at(tmp_path / "s", 2)
     del stream
     gc.collect()
@@ -261,7 +261,7 @@ def test_a_stream_that_is_forgotten_does_not_hold_its_file(tmp_path, monkeypatch
         Stream.open(tmp_path / "blocked" / "s", MECHANISM)
 
 
-def test_a_closed_stream_has_no_key_and_no_counts_any_more(tmp_path):
+def test_a_closed_stream_has_no_key_and_no_counts(tmp_path):
     stream = stream_at(tmp_path / "s", 2)
     key = stream._keys[0]
     stream.close()
@@ -282,7 +282,7 @@ def test_other_files_are_refused(tmp_path):
         ("text", MECHANISM, "no stream"),
         ("folder", MECHANISM, "cannot be used"),
         ("missing", None, "there is no stream"),
-        ("s", BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=2, horizon=500), "is a stream of"),
+        ("s", BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=2, horizon=500), "has the mechanism"),
     ):
         with pytest.raises(StateError, match=text):
             Stream.open(tmp_path / path, mechanism)
@@ -291,7 +291,7 @@ def test_other_files_are_refused(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_journal_that_is_gone_or_left_over_is_noticed(tmp_path):
+def test_a_missing_or_leftover_journal_is_refused(tmp_path):
     stream_at(tmp_path / "s", 2).detach()
     os.rename(tmp_path / "s-rounds", tmp_path / "elsewhere")
     with pytest.raises(StateError, match="journal"):
@@ -302,18 +302,18 @@ def test_a_journal_that_is_gone_or_left_over_is_noticed(tmp_path):
         Stream.open(tmp_path / "s", MECHANISM)
 
 
-def test_a_file_that_was_emptied_leaves_its_journal_as_it_is(tmp_path):
+def test_an_emptied_file_does_not_change_its_journal(tmp_path):
     path = tmp_path / "s"
     stream_at(path, 2).detach()
     copy = path.read_bytes()
     path.write_bytes(b"")
-    with pytest.raises(StateError, match="bring back a copy"):
+    with pytest.raises(StateError, match="restore a copy"):
         Stream.open(path, MECHANISM)
     path.write_bytes(copy)
     assert Stream.open(path).round == 2
 
 
-def test_rounds_that_add_the_same_do_not_look_alike(tmp_path):
+def test_equal_rounds_have_different_digests(tmp_path):
     with Stream.open(tmp_path / "s", MECHANISM) as stream:
         for _ in range(3):
             stream.step([])
@@ -321,15 +321,15 @@ def test_rounds_that_add_the_same_do_not_look_alike(tmp_path):
     assert len({line.split()[2] for line in done}) == len(done) == 4
 
 
-def test_the_journal_of_another_stream_is_noticed(tmp_path):
+def test_the_journal_of_another_stream_is_refused(tmp_path):
     for name in "st":
         stream_at(tmp_path / name, 2).detach()
     os.replace(tmp_path / "t-rounds", tmp_path / "s-rounds")
-    with pytest.raises(StateError, match="not its own"):
+    with pytest.raises(StateError, match=r"journal of .* belongs to another stream"):
         Stream.open(tmp_path / "s")
 
 
-def test_failure_points_are_where_the_tests_say():
+def test_the_failure_points_of_the_tests_exist():
     with open(stream_file.__file__, encoding="utf-8") as source:
         text = source.read()
     assert [f'failure_point("{name}")' in text for name in POINTS] == [True] * 4

@@ -1,4 +1,4 @@
-"""Streams that are closed, detached or replaced while a round is taken in."""
+"""Streams that are closed, detached or replaced while a round is added."""
 
 import itertools
 import os
@@ -29,7 +29,7 @@ def opened(tmp_path):
     stream.detach()
 
 
-def ends_in_the_middle(stream, ending):
+def closes_in_the_middle(stream, ending):
     for number in range(400):
         if number == 200:
             getattr(stream, ending)()
@@ -37,9 +37,9 @@ def ends_in_the_middle(stream, ending):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_events_that_end_their_stream_end_the_step(opened, tmp_path, ending):
+def test_events_that_close_the_stream_stop_the_step(opened, tmp_path, ending):
     with pytest.raises(StateError, match="closed"):
-        opened.step(ends_in_the_middle(opened, ending))
+        opened.step(closes_in_the_middle(opened, ending))
     for call in (opened.show, lambda: opened.step([["a"]])):
         with pytest.raises(StateError, match="closed"):
             call()
@@ -49,7 +49,7 @@ def test_events_that_end_their_stream_end_the_step(opened, tmp_path, ending):
 
 
 def first_runs(path):
-    """Return where each line of a step runs for the first time, as its number among all lines that run."""
+    """Return the position of each line's first run during a step, counted in lines run."""
     number, first = -1, {}
 
     def note(frame, event, argument):
@@ -71,32 +71,32 @@ def first_runs(path):
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
-    """A handler strikes where each line runs for the first time."""
-    strikes = first_runs(tmp_path / "first")
-    assert len(strikes) > 150
-    assert sum(check_handler(tmp_path, ending, strike) for strike in strikes) > 150
+    """A handler interrupts each line when it runs for the first time."""
+    lines = first_runs(tmp_path / "first")
+    assert len(lines) > 150
+    assert sum(check_handler(tmp_path, ending, line) for line in lines) > 150
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
-    """A handler strikes at every third line that runs."""
-    for strike in itertools.count(0, 3):
-        if not check_handler(tmp_path, ending, strike):
+    """A handler interrupts every third line that runs."""
+    for line in itertools.count(0, 3):
+        if not check_handler(tmp_path, ending, line):
             break
-    assert strike > 70
+    assert line > 70
 
 
-def check_handler(tmp_path, ending, strike):
-    """At a line of a step a handler ends the stream, or takes in the round itself, and its errors are lost.
+def check_handler(tmp_path, ending, line):
+    """Close the stream, or add the round, in a handler that interrupts one line of a step and ignores errors.
 
-    Return whether the step came to that line.
+    Return whether the step reached that line.
     """
     reached = False
-    path = tmp_path / f"s{strike}"
+    path = tmp_path / f"s{line}"
     stream = Stream.open(path, MECHANISM, items="text")
     stream.step([["a"]] * 50)
-    left = strike
+    left = line
 
     def handler(frame, event, argument):
         nonlocal left, reached
@@ -124,7 +124,7 @@ def check_handler(tmp_path, ending, strike):
     stream.detach()
     if ending != "close":
         with Stream.open(path) as again:
-            # What was released is what the file has, under the noise of its round.
+            # A release must be the one that the file gives for this round.
             assert again.round in (1, 2, 3 if ending == "step" else 2)
             if released is not None and again.round == 2:
                 assert list(again.show()) == list(released)
@@ -132,7 +132,7 @@ def check_handler(tmp_path, ending, strike):
     return reached
 
 
-def test_a_stream_whose_journal_was_replaced_takes_no_round(opened, tmp_path):
+def test_a_stream_with_a_replaced_journal_adds_no_round(opened, tmp_path):
     journal = tmp_path / "s-rounds"
     shutil.copy(journal, tmp_path / "copy")
     os.replace(tmp_path / "copy", journal)
@@ -142,7 +142,7 @@ def test_a_stream_whose_journal_was_replaced_takes_no_round(opened, tmp_path):
         assert again.round == 1
 
 
-def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
+def test_a_file_that_is_no_journal_is_not_changed(tmp_path):
     for name, content in (("log", b"no stream"), ("empty", b"")):
         (tmp_path / name).write_bytes(content)
         (tmp_path / f"{name}-rounds").write_bytes(b"Notes of a meeting, without an end")
@@ -151,7 +151,7 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
         assert (tmp_path / f"{name}-rounds").read_bytes() == b"Notes of a meeting, without an end"
 
 
-def test_the_journal_of_a_closed_stream_ends_no_other(tmp_path):
+def test_the_journal_of_a_closed_stream_closes_no_other(tmp_path):
     with Stream.open(tmp_path / "s", MECHANISM, items="text") as stream:
         stream.step([["a"]] * 50)
         stream.close()
@@ -160,7 +160,7 @@ def test_the_journal_of_a_closed_stream_ends_no_other(tmp_path):
         shown = list(stream.show())
     for end in ("", "-key"):
         os.replace(tmp_path / f"t{end}", tmp_path / f"s{end}")
-    with pytest.raises(StateError, match="not its own"):
+    with pytest.raises(StateError, match=r"journal of .* belongs to another stream"):
         Stream.open(tmp_path / "s")
     os.replace(tmp_path / "t-rounds", tmp_path / "s-rounds")
     with Stream.open(tmp_path / "s") as stream:
@@ -171,14 +171,14 @@ CALLS = {"close": Stream.close, "step": lambda stream: stream.step([["a"]])}
 
 
 @pytest.mark.parametrize("point", ["closing", "begun", "written", "writing"])
-def test_a_file_that_a_handler_opens_is_not_written_to(tmp_path, monkeypatch, point):
-    # A descriptor that the handler freed has the number that the next file gets.
+def test_a_file_opened_by_a_handler_is_not_overwritten(tmp_path, monkeypatch, point):
+    # The next file gets the descriptor number that the handler has freed.
     call = CALLS["close" if point == "closing" else "step"]
     Stream.open(tmp_path / "s", MECHANISM, items="text").detach()
     stream = Stream.open(tmp_path / "s")
     others = []
 
-    def strike(name):
+    def line(name):
         if name == point and not others:
             stream.detach()
             for number in range(8):
@@ -186,7 +186,7 @@ def test_a_file_that_a_handler_opens_is_not_written_to(tmp_path, monkeypatch, po
                 path.write_bytes(b"theirs")
                 others.append(path.open("r+b"))
 
-    monkeypatch.setattr(file, "failure_point", strike)
+    monkeypatch.setattr(file, "failure_point", line)
     with suppress(StateError):
         call(stream)
     assert others
@@ -194,6 +194,6 @@ def test_a_file_that_a_handler_opens_is_not_written_to(tmp_path, monkeypatch, po
         other.close()
         assert Path(other.name).read_bytes() == b"theirs"
     monkeypatch.undo()
-    with suppress(StateError):  # where it was closed for good
+    with suppress(StateError):  # it was closed for good
         Stream.open(tmp_path / "s").detach()
     assert (point == "closing") is not (tmp_path / "s-key").exists()

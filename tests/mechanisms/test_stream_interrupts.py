@@ -1,4 +1,4 @@
-"""Streams that are interrupted at every line, and again while they handle that."""
+"""Streams that are interrupted at every line, and again while they handle the interrupt."""
 
 import gc
 import itertools
@@ -22,7 +22,7 @@ FILES = tuple(str(ROOM / f"{name}.py") for name in ("stream", "file", "journal",
 
 @pytest.fixture
 def folder():
-    """A folder in memory, where the system has one: thousands of rounds are synced."""
+    """A folder in memory if the system has one, since thousands of rounds are synced."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         yield Path(name)
@@ -33,7 +33,7 @@ def batch(number):
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt at one line of the stream's own code, and at a later one of what handles that."""
+    """Raises KeyboardInterrupt at one line of the stream's code, and again at a line of the code that handles it."""
 
     HANDLERS = ((Stream, "detach"), (Stream, "_let_go"), (StreamFile, "close"), (Journal, "close"), (KeyFile, "close"))
 
@@ -53,7 +53,7 @@ class Interrupts:
         self._patched.undo()
 
     def _traced(self, method):
-        """The method, which goes on with tracing: an exception in a trace function ends it."""
+        """Return the method with tracing switched on again, since an exception in a trace function ends tracing."""
 
         def traced(*given):
             if self.raised == 1 and self._left and sys.gettrace() is None:
@@ -77,7 +77,7 @@ class Interrupts:
 
 @contextmanager
 def closed_at_most():
-    """Let pass that a stream says that it is closed, and no other error."""
+    """Ignore the error that a stream is closed, and no other error."""
     try:
         yield
     except StateError as error:
@@ -86,7 +86,7 @@ def closed_at_most():
 
 
 def opened(path):
-    """The stream in a file, which whoever was interrupted before a `with` holds until it is collected as garbage."""
+    """Open the stream in a file. A stream whose opening was interrupted holds the file until garbage collection."""
     try:
         return Stream.open(path, MECHANISM)
     except StateError as error:
@@ -109,14 +109,14 @@ def counts(stream):
 
 
 def interrupted(stream, first, second):
-    """How many interrupts a step had."""
+    """Interrupt a step; return the number of interrupts."""
     with Interrupts(first, second) as interrupts, suppress(KeyboardInterrupt):
         stream.step(batch(2), release=False)
     return interrupts.raised
 
 
 def check_file(folder, first, second):
-    """Interrupt a step of a stream in a file, and require that it goes on as if it had not been."""
+    """Interrupt a step of a stream in a file, and require that it continues as if without an interrupt."""
     path = folder / f"{first}-{second}"
     stream = begun(path)
     raised = interrupted(stream, first, second)
@@ -134,16 +134,16 @@ def check_file(folder, first, second):
     return raised
 
 
-def test_two_interrupts_in_a_step_leave_a_whole_file(folder):
+def test_two_interrupts_in_a_step_leave_a_valid_file(folder):
     for first in itertools.count():
-        # The handler has about a dozen lines; every distance is met many times over all first places.
+        # The handler has about a dozen lines, so each distance from 0 to 12 occurs many times.
         if check_file(folder, first, first * 5 % 13) == 0:
             break
     assert first > 50
 
 
 @pytest.mark.statistical
-def test_every_pair_of_interrupts_leaves_a_whole_file(folder):
+def test_every_pair_of_interrupts_leaves_a_valid_file(folder):
     for second in range(20):
         for first in itertools.count():
             if check_file(folder, first, second) == 0:
@@ -167,7 +167,7 @@ def test_two_interrupts_never_count_an_event_twice():
 
 
 @pytest.mark.parametrize("second", [None, 2])
-def test_an_interrupted_opening_leaves_a_file_that_opens(folder, second):
+def test_a_file_can_be_opened_after_an_interrupted_open(folder, second):
     for first in itertools.count():
         path = folder / f"{first}"
         with Interrupts(first, second) as interrupts, suppress(KeyboardInterrupt):
@@ -181,7 +181,7 @@ def test_an_interrupted_opening_leaves_a_file_that_opens(folder, second):
 
 
 @pytest.mark.parametrize("second", [None, 0, 2, 5])
-def test_an_interrupted_closing_is_finished(folder, second):
+def test_an_interrupted_close_is_finished(folder, second):
     for first in itertools.count():
         path = folder / f"{first}"
         stream = begun(path)

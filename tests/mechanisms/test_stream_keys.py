@@ -1,4 +1,4 @@
-"""The key file of a stream: made before anything is released, and destroyed for good."""
+"""The key file of a stream: created before the first release, and destroyed for good."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def begun(path, rounds=3):
 
 
 def killed_at(point, run):
-    """Run something in a process that ends with kill -9 at a failure point; whether it came there."""
+    """Call `run` in a child process that is killed at a failure point; return whether it reached the point."""
     child = os.fork()
     if child == 0:
         try:
@@ -40,7 +40,7 @@ def contents(folder):
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
-def test_the_key_lies_in_no_file_but_its_own(tmp_path):
+def test_the_key_is_only_in_its_own_file(tmp_path):
     with begun(tmp_path / "s") as stream:
         key = stream._keys[0]
         assert read_key((tmp_path / "s-key").read_bytes()) == key
@@ -66,10 +66,10 @@ def test_closing_overwrites_key_counts_and_old_counts(tmp_path):
     assert b"secret-label" not in (tmp_path / "links" / "s").read_bytes()
 
 
-def test_a_lost_key_file_is_named(tmp_path):
+def test_a_missing_key_file_is_named(tmp_path):
     begun(tmp_path / "s").detach()
     os.rename(tmp_path / "s-key", tmp_path / "away")
-    with pytest.raises(StateError, match=r"s-key is gone: bring back"):
+    with pytest.raises(StateError, match=r"s-key is missing: restore"):
         Stream.open(tmp_path / "s")
     os.rename(tmp_path / "away", tmp_path / "s-key")
     assert Stream.open(tmp_path / "s").round == 3
@@ -79,7 +79,7 @@ def test_the_key_of_another_stream_is_refused(tmp_path):
     for name in "st":
         begun(tmp_path / name).detach()
     os.replace(tmp_path / "t-key", tmp_path / "s-key")
-    with pytest.raises(StateError, match="not that of this stream"):
+    with pytest.raises(StateError, match=r"key in .* belongs to another stream"):
         Stream.open(tmp_path / "s")
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_key_file_is_refused(tmp_path):
     whole = (tmp_path / "s-key").read_bytes()
     for damaged in (b"", whole[:-9], whole[:-2] + b"g\n", whole + b"\n", bytes(len(whole)), b"x" * len(whole)):
         (tmp_path / "s-key").write_bytes(damaged)
-        with pytest.raises(StateError, match=r"damaged|not that of this stream"):
+        with pytest.raises(StateError, match=r"damaged|key in .* belongs to another stream"):
             Stream.open(tmp_path / "s")
         assert (tmp_path / "s-key").read_bytes() == damaged
     (tmp_path / "s-key").write_bytes(whole)
@@ -97,12 +97,12 @@ def test_a_damaged_key_file_is_refused(tmp_path):
 
 @posix
 @pytest.mark.parametrize("purpose", BESIDE)
-def test_no_link_is_followed_by_a_new_stream(tmp_path, purpose):
+def test_a_new_stream_follows_no_link(tmp_path, purpose):
     os.symlink(tmp_path / "victim", tmp_path / f"s-{purpose}")
     with pytest.raises(StateError):
         Stream.open(tmp_path / "s", MECHANISM)
     assert not (tmp_path / "victim").exists()
-    # Nor where the file is there already, empty as a making that was cut short leaves it.
+    # The same for an empty file, which an interrupted creation leaves.
     (tmp_path / "s").touch()
     with pytest.raises(StateError):
         Stream.open(tmp_path / "s", MECHANISM)
@@ -111,7 +111,7 @@ def test_no_link_is_followed_by_a_new_stream(tmp_path, purpose):
 
 @posix
 @pytest.mark.parametrize("purpose", BESIDE)
-def test_no_link_is_followed_by_a_stream_that_goes_on(tmp_path, purpose):
+def test_an_existing_stream_follows_no_link(tmp_path, purpose):
     begun(tmp_path / "s").detach()
     os.rename(tmp_path / f"s-{purpose}", tmp_path / "elsewhere")
     os.symlink(tmp_path / "elsewhere", tmp_path / f"s-{purpose}")
@@ -122,15 +122,15 @@ def test_no_link_is_followed_by_a_stream_that_goes_on(tmp_path, purpose):
 
 
 @posix
-def test_a_link_to_nothing_is_no_new_stream(tmp_path):
+def test_a_broken_link_does_not_start_a_stream(tmp_path):
     os.symlink(tmp_path / "victim", tmp_path / "s")
-    with pytest.raises(StateError, match="link to a file that is gone"):
+    with pytest.raises(StateError, match="link to a file that is missing"):
         Stream.open(tmp_path / "s", MECHANISM)
     assert not (tmp_path / "victim").exists()
 
 
 @posix
-def test_a_stream_has_one_key_whatever_link_names_it(tmp_path):
+def test_all_links_to_a_stream_lead_to_one_key(tmp_path):
     begun(tmp_path / "s").detach()
     os.symlink(tmp_path / "s", tmp_path / "link")
     with Stream.open(tmp_path / "link") as stream:
@@ -141,7 +141,7 @@ def test_a_stream_has_one_key_whatever_link_names_it(tmp_path):
 
 @posix
 @pytest.mark.parametrize("purpose", ["key", "rounds"])
-def test_a_named_pipe_beside_a_stream_is_refused(tmp_path, purpose):
+def test_a_named_pipe_for_key_or_journal_is_refused(tmp_path, purpose):
     begun(tmp_path / "s").detach()
     os.remove(tmp_path / f"s-{purpose}")
     os.mkfifo(tmp_path / f"s-{purpose}")
@@ -151,7 +151,7 @@ def test_a_named_pipe_beside_a_stream_is_refused(tmp_path, purpose):
 
 @posix
 @pytest.mark.parametrize("point", ["named", "journal made", "key made", "making"])
-def test_a_making_that_is_killed_can_be_repeated(tmp_path, point):
+def test_a_killed_creation_can_be_repeated(tmp_path, point):
     path = tmp_path / "s"
     assert killed_at(point, lambda: Stream.open(path, MECHANISM))
     with pytest.raises(StateError, match="holds no stream"):
@@ -161,7 +161,7 @@ def test_a_making_that_is_killed_can_be_repeated(tmp_path, point):
     assert Stream.open(path).round == 2
 
 
-def test_a_key_that_was_cut_short_is_made_anew(tmp_path, monkeypatch):
+def test_an_incomplete_key_is_replaced(tmp_path, monkeypatch):
     path = tmp_path / "s"
 
     def stop(name):
@@ -181,18 +181,18 @@ def test_a_key_is_not_used_for_a_second_stream(tmp_path):
     begun(tmp_path / "s").detach()
     key = (tmp_path / "s-key").read_bytes()
     os.remove(tmp_path / "s")
-    with pytest.raises(StateError, match="of a file that is gone"):
+    with pytest.raises(StateError, match="of a stream that is missing"):
         Stream.open(tmp_path / "s", MECHANISM)
     os.remove(tmp_path / "s-rounds")
     (tmp_path / "s").touch()
-    with pytest.raises(StateError, match="bring back a copy"):
+    with pytest.raises(StateError, match="restore a copy"):
         Stream.open(tmp_path / "s", MECHANISM)
     assert (tmp_path / "s-key").read_bytes() == key
 
 
 @posix
 @pytest.mark.parametrize("point", ["closing", "key destroyed", "counts destroyed"])
-def test_a_closing_that_is_killed_is_finished_by_the_next_open(tmp_path, point):
+def test_a_killed_close_is_finished_by_the_next_open(tmp_path, point):
     path = tmp_path / "s"
     begun(path).detach()
     key = read_key((tmp_path / "s-key").read_bytes())
@@ -206,7 +206,7 @@ def test_a_closing_that_is_killed_is_finished_by_the_next_open(tmp_path, point):
     assert b"secret-label" not in found
 
 
-def test_a_copy_from_before_the_closing_stays_closed(tmp_path):
+def test_a_copy_restored_after_close_stays_closed(tmp_path):
     begun(tmp_path / "s").detach()
     for name in ("s", "s-key"):
         shutil.copy(tmp_path / name, tmp_path / f"copy-of-{name}")
@@ -218,7 +218,7 @@ def test_a_copy_from_before_the_closing_stays_closed(tmp_path):
     assert not (tmp_path / "s-key").exists()
 
 
-def test_a_damaged_key_is_destroyed_by_a_closing_too(tmp_path):
+def test_opening_a_closed_stream_destroys_a_damaged_key(tmp_path):
     path = tmp_path / "s"
     begun(path).detach()
     shutil.copy(tmp_path / "s-key", tmp_path / "copy")

@@ -1,4 +1,4 @@
-"""Exact laws of continual mechanisms on short streams, held against their promises."""
+"""Exact output distributions of continual mechanisms on short streams, compared with their guarantees."""
 
 import dataclasses
 import itertools
@@ -20,7 +20,7 @@ from discreet.streams.square_root import rounded
 
 
 class Grid:
-    """Stands in for the noise of the items: each item is one combination of values of all nodes."""
+    """A replacement for the noise of items, in which each item is one combination of noise values at all nodes."""
 
     def __init__(self, nodes, reach):
         self.values = np.arange(-reach, reach + 1)
@@ -44,7 +44,7 @@ class Grid:
 
 
 class Asked:
-    """Finds out which nodes a stream of so many rounds draws from."""
+    """A replacement for the noise of items that records the nodes from which a stream draws."""
 
     def __init__(self):
         self.nodes = {}
@@ -61,7 +61,10 @@ class Asked:
 
 
 def estimates(mechanism, rounds, arrival):
-    """The noise of an item in each round from its arrival, over all combinations, and their chances."""
+    """Return an item's noise in each round, over all combinations of node noise, and the combinations' chances.
+
+    `arrival` is the first round of the item.
+    """
     if isinstance(mechanism, SquareRootMechanism):
         return weighted_estimates(mechanism, rounds)
     asked = Asked()
@@ -83,7 +86,7 @@ def estimates(mechanism, rounds, arrival):
 
 @lru_cache(maxsize=8)
 def weighted_estimates(mechanism, rounds):
-    """The same of weighted sums, which do not depend on the arrival, in whole numbers: 6 Q^rounds is one."""
+    """Return the same for weighted sums, in whole numbers of 1/(6 Q^rounds). They do not depend on the arrival."""
     column, scale = mechanism.column, mechanism.nodes(1)[0][1]
     reach = math.ceil(5.2 * scale)
     grid = Grid(list(range(rounds)), reach)
@@ -107,7 +110,10 @@ def weighted_estimates(mechanism, rounds):
 
 
 def law(mechanism, counts):
-    """What an item of these running counts shows in every round, and how likely that is; the rest is left out."""
+    """Return the probability of each sequence of released estimates of an item with these running counts.
+
+    -999 stands for a round without release. Rare noise beyond the grid is left out.
+    """
     arrival = next((number for number, count in enumerate(counts, 1) if count), len(counts) + 1)
     noise, chance = estimates(mechanism, len(counts), arrival)
     seen = []
@@ -137,11 +143,11 @@ SMALL = [
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
-def test_no_event_shows_more_than_is_promised(mechanism):
+def test_the_exact_privacy_loss_is_within_the_guarantee(mechanism):
     rounds = 4 if mechanism.last_round in (None, 4) else min(3, mechanism.last_round)
     used = 0.0
     for event in range(rounds):
-        # Honaker's four rounds have seven nodes.
+        # Four rounds of Honaker's mechanism have seven nodes, so fewer combinations are feasible.
         most = 1 if isinstance(mechanism, HonakerMechanism) and rounds == 4 else 3
         for others in itertools.product((0, 1, 2), repeat=rounds):
             if sum(others) > most:
@@ -167,7 +173,7 @@ def running(mechanism, rows):
 
 
 @pytest.mark.parametrize(("kind", "sigma"), [(BinaryMechanism, 0.6), (SquareRootMechanism, 0.5)])
-def test_a_threshold_that_is_lower_breaks_the_promise(kind, sigma):
+def test_a_lower_threshold_breaks_the_guarantee(kind, sigma):
     class Lower(kind):
         def rule(self, number):
             rule = super().rule(number)
@@ -180,8 +186,8 @@ def test_a_threshold_that_is_lower_breaks_the_promise(kind, sigma):
     assert 1 - q[unseen] > 2 * mechanism.delta
 
 
-def test_an_estimate_is_a_function_of_noisy_counts():
-    """Whole counts added to the noisy counts of all nodes move a Honaker estimate by exactly so much."""
+def test_an_estimate_depends_only_on_noisy_counts():
+    """Whole counts added to the noisy counts of all nodes change a Honaker estimate by exactly their sum."""
 
     class Moved(Grid):
         def __init__(self, by):
@@ -200,7 +206,7 @@ def test_an_estimate_is_a_function_of_noisy_counts():
 
 
 def novel_chances(mechanism):
-    """The exact chance that a new item is released, its bound and the share of delta, for a few rounds."""
+    """Yield a new item's exact release chance, its bound, and the share of delta, for up to three rounds."""
     rounds = min(3, mechanism.last_round or 3)
     noise, chance = estimates(mechanism, rounds, 1)
     for number in range(1, rounds + 1):
@@ -211,29 +217,29 @@ def novel_chances(mechanism):
 
 def share(mechanism, number):
     if isinstance(mechanism, HybridMechanism):
-        # An epoch of 2^m rounds has 6/(pi (m + 1))^2 of delta, shared out evenly.
+        # An epoch of 2^m rounds has 6/(pi (m + 1))^2 of delta, in equal shares.
         epoch = number.bit_length() - 1
         return mechanism.delta * 6 / (math.pi * (epoch + 1)) ** 2 / 2**epoch
     return mechanism.delta / mechanism.horizon
 
 
-def keeps_to_its_share(mechanism):
+def is_within_its_share(mechanism):
     return all(
         exact <= bound * (1 + 1e-9) and bound <= part * (1 + 1e-9) for exact, bound, part in novel_chances(mechanism)
     )
 
 
 @pytest.mark.parametrize("mechanism", [*RIGHT.values(), *SMALL], ids=repr)
-def test_a_new_item_is_seen_with_its_share_of_delta(mechanism):
-    assert keeps_to_its_share(mechanism)
+def test_a_new_item_is_released_within_its_share_of_delta(mechanism):
+    assert is_within_its_share(mechanism)
 
 
 @pytest.mark.parametrize("name", STREAM_MUTANTS)
 def test_a_wrong_rule_is_caught(name):
-    assert not keeps_to_its_share(STREAM_MUTANTS[name]())
+    assert not is_within_its_share(STREAM_MUTANTS[name]())
 
 
-def test_equal_estimates_would_show_new_items_too_often():
+def test_a_threshold_passed_by_equality_exceeds_delta():
     mechanism = STREAM_MUTANTS["the binary mechanism's threshold is passed by equal estimates too"]()
     assert max(exact for exact, _, _ in novel_chances(mechanism)) > 2 * mechanism.delta
 
@@ -257,8 +263,8 @@ def test_a_threshold_is_the_least_that_its_tail_allows():
     ],
     ids=repr,
 )
-def test_a_stream_beside_another_release_costs_the_sum(mechanism):
-    """An analyst sees a round, releases a noisy count of the same events, and chooses the next events by both."""
+def test_an_interleaved_release_costs_the_sum(mechanism):
+    """An analyst sees round one, releases a noisy count of the same events, and chooses round two by both."""
     values = np.arange(-9, 13)
     widths = (0.8, 1.3)
     both = Guarantee(
@@ -266,11 +272,11 @@ def test_a_stream_beside_another_release_costs_the_sum(mechanism):
     )
 
     def interleaved(counts, mean, choose):
-        """The law of what is seen: round one, the count beside it, round two."""
+        """Return the distribution of all outputs: round one, the noisy count, round two."""
         seen = {}
         for added in (0, 2):
             for (first, second), chance in law(mechanism, [counts[0], counts[1] + added]).items():
-                # A first round that shows nothing is followed by the release of less noise.
+                # If round one releases nothing, the count gets less noise.
                 noise = NoiseLaw(gaussian(widths[first > 0])).of(values - mean)
                 for value, likely in zip(values.tolist(), noise.tolist(), strict=True):
                     if choose(first, value) == added:

@@ -18,7 +18,7 @@ from discreet.theorems import chan_shi_song2011, fichtenberger2023, honaker2015,
 
 
 @pytest.mark.parametrize("sigma", [0.4, 3.0, 700.0, 5000.0])
-def test_noise_is_that_of_the_twin(sigma):
+def test_noise_equals_the_reference(sigma):
     keys = [bytes([n]) * 32 for n in range(30)]
     ours = _core.NodeNoise()
     ours.extend(b"".join(keys))
@@ -27,7 +27,7 @@ def test_noise_is_that_of_the_twin(sigma):
 
 
 @pytest.mark.parametrize(("horizon", "sigma"), [(1, 1.0), (3, 2.0), (26, 3.0), (26, 500_000.0)])
-def test_weighted_noise_is_that_of_the_twin_without_any_rounding_before_the_last(horizon, sigma):
+def test_weighted_noise_equals_the_exact_reference(horizon, sigma):
     mechanism = SquareRootMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=horizon)
     keys = [bytes([n]) * 32 for n in range(11)]
     noise, scale = _core.NodeNoise(), mechanism.nodes(1)[0][1]
@@ -37,25 +37,25 @@ def test_weighted_noise_is_that_of_the_twin_without_any_rounding_before_the_last
     for number in range(1, horizon + 1):
         expected = [square_root_noise(mechanism.column, noises[:number]) for noises in drawn]
         assert sums.advance(noise, number).tolist() == expected
-        # However few bits it begins with.
+        # The result does not depend on the number of bits at the start.
         assert [rounded(mechanism.column, noises[:number], 1) for noises in drawn] == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", [1, 5, 12, 100])
-def test_estimates_have_the_variance_that_is_stated(kind, number):
+def test_estimates_have_the_stated_variance(kind, number):
     mechanism = made(kind)
     noise = _core.NodeNoise()
     noise.extend(np.random.default_rng(1).bytes(32 * 100_000))
     drawn = mechanism.sums().advance(noise, number)
-    # Ten standard errors of a variance from 1e5 draws are 4.5 %.
+    # Ten standard errors of a variance estimated from 1e5 draws are 4.5 %.
     assert np.var(drawn) == pytest.approx(mechanism.deviation(number) ** 2, rel=0.025)
     assert abs(drawn.mean()) < 5 * mechanism.deviation(number) / math.sqrt(100_000)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", KINDS)
-def test_variances_are_right_to_a_hundredth_over_a_million_draws(kind):
+def test_variances_of_a_million_draws_are_within_1_percent(kind):
     mechanism = made(kind)
     noise = _core.NodeNoise()
     noise.extend(np.random.default_rng(2).bytes(32 * 1_000_000))
@@ -66,8 +66,8 @@ def test_variances_are_right_to_a_hundredth_over_a_million_draws(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_noise_depends_on_the_round_and_not_on_the_way_to_it(kind):
-    """Late items, skipped rounds and other items beside it change nothing of an item's noise."""
+def test_noise_does_not_depend_on_the_path_to_a_round(kind):
+    """Late items, skipped rounds and other items do not change an item's noise."""
     mechanism = made(kind)
     keys = np.random.default_rng(3).bytes(32 * 6)
     whole = _core.NodeNoise()
@@ -91,14 +91,14 @@ def test_noise_depends_on_the_round_and_not_on_the_way_to_it(kind):
         (3, 2**20, 50, 1e-9, 1896.4575735193, 1852.8780108219, 1808.2478858529),
     ],
 )
-def test_thresholds_are_those_of_theorem_11(l0, horizon, sigma, delta, statement, proof, least):
+def test_thresholds_match_theorem_11(l0, horizon, sigma, delta, statement, proof, least):
     p = delta / (l0 * horizon)
     levels, most = math.ceil(math.log2(horizon + 1)), math.floor(math.log2(horizon + 1))
     for nodes, value in ((levels + 1, statement), (levels, proof), (most, least)):
         assert rogers2023.gaussian_threshold(math.sqrt(nodes) * sigma, p) == pytest.approx(value, rel=1e-12)
 
 
-def test_variances_are_those_of_the_table():
+def test_variances_match_the_table_in_the_documentation():
     for horizon, binary, refined in [(8, 12, 8.9524), (100, 42, 26.5685), (1000, 90, 53.0237), (16384, 210, 117.0498)]:
         levels = rogers2023.tree_levels(horizon)
         rounds = range(1, horizon + 1)
@@ -112,7 +112,7 @@ def test_variances_are_those_of_the_table():
     ("number", "variance", "threshold"),
     [(1, 1, 5.8916384756986), (5, 6, 14.432115341689), (12, 14, 22.30036791958), (1000, 105, 68.852138031342)],
 )
-def test_hybrid_variances_and_thresholds_are_those_of_the_theory(number, variance, threshold):
+def test_hybrid_variances_and_thresholds_match_the_theory(number, variance, threshold):
     epoch, place = chan_shi_song2011.epoch_of(number)
     sigmas = [chan_shi_song2011.epoch_sigma(0.5, m, 1) for m in range(epoch + 1)]
     found = chan_shi_song2011.hybrid_variance(sigmas, place)
@@ -125,7 +125,7 @@ def factor_square(rounds):
     return math.fsum(f * f for f in fichtenberger2023.factor(rounds))
 
 
-def test_square_roots_are_those_of_the_theory():
+def test_square_root_variances_match_the_theory():
     assert fichtenberger2023.factor(6) == [1, 0.5, 0.375, 0.3125, 0.2734375, 0.24609375]
     for rounds, square in [(4, 1.48828125), (16, 1.9438788471568), (1000, 3.2650030806724)]:
         assert factor_square(rounds) == pytest.approx(square, rel=1e-13)
@@ -142,7 +142,7 @@ def test_square_roots_are_those_of_the_theory():
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7, 100, 1000, 8192])
-def test_whole_columns_lose_next_to_nothing_of_the_least_noise(horizon):
+def test_rounding_the_column_adds_less_than_1_percent(horizon):
     mechanism = SquareRootMechanism.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
     least = factor_square(horizon) ** 2
     assert least * (1 - 1e-3) < mechanism.deviation(horizon) ** 2 - 1 / 12 < least * 1.006
@@ -153,15 +153,15 @@ def test_whole_columns_lose_next_to_nothing_of_the_least_noise(horizon):
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1.0, 4.0, 50.0])
-def test_integer_noise_is_less_than_continuous_noise_and_two(scale):
-    """The order of tails by which thresholds of weighted sums are found."""
+def test_integer_noise_is_below_continuous_noise_plus_two(scale):
+    """The thresholds of weighted sums rely on this inequality between tails."""
     law = gaussian(scale)
     for n in range(-int(12 * scale) - 3, int(12 * scale) + 3):
         assert law.tail(n) <= 0.5 * math.erfc((n - 2) / scale / math.sqrt(2)) * (1 + 1e-9) + 1e-30
 
 
-def test_tails_of_weighted_sums_bound_the_exact_ones():
-    """Held against the exact law of a sum of three."""
+def test_tails_of_weighted_sums_bound_the_exact_tails():
+    """Compare the bound with the exact distribution of a sum of three."""
     scale, weights = 1.5, [Fraction(1), Fraction(1, 2), Fraction(3, 8)]
     values = np.arange(-14, 15)
     chances = NoiseLaw(gaussian(scale)).of(values)
@@ -174,8 +174,8 @@ def test_tails_of_weighted_sums_bound_the_exact_ones():
         assert bound <= math.exp(-((reach / scale) ** 2) / (2 * square)) * (1 + 1e-9)
 
 
-def test_honaker_thresholds_are_those_of_the_sub_gaussian_tail():
-    """The least T with e^(-(T + 1/2 - linf)^2 / (2 V)) <= p, from weights made anew in exact arithmetic."""
+def test_honaker_thresholds_match_the_sub_gaussian_tail():
+    """Compare with the least T with e^(-(T + 1/2 - linf)^2 / (2 V)) <= p, computed from exact weights."""
     for sigma, delta, l0, linf, horizon in [(0.6, 0.1, 1, 1, 3), (9.0, 1e-6, 1, 1, 1000), (40.0, 1e-9, 7, 5, 365)]:
         unit = "event" if linf == 1 else "user"
         mechanism = HonakerMechanism(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
@@ -185,7 +185,7 @@ def test_honaker_thresholds_are_those_of_the_sub_gaussian_tail():
             for level in (level for level in range(20) if number >> level & 1):
                 least, made = Fraction(1), Fraction(1)
                 for _ in range(level):
-                    # The best weight of the own count is (1/v) / (1/v + 1/2v'), the one taken its nearest 1024th.
+                    # The best weight of the own count is (1/v) / (1/v + 1/2v'), rounded to the nearest 1024th.
                     own = Fraction(round(1024 * (2 * least / (1 + 2 * least))), 1024)
                     least = 2 * least / (1 + 2 * least)
                     made = own**2 + 2 * (1 - own) ** 2 * made
@@ -195,7 +195,7 @@ def test_honaker_thresholds_are_those_of_the_sub_gaussian_tail():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_integer_thresholds_are_near_those_of_continuous_noise(kind):
+def test_integer_thresholds_are_close_to_continuous_ones(kind):
     mechanism = made(kind, rho=0.01)
     for number in (1, 7, 100, 1000):
         epoch, _ = chan_shi_song2011.epoch_of(number)
@@ -204,7 +204,7 @@ def test_integer_thresholds_are_near_those_of_continuous_noise(kind):
         assert 0.9 * least < mechanism.threshold(number) < 1.3 * least + 2
 
 
-def test_what_is_promised_is_what_was_asked_for():
+def test_the_guarantee_is_the_requested_one():
     for kind in KINDS:
         guarantee = made(kind, rho=0.3, l0=4).guarantee
         assert 0.3 * (1 - 1e-9) < guarantee.rho <= 0.3
@@ -217,7 +217,7 @@ def test_what_is_promised_is_what_was_asked_for():
 
 
 @pytest.mark.parametrize("sigma", [3.0, 1e7])
-def test_sums_are_kept_in_as_many_bits_as_they_need(sigma):
+def test_sums_have_as_many_bits_as_they_need(sigma):
     mechanism = BinaryMechanism(sigma=sigma, delta=1e-6, l0=1, horizon=100)
     noise, sums = _core.NodeNoise(), mechanism.sums()
     noise.extend(np.random.default_rng(1).bytes(32 * 500))

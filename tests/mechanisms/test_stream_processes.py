@@ -1,4 +1,4 @@
-"""Streams whose process is killed or forks."""
+"""Streams whose process is killed or forked."""
 
 import os
 import random
@@ -21,7 +21,7 @@ def write_rounds(path, steps):
 
 
 def kill_at_random(tmp_path, times):
-    """Kill a writer as soon as it has done some number of steps, wherever it has come by then."""
+    """Kill a writer again and again, each time after a random number of its durable steps."""
     path, chance, before = tmp_path / "s", random.Random(5), 0
     for _ in range(times):
         steps, told = os.pipe()
@@ -43,25 +43,25 @@ def kill_at_random(tmp_path, times):
             if before >= 470:
                 return
             stream.show()
-    # A round has four steps.
+    # A round has four durable steps.
     assert before >= times
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_stream_survives_being_killed_again_and_again(tmp_path):
+def test_a_stream_survives_repeated_kills(tmp_path):
     kill_at_random(tmp_path, 15)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.statistical
-def test_a_stream_survives_being_killed_a_thousand_times(tmp_path):
+def test_a_stream_survives_a_thousand_kills(tmp_path):
     for run in range(40):
         (tmp_path / str(run)).mkdir()
         kill_at_random(tmp_path / str(run), 25)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_has_no_part_in_the_stream():
+def test_a_forked_process_cannot_use_the_stream():
     stream = MECHANISM.start()
     child = os.fork()
     if child == 0:
@@ -74,11 +74,11 @@ def test_a_forked_process_has_no_part_in_the_stream():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_fork_with_its_parents_number_has_no_part_in_it_either(monkeypatch):
+def test_a_fork_with_its_parents_process_id_is_refused(monkeypatch):
     stream, parent = MECHANISM.start(), os.getpid()
     child = os.fork()
     if child == 0:
-        # A new namespace of processes begins to count anew.
+        # In a new process namespace the child may have the same process id.
         monkeypatch.setattr(os, "getpid", lambda: parent)
         refused = 0
         for call in (stream.show, stream.close, lambda: stream.step([["a"]])):
@@ -91,7 +91,7 @@ def test_a_fork_with_its_parents_number_has_no_part_in_it_either(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_process_forked_while_a_round_is_taken_in_is_refused_and_does_not_wait():
+def test_a_fork_during_a_step_is_refused_without_waiting():
     stream = MECHANISM.start()
     taken, done = threading.Event(), threading.Event()
 
@@ -120,7 +120,7 @@ def test_a_process_forked_while_a_round_is_taken_in_is_refused_and_does_not_wait
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
+def test_a_fork_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
     stream = Stream.open(tmp_path / "s", MECHANISM)
     waiting, ending = os.pipe()
     child = os.fork()
@@ -138,7 +138,7 @@ def test_a_forked_process_does_not_keep_the_lock_of_a_detached_stream(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_that_detaches_leaves_the_lock_to_the_stream(tmp_path):
+def test_a_fork_that_detaches_leaves_the_lock_to_its_parent(tmp_path):
     stream = Stream.open(tmp_path / "s", MECHANISM)
     child = os.fork()
     if child == 0:
@@ -152,7 +152,7 @@ def test_a_forked_process_that_detaches_leaves_the_lock_to_the_stream(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("place", ["memory", "file"])
-def test_a_process_that_is_forked_by_the_events_takes_no_round_in(tmp_path, place):
+def test_a_process_forked_by_the_events_adds_no_round(tmp_path, place):
     stream = MECHANISM.start() if place == "memory" else Stream.open(tmp_path / "s", MECHANISM)
     parent, children = os.getpid(), []
 

@@ -1,4 +1,4 @@
-"""Streams whose file holds another round than the one that their journal has begun."""
+"""Streams whose file and journal disagree about a round."""
 
 import shutil
 
@@ -21,8 +21,8 @@ def changed():
     yield []
 
 
-def cut(path, data, point, monkeypatch, number=4):
-    """Take in a round that ends at a failure point."""
+def interrupt_round(path, data, point, monkeypatch, number=4):
+    """Add a round that is interrupted at a failure point."""
 
     def stop(name):
         if name == point:
@@ -36,23 +36,23 @@ def cut(path, data, point, monkeypatch, number=4):
 
 @pytest.fixture
 def path(tmp_path):
-    """A stream after three rounds; `before` is a copy of its file."""
+    """The path of a stream after three rounds; `before` is a copy of its file."""
     stream_at(tmp_path / "s", 3).detach()
     shutil.copy(tmp_path / "s", tmp_path / "before")
     return tmp_path / "s"
 
 
 @pytest.mark.parametrize("point", ["begun", "writing"])
-def test_a_file_with_another_round_than_the_journal_has_begun_is_refused(path, monkeypatch, point):
-    cut(path, BATCH, "written", monkeypatch)
+def test_a_round_that_differs_from_the_begun_one_is_refused(path, monkeypatch, point):
+    interrupt_round(path, BATCH, "written", monkeypatch)
     written = path.read_bytes()
     journal = path.with_name("s-rounds").read_bytes()
     for data in changed():
         shutil.copy(path.with_name("before"), path)
         path.with_name("s-rounds").write_bytes(journal)
-        cut(path, data, point, monkeypatch)
+        interrupt_round(path, data, point, monkeypatch)
         path.write_bytes(written)
-        with pytest.raises(StateError, match="not the one that its journal knows"):
+        with pytest.raises(StateError, match="differs from its journal"):
             Stream.open(path)
         assert 4 not in read_lines(path.with_name("s-rounds").read_bytes()).done
     path.with_name("s-rounds").write_bytes(journal)
@@ -61,7 +61,7 @@ def test_a_file_with_another_round_than_the_journal_has_begun_is_refused(path, m
 
 
 def test_every_changed_digit_of_a_begun_round_is_refused(path, monkeypatch):
-    cut(path, BATCH, "written", monkeypatch)
+    interrupt_round(path, BATCH, "written", monkeypatch)
     journal = path.with_name("s-rounds")
     whole = journal.read_bytes()
     assert whole.splitlines()[-1].startswith(b"begin 4 ")
@@ -70,30 +70,30 @@ def test_every_changed_digit_of_a_begun_round_is_refused(path, monkeypatch):
             if other == whole[-place]:
                 continue
             journal.write_bytes(whole[:-place] + bytes([other]) + whole[len(whole) - place + 1 :])
-            with pytest.raises(StateError, match="not the one that its journal knows"):
+            with pytest.raises(StateError, match="differs from its journal"):
                 Stream.open(path)
     journal.write_bytes(whole)
     assert Stream.open(path).round == 4
 
 
-def test_a_round_that_a_released_one_has_left_out_is_refused(path, monkeypatch):
-    cut(path, BATCH, "written", monkeypatch)
+def test_a_round_that_a_later_release_skipped_is_refused(path, monkeypatch):
+    interrupt_round(path, BATCH, "written", monkeypatch)
     written = path.read_bytes()
     shutil.copy(path.with_name("before"), path)
     with Stream.open(path) as stream:
         stream.step(batch(5), round=5)
     path.write_bytes(written)
-    with pytest.raises(StateError, match="not the one that its journal knows"):
+    with pytest.raises(StateError, match="differs from its journal"):
         Stream.open(path)
 
 
 def test_the_same_round_after_other_rounds_is_refused(path, monkeypatch):
-    cut(path, batch(5), "written", monkeypatch, number=5)
+    interrupt_round(path, batch(5), "written", monkeypatch, number=5)
     written = path.read_bytes()
     shutil.copy(path.with_name("before"), path)
     with Stream.open(path, MECHANISM) as stream:
         stream.step(BATCH)
         stream.step(batch(5))
     path.write_bytes(written)
-    with pytest.raises(StateError, match="not the one that its journal knows"):
+    with pytest.raises(StateError, match="differs from its journal"):
         Stream.open(path)

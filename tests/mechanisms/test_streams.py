@@ -1,4 +1,4 @@
-"""Streams: rounds, what they release, and what is refused."""
+"""`Stream`: rounds, releases and errors."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ def test_running_counts_are_released_and_rare_items_are_not(kind):
 
 
 class Interrupted:
-    """The noise of a stream, interrupted at one of its draws."""
+    """The noise of a stream, with an interrupt at one of its draws."""
 
     def __init__(self, noise, at):
         self.noise, self.left = noise, at
@@ -83,7 +83,7 @@ def test_two_streams_draw_different_noise(kind):
     shown = []
     for _ in range(2):
         stream = mechanism.start()
-        # Of 40 counts with noises of a deviation above 3 fewer than half agree by chance.
+        # If the noise has a standard deviation above 3, fewer than half of 40 counts agree by chance.
         assert mechanism.deviation(1) > 3
         shown.append(dict(stream.step([[name] for name in names] * 600)))
     first, second = shown
@@ -97,7 +97,7 @@ def test_two_items_of_a_stream_draw_different_noise():
     assert len(set(counts.values())) > 20
 
 
-def test_events_that_close_a_round_themselves_are_not_added_to_it():
+def test_events_that_close_their_own_round_are_refused():
     stream = made(BinaryMechanism).start()
 
     def nested():
@@ -109,7 +109,7 @@ def test_events_that_close_a_round_themselves_are_not_added_to_it():
     assert (stream.round, stream._running.counts.tolist()) == (1, [300])
 
 
-def test_empty_skipped_and_unpublished_rounds():
+def test_rounds_can_be_empty_skipped_or_unpublished():
     stream = made(BinaryMechanism).start()
     assert len(stream.step([])) == 0
     assert len(stream.step(events(500), release=False)) == 0
@@ -120,7 +120,7 @@ def test_empty_skipped_and_unpublished_rounds():
     assert [(name, kind) for name, _, kind in empty.columns] == [(n, k) for n, _, k in later.columns]
 
 
-def test_a_stream_that_restarts_counts_anew():
+def test_a_stream_that_restarts_resets_its_counts():
     stream = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=1, horizon=3, restarts=True).start()
     for _ in range(3):
         stream.step(events(300))
@@ -150,14 +150,14 @@ def test_threads_do_not_share_a_round():
         assert abs(dict(stream.show())["a"] - 1200) < 50
 
 
-def test_skipping_very_many_rounds_takes_no_time():
+def test_skipping_billions_of_rounds_is_fast():
     stream = HybridMechanism.from_rho(rho=1.0, delta=1e-6, l0=1).start()
     stream.step(events(10))
     assert not stream.step([], round=2**39).seeded
     assert stream.round == 2**39
 
 
-def test_a_stream_without_end_has_noise_and_thresholds_up_to_its_last_round():
+def test_a_hybrid_stream_works_up_to_its_last_round():
     for rho, delta, l0 in [(1e-16, 1e-20, 1), (1e4, 0.5, 1), (1e-7, 1e-270, 2**30)]:
         mechanism = HybridMechanism.from_rho(rho=rho, delta=delta, l0=l0)
         stream = mechanism.start()
@@ -168,7 +168,7 @@ def test_a_stream_without_end_has_noise_and_thresholds_up_to_its_last_round():
             HybridMechanism.from_rho(rho=rho, delta=delta, l0=l0)
 
 
-def test_what_comes_too_late_or_too_far_is_refused():
+def test_closed_rounds_and_rounds_past_the_horizon_are_refused():
     stream = made(BinaryMechanism, horizon=3).start()
     stream.step(events(10), round=2)
     for closed in (1, 2):
@@ -184,7 +184,7 @@ def test_what_comes_too_late_or_too_far_is_refused():
         stream.step(events(10))
 
 
-def test_very_many_items_are_each_found_again():
+def test_thousands_of_items_keep_their_own_counts():
     stream = made(BinaryMechanism, rho=1e-3).start()
     names = [f"item-{n}" for n in range(3000)]
     for part in (names[:10], names[5:2000], names, names):
@@ -195,7 +195,7 @@ def test_very_many_items_are_each_found_again():
     assert running.items.items() == 3000
 
 
-def test_a_stream_is_neither_copied_nor_shown():
+def test_a_stream_can_be_neither_copied_nor_shown():
     import copy
     import pickle
 
@@ -226,7 +226,7 @@ def test_parameters_out_of_range_are_refused(bad):
         BinaryMechanism.from_rho(**{"rho": 1.0, "delta": 1e-6, "l0": 1, "horizon": 10, **bad})
 
 
-def test_what_the_square_root_mechanism_does_not_reach_is_left_to_others():
+def test_the_limits_of_square_root_name_other_mechanisms():
     with pytest.raises(ParameterError, match=r"at most 8,192 rounds.*HonakerMechanism"):
         made(SquareRootMechanism, horizon=8193)
     with pytest.raises(ParameterError, match=r"sigma of at most.*HonakerMechanism"):

@@ -1,4 +1,4 @@
-"""What has been spent: budgets in memory and in a file, and the exchange that pays for what it gets."""
+"""Privacy budgets in memory (`Budget`) and in a file (`Ledger`), and pay-what-you-get top-k lists (`Exchange`)."""
 
 from discreet.budgets.budget import Budget
 from discreet.budgets.exchange import Exchange

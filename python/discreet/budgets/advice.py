@@ -1,4 +1,4 @@
-"""An (epsilon, delta) that a budget can still pay for, named where one that was asked for does not fit."""
+"""Advice for a budget that is exceeded: an epsilon and delta that still fit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from discreet.errors import BudgetExceeded, ParameterError, shortened
 __all__ = ["require"]
 
 _STEPS = 7
+"""Bisection steps."""
 _LEAST = 0.03
-"""The least epsilon that is tried, as a share of the one that was asked for."""
+"""The smallest epsilon that is tried, as a share of the requested one."""
 
 
 def require(
@@ -22,14 +23,14 @@ def require(
     epsilon: float | None,
     delta: float | None,
 ) -> None:
-    """Raise BudgetExceeded unless the budget pays for a mechanism, with advice in the terms that the caller gave.
+    """Raise BudgetExceeded, with advice in epsilon and delta, unless a mechanism fits into the budget.
 
     Args:
-        budget: What is to pay.
-        mechanism: What was asked for, by `epsilon` and `delta`.
-        made: Returns the mechanism of another epsilon and delta, or raises ParameterError.
-        epsilon: The epsilon that was asked for; None for a rho, in which the error speaks by itself.
-        delta: The delta that was asked for.
+        budget: The budget to charge.
+        mechanism: The requested mechanism.
+        made: Returns the mechanism for another epsilon and delta, or raises ParameterError.
+        epsilon: The requested epsilon; None if a rho was given, for which BudgetExceeded has its own advice.
+        delta: The requested delta.
     """
     try:
         budget.require(mechanism)
@@ -44,7 +45,7 @@ def require(
 def _fitting(
     budget: PrivacyFilter, made: Callable[[float, float], object], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
-    """An epsilon and delta, of three digits, that fit into what is left; None if none was found."""
+    """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
     most = epsilon
     if left.dp is not None and whole is not None:
@@ -53,14 +54,14 @@ def _fitting(
         delta = shortened(delta * left.delta / cost.delta)
 
     found = _largest(budget, made, most, delta)
-    # Another epsilon may take another share of delta.
+    # The share of delta that a mechanism needs may depend on its epsilon.
     return found or _largest(budget, made, most, min(delta, shortened(left.delta)))
 
 
 def _largest(
     budget: PrivacyFilter, made: Callable[[float, float], object], most: float, delta: float
 ) -> tuple[float, float] | None:
-    """The largest epsilon up to `most`, of three digits, that fits with this delta, found by bisection."""
+    """Return the largest epsilon up to `most`, with three digits, that fits with this delta. Uses bisection."""
 
     def fits(candidate: float) -> bool:
         try:

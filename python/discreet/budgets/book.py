@@ -1,4 +1,4 @@
-"""`Book`: the sums of a ledger's events."""
+"""`Book`: the accounts of a ledger, summed over its events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 __all__ = ["Book"]
 
 _CHARGE_LIMIT = 2**140
-"""Above every charge in whole units, and small enough to be a float."""
+"""An upper bound on every charge in whole units, small enough to fit a float."""
 
 
 @dataclass(slots=True)
@@ -22,12 +22,12 @@ class Book:
 
     number: int = 0
     hash: str = ""
-    """The seal of the last event."""
+    """The seal (SHA-256) of the last event."""
     end: int = 0
-    """The place in the file behind the last event."""
+    """The file offset after the last event."""
     accounts: dict[str, Account] = field(default_factory=dict)
     drawing: dict[int, tuple[str, Charge]] = field(default_factory=dict)
-    """Datasets and charges that are reserved and not published yet, by the number of the event."""
+    """The dataset and charge of each reservation without a release, by the number of its event."""
 
     def __copy__(self) -> Book:
         return Book(self.number, self.hash, self.end, dict(self.accounts), dict(self.drawing))
@@ -35,10 +35,10 @@ class Book:
     def add(self, event: Event) -> None:
         """Add a new event.
 
-        Raises BudgetExceeded if its charge does not fit, ParameterError if it contradicts the events before it.
+        Raises BudgetExceeded if its charge does not fit, and ParameterError if it contradicts earlier events.
         """
         if (event.kind == "created") is not (self.number == 0):
-            raise ParameterError("a ledger is created once")
+            raise ParameterError("the first event of a ledger, and no other, creates it")
         number = self.number + 1
         if event.kind == "opened":
             self._open(event)
@@ -49,17 +49,17 @@ class Book:
         elif event.kind == "released":
             dataset, reserved = self.drawing.pop(event.of or 0, ("", NOTHING))
             if dataset != event.dataset or not event.charge.within(reserved):
-                raise ParameterError("there is no such reservation")
+                raise ParameterError("the release matches no reservation")
             self.accounts[dataset] = self.account(dataset).given_back(event.charge)
         elif event.kind != "created":
-            raise ParameterError(f"there is no event {event.kind!r}")
+            raise ParameterError(f"{event.kind!r} is not a kind of event")
         self.number = number
 
     def replay(self, rows: list[dict[str, Any]]) -> None:
-        """Add events of the past, given as the fields of their lines in the file.
+        """Add past events, given as the fields of their lines in the file.
 
-        Charges are summed, whether they fit or not: what was charged was spent, and a total that is exceeded allows
-        nothing more. Raises ValueError, TypeError, LookupError or AttributeError if a row is invalid.
+        All charges are summed, even if they exceed the total: they were spent, and nothing more fits then. Raises
+        ValueError, TypeError, LookupError or AttributeError if a row is invalid.
         """
         spent: dict[str, list[int]] = {}
         for number, row in enumerate(rows, self.number + 1):
@@ -84,7 +84,7 @@ class Book:
             elif kind == "released":
                 rho, delta = self._settled(row["of"], name, Charge(rho, delta))
             elif kind != "charged":
-                raise ParameterError("there is no event of this kind")
+                raise ParameterError("an event has an unknown kind")
             sums = spent[name]
             sums[0] += rho
             sums[1] += delta
@@ -93,24 +93,24 @@ class Book:
             self.accounts[name] = replace(self.accounts[name], spent=Charge(rho, delta))
 
     def account(self, dataset: str) -> Account:
-        """Return the account of a dataset; ParameterError if there is none."""
+        """Return the account of a dataset; raise ParameterError if there is none."""
         if dataset not in self.accounts:
             raise ParameterError(f"the ledger has no dataset {dataset!r}")
         return self.accounts[dataset]
 
     def _settled(self, number: int, dataset: str, given_back: Charge) -> tuple[int, int]:
-        """Close a reservation; return what to add to the spent rho and delta."""
+        """Close a reservation; return the units to add to the spent rho and delta, which are negative or 0."""
         reserver, reserved = self.drawing.pop(number)
         if reserver != dataset or not given_back.within(reserved):
-            raise ParameterError("there is no such reservation")
+            raise ParameterError("the release matches no reservation")
         return -given_back.rho, -given_back.delta
 
     def _open(self, event: Event) -> None:
         if not isinstance(event.dataset, str):
-            raise ParameterError("the name of a dataset is text")
+            raise ParameterError("the name of a dataset must be text")
         if event.dataset in self.accounts:
-            raise ParameterError(f"the ledger has a dataset {event.dataset!r} already")
+            raise ParameterError(f"the ledger already has a dataset {event.dataset!r}")
         about = json.loads(event.parameters)
         account = Account.opened(event.charge, about)
-        account.remaining  # noqa: B018 - refuses what is no total
+        account.remaining  # noqa: B018 - raises an error if the total is invalid
         self.accounts[event.dataset] = account

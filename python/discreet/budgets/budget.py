@@ -15,14 +15,35 @@ __all__ = ["Budget"]
 
 
 class Budget(Single, PrivacyFilter):
-    """A total of `rho` and `delta`, or `epsilon` and `delta`, that all releases charged to it stay within, together.
+    """A privacy budget in memory that limits the total cost of all releases charged to it.
 
-    It lives as long as this process: many threads may charge it, a forked process may not, and it is neither
-    copied nor pickled. A `Ledger` keeps a budget in a file. `epsilon`: instead of rho the total (epsilon, delta)-DP
-    promise. Such a budget pays either for releases whose rhos add up to the rho that implies epsilon, and whose
-    deltas add up to half of delta, or for one release that is (epsilon, delta)-DP by itself. `unit`: what is
-    protected, a whole "user" or one "event"; `neighbours`: whether that is "added" (or removed) or "replaced".
-    Raises ParameterError if a parameter is out of range.
+    A budget lives as long as its process, and any number of threads may charge it. It cannot be copied or pickled, and
+    a forked process cannot charge it, since a copy could spend the same budget again. A `Ledger` keeps budgets in a
+    file for many processes.
+
+    A budget in epsilon pays in one of two ways, and the first charge decides which. Either releases share the rho that
+    implies epsilon, and half of delta. Or one (epsilon, delta)-DP release uses up the whole budget.
+
+    Args:
+        rho: The total rho, in zCDP, above 0 and at most 5,000. Give exactly one of rho and epsilon.
+        delta: The total delta, below 1 and at least 0; above 0 if epsilon is given.
+        epsilon: The epsilon of the total (epsilon, delta)-DP guarantee, at most 1,000.
+        unit: The protected unit, "user" or "event". Charges must have the same unit.
+        neighbours: "added" if neighbouring datasets differ by one added or removed unit, "replaced" if by one replaced
+            unit. Charges must have the same neighbours.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> budget = dp.Budget(rho=1, delta=1e-6)
+        >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+        >>> release = dp.count(log, user="user", item="page", rho=0.25, delta=1e-7, budget=budget)
+        >>> print(budget.spent)
+        1e-07-approximate 0.25-zCDP per user (added or removed)
+        >>> budget.fits(dp.Guarantee(rho=0.8, delta=0))
+        False
     """
 
     __slots__ = ("_log",)
@@ -45,12 +66,23 @@ class Budget(Single, PrivacyFilter):
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float) -> Self:
-        """Return the budget whose total promise is (epsilon, delta)-DP."""
+        """Return the budget whose total guarantee is (epsilon, delta)-DP.
+
+        Args:
+            epsilon: The total epsilon, at most 1,000.
+            delta: The total delta, above 0.
+
+        Returns:
+            The same as `Budget(epsilon=epsilon, delta=delta)`.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         return cls(epsilon=epsilon, delta=delta)
 
     @property
     def history(self) -> list[Spending]:
-        """What was charged, in order; without digests, which a Ledger keeps."""
+        """The charges in order, one row each. Their digests are empty; only a Ledger records them."""
         self._require_owner()
         return spendings((number, event) for number, (event, _) in self._log.all())
 

@@ -1,4 +1,4 @@
-"""A ledger's events on the disk: read, verified and appended under the lock of the file."""
+"""Reading, verifying and appending a ledger's events under the lock of its file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from discreet.errors import LedgerError
 __all__ = ["Chain"]
 
 _NONCE = 16
-"""Hexadecimal digits of an event's nonce."""
+"""The number of hexadecimal digits in an event's nonce."""
 
 
 class Chain:
-    """A ledger's file, which many processes and threads append to at once.
+    """A ledger's file that many processes and threads append to.
 
-    Every operation opens and locks the file, and verifies the events that this process has not seen yet.
+    Every operation opens and locks the file, and verifies the events that this process has not verified yet.
     """
 
     __slots__ = ("_identity", "_timeout", "path")
@@ -37,11 +37,11 @@ class Chain:
         return Chain, (self.path, self._timeout)
 
     def exists(self) -> bool:
-        """Whether there is anything at the path."""
+        """Return whether the path exists, even as a broken link."""
         return os.path.lexists(self.path)
 
     def create(self) -> None:
-        """Make an empty ledger, complete or not at all; keep a file that another process has made meanwhile.
+        """Create an empty ledger atomically; keep the file if another process has created it meanwhile.
 
         Raises EntropyError if the operating system gives no randomness for the ledger's identity.
         """
@@ -49,10 +49,10 @@ class Chain:
         ledger_file.create(self.path, ledger_format.new(random[:32], random[32:][:_NONCE]))
 
     def append(self, decide: Callable[[Book], Event | None]) -> int:
-        """Append the event that `decide` makes from the book, durably; return its number, or 0 if there is none.
+        """Append the event that `decide` makes from the book, and sync it; return its number, or 0 if there is none.
 
-        Raises BudgetExceeded if the event does not fit. An interrupt may leave an event that counts, although this
-        method has not returned.
+        Raises BudgetExceeded if the event does not fit. If this method is interrupted, the event may be in the file. It
+        then counts as spent, although nothing was drawn for it.
         """
         with ledger_file.opened(self.path, self._timeout) as file:
             head, book = self._verified(file)
@@ -62,7 +62,7 @@ class Chain:
             grown, line = ledger_format.written(book, event, fresh_key()[:_NONCE])
             place = head.next_place
             if book.number > head.mark.number:
-                # An interrupted append left an event without a mark. A mark may only name an event that is synced.
+                # An interrupted append has left an event without a mark. Sync first: a mark names only synced events.
                 file.append(book.end, b"")
                 file.overwrite(place, ledger_format.mark_line(head.line, book))
                 place = HEAD_SIZE - place
@@ -73,12 +73,12 @@ class Chain:
             return grown.number
 
     def read(self) -> Book:
-        """Return the book as it is now."""
+        """Return the current book."""
         with ledger_file.opened(self.path, self._timeout) as file:
             return self._verified(file)[1]
 
     def events(self) -> list[tuple[int, Event]]:
-        """Verify the whole file; return every event with its number."""
+        """Verify the whole file, and return every event with its number."""
         rows: list[dict[str, object]] = []
         with ledger_file.opened(self.path, self._timeout) as file:
             self._verified(file, whole=True, kept=rows)
@@ -92,10 +92,10 @@ class Chain:
     def _verified(
         self, file: LedgerFile, *, whole: bool = False, kept: list[dict[str, object]] | None = None
     ) -> tuple[Head, Book]:
-        """Return the head and the book of the file, and remember the book; verify old events again if `whole`."""
+        """Return the head and the book of the file, and remember the book. With `whole`, verify old events again."""
         head = ledger_format.head_of(file.read(0, HEAD_SIZE), self.path)
         if self._identity not in (None, head.identity):
-            raise LedgerError(f"{self.path} is another ledger than it was before: bring back the one that was opened")
+            raise LedgerError(f"{self.path} is another ledger than the one that was opened; restore the original file")
         seen = latest.known(head.identity)
         book = head.empty() if seen is None or whole else seen
         begin = HEAD_SIZE if book is not seen else book.end - SEAL_SIZE
@@ -108,13 +108,13 @@ class Chain:
         return head, found
 
     def _remember(self, file: LedgerFile, head: Head, before: Book | None, after: Book) -> None:
-        """Remember a book for the whole process; LedgerError if a thread has gone on with another copy meanwhile."""
+        """Remember a book for the whole process; raise LedgerError if a thread has used another copy meanwhile."""
         if not latest.advance(head.identity, before, after):
-            file.require_name()  # another error if a signal handler has closed this file and used it itself
+            file.require_name()  # raises another error if a signal handler has used the ledger and closed this file
             raise LedgerError(self._rolled_back())
 
     def _rolled_back(self) -> str:
         return (
-            f"the ledger {self.path} lacks events that this process has seen: it was rolled back to an older copy, or "
-            "damaged; bring back the newest copy"
+            f"the ledger {self.path} lacks events that this process has seen: it was rolled back to an older copy or "
+            "damaged; restore the newest copy"
         )

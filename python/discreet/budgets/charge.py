@@ -1,4 +1,4 @@
-"""What is spent, in whole numbers (`Charge`), and the privacy filter that lets it through (`Account`)."""
+"""Charges in whole units (`Charge`), and the privacy filter that limits their sum (`Account`)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ RHO_LIMIT = 5_000.0
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A rho in units of 2^-64 and a delta in units of 2^-128."""
+    """A cost with rho in units of 2^-64 and delta in units of 2^-128, so that sums are exact."""
 
     rho: int
     delta: int
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Charge:
-        """What a guarantee costs, rounded up."""
+        """Return the cost of a guarantee, rounded up to whole units."""
         return cls(
             math.ceil(Fraction(guarantee.rho) * RHO_UNIT),
             math.ceil(Fraction(guarantee.delta) * DELTA_UNIT),
@@ -42,11 +42,11 @@ class Charge:
         return Charge(self.rho - other.rho, self.delta - other.delta)
 
     def within(self, other: Charge) -> bool:
-        """Whether neither component exceeds that of `other`."""
+        """Return whether neither rho nor delta exceeds the one of `other`."""
         return self.rho <= other.rho and self.delta <= other.delta
 
     def floats(self, *, up: bool = True) -> tuple[float, float]:
-        """rho and delta, rounded up or down."""
+        """Return rho and delta as floats, rounded up or down."""
         return _float(self.rho, RHO_UNIT, up), min(1.0, _float(self.delta, DELTA_UNIT, up))
 
 
@@ -62,14 +62,17 @@ def _float(units: int, unit: int, up: bool) -> float:
 
 
 class Protected(NamedTuple):
-    """Between which data sets a promise holds; promises about unlike ones do not add."""
+    """The neighbouring datasets of a guarantee: the protected unit, and whether it is added or replaced.
+
+    Guarantees with different units or neighbours do not add up.
+    """
 
     unit: Literal["user", "event"]
     neighbours: Literal["added", "replaced"]
 
     @classmethod
     def by(cls, guarantee: Guarantee) -> Protected:
-        """Those of a guarantee."""
+        """Return the unit and neighbours of a guarantee."""
         return cls(guarantee.unit, guarantee.neighbours)
 
     def __str__(self) -> str:
@@ -78,16 +81,16 @@ class Protected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A total fixed beforehand, and the sum of the charges so far.
+    """A privacy filter: a total fixed beforehand, and the sum of the charges so far.
 
-    Releases whose rhos and deltas add up to no more than the total are, all together, approximate zCDP for the
-    total, however each was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023).
-    rho and delta are compared one by one.
+    If rhos and deltas add up to at most the total, all releases together are approximate zCDP for the total. This holds
+    even if each release was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023). The
+    filter compares rho and delta separately.
 
-    A total stated as (epsilon, delta) admits another rule as well: a single release that is (epsilon, delta)-DP by
-    any proof uses up the whole account, whatever its rho. Only the first charge can use this rule. Nothing has been
-    released before it, so its choice does not depend on the data, and for each choice all releases together are
-    (epsilon, delta)-DP. A later choice between the two rules could depend on outputs, and then the two deltas add.
+    A total in (epsilon, delta) has a second rule. One release that is (epsilon, delta)-DP by any proof uses up the
+    whole account, even if its rho is larger. Only the first charge can use this rule. No release came before it, so
+    its choice does not depend on the data. For each choice all releases together are (epsilon, delta)-DP. A later
+    choice between the two rules could depend on outputs, and then the two deltas would add up.
     """
 
     total: Charge
@@ -95,13 +98,13 @@ class Account:
     promise: Guarantee
     """The guarantee of all charges together, fixed when the account is opened."""
     terms: Mapping[str, Any] = field(compare=False)
-    """The parameters of the total: rho, delta, unit, neighbours and, if stated so, `dp`, the epsilon and delta."""
+    """The parameters of the total: rho, delta, unit, neighbours and, for a total in epsilon, `dp`: (epsilon, delta)."""
 
     @classmethod
     def holding(
         cls, rho: object, delta: object, unit: str, neighbours: str, *, epsilon: object | None = None
     ) -> Account:
-        """Return a new account with a total in rho, or in epsilon, and delta, rounded down to whole units.
+        """Return a new account with a total in rho and delta, or in epsilon and delta, rounded down to whole units.
 
         Raises ParameterError if a parameter is out of range, or if both or neither of rho and epsilon are given.
         """
@@ -119,16 +122,16 @@ class Account:
         total = Charge(math.floor(Fraction(terms["rho"]) * RHO_UNIT), math.floor(Fraction(terms["delta"]) * DELTA_UNIT))
         if total.rho == 0 or (terms["delta"] > 0 and total.delta == 0):
             raise ParameterError(
-                "the total is too small to be kept: rho must be at least 5.5e-20, and delta 0 or at least 3e-39; "
-                "give larger ones"
+                "the total is too small: rho must be at least 5.5e-20, and delta must be 0 or at least 3e-39; give "
+                "larger ones"
             )
         return cls.opened(total, terms | {"unit": unit, "neighbours": neighbours})
 
     @classmethod
     def opened(cls, total: Charge, terms: Mapping[str, Any]) -> Account:
-        """Return the account of this total, with the promise that its `terms` state."""
+        """Return the account of this total, with the guarantee that its `terms` imply."""
         beside = {"unit": terms["unit"], "neighbours": terms["neighbours"]}
-        # Charges may end in the float after the total: see _fits.
+        # Charges may add up to the next float after the total: see _fits.
         rho, delta = (math.nextafter(x, math.inf) if x else 0.0 for x in (terms["rho"], terms["delta"]))
         if terms.get("dp") is None:
             return cls(total, NOTHING, Guarantee(rho, delta, **beside), terms)
@@ -146,13 +149,13 @@ class Account:
         neighbours: str | None,
         epsilon: float | None,
     ) -> None:
-        """Raise ParameterError if a parameter that is given differs from that of this account, the dataset `name`."""
+        """Raise ParameterError if a given parameter differs from this account, which belongs to the dataset `name`."""
         pair = self.terms.get("dp") or (self.terms["rho"], self.terms["delta"])
         total = dict(zip(("rho" if self.promise.dp is None else "epsilon", "delta"), pair, strict=True))
         asked = {"rho": rho, "delta": delta, "epsilon": epsilon}
         given: dict[str, Any] = total | {key: value for key, value in asked.items() if value is not None}
         if epsilon is not None:
-            given["delta"] = delta  # an epsilon says nothing without its delta
+            given["delta"] = delta  # an epsilon must be repeated with its delta
         beside = unit or self.terms["unit"], neighbours or self.terms["neighbours"]
         alike = given.keys() == total.keys()
         if alike:
@@ -161,31 +164,31 @@ class Account:
         if not alike:
             stated = " and ".join(f"{key} {value:g}" for key, value in total.items())
             raise ParameterError(
-                f"the dataset {name!r} was opened with {stated} per {self.protected}, "
-                "which are fixed for good: leave them out"
+                f"the dataset {name!r} has a total of {stated} per {self.protected}, which is fixed for good: leave "
+                "these parameters out, or repeat them"
             )
 
     @property
     def protected(self) -> Protected:
-        """The neighbouring data sets that the promise is about."""
+        """The neighbouring datasets of the guarantee."""
         return Protected.by(self.promise)
 
     @property
     def remaining(self) -> Guarantee:
-        """What is left, rounded down; a fresh total in epsilon states that as well."""
+        """The remaining rho and delta, rounded down. An unused total in epsilon includes its (epsilon, delta)."""
         left = self.total - self.spent
         rest = self.guarantee(Charge(max(0, left.rho), max(0, left.delta)), up=False)
         return replace(rest, dp=self.promise.dp) if self.spent == NOTHING else rest
 
     def guarantee(self, charge: Charge, *, up: bool = True) -> Guarantee:
-        """A charge as a promise, rounded up or down."""
+        """Return a charge as a Guarantee, rounded up or down."""
         return Guarantee(*charge.floats(up=up), unit=self.protected.unit, neighbours=self.protected.neighbours)
 
     def price(self, guarantee: Guarantee) -> Charge:
         """Return the charge for a guarantee: its rho and delta rounded up to whole units, or the whole account.
 
-        Rounding up to units must not refuse a charge equal to the total. So a rho, or a delta, within the promise is
-        at most `_most`, if nothing of it was spent: then it is the only one in the sum.
+        Rounding up to units must not refuse a charge equal to the total. So a rho or delta within the account's
+        guarantee is capped at `_most`. A capped rho fits only if no rho was spent before, and a capped delta likewise.
         """
         charge, most = Charge.of(guarantee), self._most
         if self.fits(charge):
@@ -206,16 +209,16 @@ class Account:
         return charge
 
     def unused(self, charge: Charge, cost: Charge) -> Charge:
-        """Return what a release that was charged `charge` and needed `cost` may give back.
+        """Return the refund for a release that was charged `charge` and cost `cost`.
 
-        A release that used up the account by its epsilon gives nothing back: its rho is not the one charged.
+        A release that used up the account by its epsilon gets none: its rho is not the rho that was charged.
         """
         by_epsilon = self.promise.dp is not None and charge == self._most
         return charge - cost if cost.within(charge) and not by_epsilon else NOTHING
 
     @property
     def stated(self) -> str:
-        """The total in the terms in which it was stated, for a person."""
+        """The total as text, in the terms in which it was given."""
         if self.promise.dp is None:
             return str(self.guarantee(self.total))
         epsilon, delta = self.promise.dp
@@ -223,7 +226,7 @@ class Account:
 
     @property
     def left(self) -> str:
-        """What is left of the total, for a person."""
+        """The remaining budget as text."""
         if self.used_by_epsilon:
             return "one release of its epsilon and delta used it up"
         left, total = self.remaining, self.guarantee(self.total, up=False)
@@ -237,58 +240,58 @@ class Account:
 
     @property
     def out_of_delta(self) -> bool:
-        """Whether rho is left that no release which needs delta can use, since all delta is spent."""
+        """Whether all delta is spent but not all rho, so that only releases without delta fit."""
         return self.spent.rho < self.total.rho and 0 < self.total.delta <= self.spent.delta
 
     @property
     def used_by_epsilon(self) -> bool:
-        """Whether one release that is (epsilon, delta)-DP by itself used up the account."""
+        """Whether one (epsilon, delta)-DP release used up the account."""
         return self.promise.dp is not None and self.spent == self._most
 
     def fits(self, charge: Charge) -> bool:
-        """Whether both components fit."""
+        """Return whether both rho and delta of a charge fit."""
         return _fits(self.spent.rho, charge.rho, self.total.rho) and _fits(
             self.spent.delta, charge.delta, self.total.delta
         )
 
     def paying(self, charge: Charge) -> Account:
-        """The account after this charge; BudgetExceeded where it does not fit."""
+        """Return the account after this charge; raise BudgetExceeded if it does not fit."""
         if not self.fits(charge):
             raise BudgetExceeded(self.guarantee(charge), self.remaining)
         return replace(self, spent=self.spent + charge)
 
     def given_back(self, charge: Charge) -> Account:
-        """The account after this much of an earlier charge was not used."""
+        """Return the account after this refund of an earlier charge."""
         return replace(self, spent=self.spent - charge)
 
     @property
     def _most(self) -> Charge:
-        """The largest charge, which fits only if nothing was spent: one unit spent before, and it does not."""
+        """The largest charge. It fits only if nothing was spent: after one unit it does not fit any more."""
         return Charge(self.total.rho + _slack(self.total.rho), self.total.delta + _slack(self.total.delta))
 
 
 def _total_of(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the rho and delta of a total whose promise is (epsilon, delta)-DP, up to the next float after each."""
+    """Return a total rho and delta that imply (epsilon, delta)-DP, even for the next float after each of them."""
     rho, own = resolve_rho(None, epsilon, delta)
     for _ in range(8):
         rho = round_down(rho, 64)
         after = Guarantee(math.nextafter(rho, math.inf), math.nextafter(own, 1.0)) if rho > 0 else None
         if after is not None and after.implies(epsilon, delta):
             return rho, own
-    raise ParameterError("epsilon and delta are too small for any release; give larger ones")
+    raise ParameterError("epsilon and delta are too small for any release; give larger values")
 
 
 def _fits(spent: int, charge: int, total: int) -> bool:
-    """Whether a charge fits, but for the rounding of a float.
+    """Return whether a charge fits, with a tolerance for rounded floats.
 
-    Ten times the float nearest to 0.1 is 1 + 2^-54. A charge that begins below the total may therefore end above it
-    by less than one part in 2^53, within which n charges of the float nearest to total/n always stay; after that
-    nothing fits. So what is spent never exceeds the next float after the total.
+    Ten times the float nearest to 0.1 is 1 + 2^-54. So a charge that begins below the total may end above it, by less
+    than one part in 2^53. After that nothing fits, so the spent sum never exceeds the next float after the total. The
+    sum of n charges of the float nearest to total/n always stays within the tolerance.
     """
     over = spent + charge - total
     return charge == 0 or over <= 0 or (spent < total and over <= _slack(total))
 
 
 def _slack(total: int) -> int:
-    """Return the most units below one part in 2^53 of a total."""
+    """Return the largest number of units that is less than one part in 2^53 of a total."""
     return max(0, total - 1) >> 53

@@ -1,4 +1,4 @@
-"""Pay what you get: lists of the most common items, paid for by the items that they return."""
+"""`Exchange`: pay-what-you-get top-k lists, charged by the number of items that they return."""
 
 from __future__ import annotations
 
@@ -26,28 +26,53 @@ __all__ = ["Exchange"]
 
 
 class Payer(Protocol):
-    """What an exchange needs of the budget that pays for it."""
+    """The interface of a budget that an exchange charges."""
 
     def _account(self) -> Account:
-        """The account as it is now."""
+        """Return the current account."""
 
     def _guaranteed(self, cost: object) -> Guarantee:
-        """The guarantee to charge."""
+        """Return the guarantee to charge."""
 
     def _publish(
         self, mechanism: object, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
     ) -> Release:
-        """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
+        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
 
 
 class Exchange(Single):
-    """At most `outcomes` items, by at most `queries` top-k lists, each asked for with the earlier ones in view.
+    """A series of top-k lists that is charged by the items it returns, made by `Budget.pay_what_you_get`.
 
-    Rogers (2023), Algorithm 4 and Theorem 10, after Durfee and Rogers (2019). Every list is that of `GumbelTopK` with
-    one `epsilon` for all; its stop element depends on its own k_bar. A list pays epsilon²/8 of rho for each item
-    that it returns, and for its stop element where that ended it, and `delta` once. Made by
-    `Budget.pay_what_you_get`, which the lists are charged to. Raises ParameterError where a parameter is out
-    of range.
+    Each list may be chosen with the earlier ones in view. It is a list of `GumbelTopK` with the exchange's `epsilon`,
+    and its stop element depends on its own k_bar. It costs epsilon²/8 of rho for each item that it returns, the same
+    for its stop element if that ended the list, and `delta` once.
+
+    An exchange cannot be copied or pickled, and a forked process cannot use it, since a copy could return the same
+    outcomes again without paying.
+
+    Args:
+        payer: The budget or the ledger's dataset to which the lists are charged.
+        outcomes: The most items of all lists together, stop elements included, from 1 to 2^30.
+        queries: The most lists, from 1 to 2^30.
+        epsilon: The epsilon of each selection, from 1e-9 to 100.
+        delta: The delta of each list.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+        BudgetExceeded: The guarantee of the whole exchange does not fit into the remaining budget.
+
+    Example:
+        >>> import discreet as dp
+        >>> budget = dp.Budget(rho=1, delta=1e-6)
+        >>> exchange = budget.pay_what_you_get(outcomes=50, queries=20, epsilon=0.1, delta=1e-9)
+        >>> users = dp.Histogram.from_counts(["a", "b"], [9000, 4000], l0=None, linf=1, complete=True)
+        >>> exchange.top_k(users, k=2).items
+        ['a', 'b']
+        >>> exchange.outcomes_left, exchange.queries_left
+        (48, 19)
+
+    Source:
+        Rogers (2023), Algorithm 4 and Theorem 10, after Durfee and Rogers (2019).
     """
 
     __slots__ = ("_delta", "_epsilon", "_outcomes", "_payer", "_queries", "_used")
@@ -58,7 +83,7 @@ class Exchange(Single):
     _epsilon: float
     _delta: float
     _used: States[tuple[int, int]]
-    """Outcomes and lists."""
+    """The numbers of outcomes and lists used so far."""
 
     def __init__(self, payer: Payer, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
         self._set(
@@ -70,7 +95,7 @@ class Exchange(Single):
             _used=States((0, 0)),
         )
         self._own()
-        # Its lists are charged one by one, so their sum must fit: the rule for a single release does not apply.
+        # The lists are charged one by one, so their sum must fit. The rule for one release in epsilon cannot apply.
         account, charge = payer._account(), Charge.of(payer._guaranteed(self.guarantee))
         if not account.fits(charge):
             cost, left = account.guarantee(charge), account.remaining
@@ -78,16 +103,22 @@ class Exchange(Single):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(outcomes epsilon²/8)-zCDP and (outcomes epsilon)-DP, with 1 - (1 - delta)^queries (Theorem 10)."""
+        """The guarantee of all lists: (outcomes epsilon²/8)-zCDP and (outcomes epsilon)-DP (Theorem 10).
+
+        Both have delta 1 - (1 - delta)^queries.
+        """
         rho = rogers2023.gumbel_rho(self._epsilon, self._outcomes)
         delta = rogers2024.call_delta(self._queries, self._delta)
         return Guarantee(rho, delta, dp=(round_up(self._outcomes * self._epsilon, 1), delta))
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon of all lists together at a total `delta`, rounded up.
+        """Return the epsilon of all lists together, rounded up.
 
-        The least of three: outcomes epsilon, the conversion from rho, and the composition of bounded ranges,
-        each chosen after the ones before (Dong, Durfee and Rogers 2020).
+        It is the least of three bounds: outcomes times epsilon, the conversion from rho, and the adaptive composition
+        of bounded-range mechanisms (Dong, Durfee and Rogers 2020).
+
+        Args:
+            delta: The total delta, above the delta of `guarantee`.
         """
         guarantee = self.guarantee
         own = dong2020.approximate_epsilon(self._epsilon, self._outcomes, guarantee.delta, delta)
@@ -95,26 +126,40 @@ class Exchange(Single):
 
     @property
     def outcomes_left(self) -> int:
-        """How many items, stop elements included, can still be returned."""
+        """The number of items, stop elements included, that can still be returned."""
         return self._outcomes - self._used.latest[0]
 
     @property
     def queries_left(self) -> int:
-        """How many lists can still be asked for."""
+        """The number of lists that can still be requested."""
         return self._queries - self._used.latest[1]
 
     @property
     def spent(self) -> Guarantee:
-        """What the lists so far cost."""
+        """The cost of the lists so far."""
         outcomes, queries = self._used.latest
         rho = rogers2023.gumbel_rho(self._epsilon, outcomes)
         return Guarantee(rho, rogers2024.call_delta(queries, self._delta))
 
     def top_k(self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None) -> Release:
-        """The `k` most common items of a histogram, or fewer, in order; see `GumbelTopK`.
+        """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
 
-        Raises BudgetExceeded where `k` outcomes or another list are more than is left, here or of the budget, and
-        the errors of GumbelTopK; none of them costs anything.
+        The list is charged with `k` outcomes before noise is drawn, and gets a refund for the unused ones. An error
+        before the draw is refunded in full. After the draw the charge stands.
+
+        Args:
+            histogram: The counts.
+            k: The most items to return.
+            k_bar: Consider only the k_bar most common items.
+            l0: The most items that a user has in the histogram; None for any number.
+
+        Returns:
+            A Release of items in order, without counts.
+
+        Raises:
+            BudgetExceeded: `k` outcomes or one more list do not fit into the exchange or into its budget.
+            ParameterError: A parameter is out of range.
+            SensitivityError: The histogram does not bound contributions as needed. None of these errors costs anything.
         """
         self._require_owner()
         mechanism = GumbelTopK(k=k, scale=round_up(1 / self._epsilon, 8), delta=self._delta, k_bar=k_bar, l0=l0)
@@ -157,7 +202,7 @@ class Exchange(Single):
 
 
 def _advice(lacks_rho: bool, lacks_delta: bool) -> str:
-    """Return which parameters of an exchange to reduce: its epsilon is for one item, its delta for one list."""
+    """Return advice on which parameters of an exchange to reduce: epsilon is for one item, delta for one list."""
     if lacks_rho and lacks_delta:
         return "Try fewer outcomes and queries, or a smaller epsilon and delta: they are for each item and each list."
     if lacks_delta:

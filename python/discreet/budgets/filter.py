@@ -1,4 +1,4 @@
-"""What a budget in memory and a dataset of a ledger share: `PrivacyFilter`."""
+"""`PrivacyFilter`: the methods that a `Budget` and a `Dataset` of a ledger have in common."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from discreet.wording import counted
 __all__ = ["PrivacyFilter"]
 
 _LONGEST = 1000
-"""The most characters in the name of what was charged, which a history prints in one line."""
+"""The most characters in `made_by`, since a history prints it in one line."""
 
 
 class PrivacyFilter(Uncopied, ABC):
-    """A total of rho and delta that all releases charged to it stay within, together.
+    """A privacy filter: a total of rho and delta that limits all releases charged to it together.
 
-    A charge is made, durably where there is a file, before the randomness of a release is drawn, and stands
-    from then on whatever happens. What is refused before the draw costs nothing. Which mechanism is run next,
-    with which parameters, may depend on everything that was released (Rogers 2024, Theorem 5).
+    A charge is made before the randomness of a release is drawn, and it stands even if the release then fails. If the
+    budget is in a file, the charge is on the disk by then. So a crash or an interrupt can lose budget, and can never
+    spend it twice. An error before the draw costs nothing. The choice of each mechanism and of its parameters may
+    depend on everything that was released before (Rogers 2024, Theorem 5).
     """
 
     __slots__ = ()
@@ -41,43 +42,60 @@ class PrivacyFilter(Uncopied, ABC):
     @property
     @abstractmethod
     def _protected(self) -> Protected:
-        """Between which data sets the promise holds."""
+        """The neighbouring datasets of the guarantee."""
 
     @abstractmethod
     def _account(self) -> Account:
-        """The account as it is now."""
+        """Return the current account."""
 
     @abstractmethod
     def _reserve(self, event: Event) -> int:
-        """Charges what an event says and returns its number; BudgetExceeded where it does not fit."""
+        """Make the charge of an event and return its number; raise BudgetExceeded if it does not fit."""
 
     @abstractmethod
     def _settle(self, number: int, given_back: Charge, release: Release) -> None:
-        """Notes that the draw which was reserved as `number` is to be published."""
+        """Record that the release which was reserved as event `number` is published, and refund `given_back`."""
 
     @property
     @abstractmethod
     def history(self) -> list[Spending]:
-        """What was charged, in order."""
+        """The charges in order, one row each."""
 
     def release(
         self, mechanism: Any, data: Any, *, charge: Literal["guarantee", "spent"] = "guarantee", **columns: Any
     ) -> Release:
-        """Charges the mechanism's guarantee and publishes what it finds in `data`, the Histogram that it takes.
+        """Charge the mechanism's guarantee, and return its release of `data`.
 
-        A mechanism that reads a table, such as Plume, takes that and the names of its columns.
-        `charge="spent"` gives back what the release did not need: a mechanism that is a sequence of steps with
-        prices of their own, such as GumbelTopK or PrivateCountRelease, is charged for the steps that it made
-        (Rogers 2023, Theorem 10).
+        The charge is made after the data was read and before noise is drawn.
 
-        Raises BudgetExceeded where the guarantee does not fit into what is left, ParameterError where it
-        protects another unit, and the errors of the mechanism; none of them costs anything.
+        Args:
+            mechanism: A mechanism, such as `GumbelTopK.from_rho(...)`.
+            data: The Histogram that the mechanism takes. For a mechanism that reads a table, such as Plume, the table.
+            charge: "guarantee" to charge the whole guarantee, or "spent" to charge only the steps that the release
+                made (Rogers 2023, Theorem 10). "spent" helps with a mechanism that is a sequence of priced steps, such
+                as GumbelTopK or PrivateCountRelease. The whole guarantee must fit in both cases.
+            **columns: The names of the columns, for a mechanism that reads a table.
+
+        Returns:
+            The release of the mechanism.
+
+        Raises:
+            BudgetExceeded: The guarantee does not fit into the remaining budget.
+            ParameterError: The guarantee has another unit or other neighbours, or is a stream's. The mechanism raises
+                its own errors too. No error before noise is drawn costs anything.
+
+        Example:
+            >>> import discreet as dp
+            >>> budget = dp.Budget(rho=1, delta=1e-6)
+            >>> users = dp.Histogram.from_counts(["a", "b"], [9000, 4000], l0=None, linf=1, complete=True)
+            >>> budget.release(dp.GumbelTopK.from_rho(k=2, rho=0.5, delta=1e-7), users).items
+            ['a', 'b']
         """
         if hasattr(mechanism, "start"):
-            raise ParameterError("charge() pays for a stream, once for all its rounds; then start it")
+            raise ParameterError("charge() pays for a stream, once for all its rounds: call it, then mechanism.start()")
         if not hasattr(mechanism, "release"):
             raise ParameterError(
-                "release takes a mechanism and then the data; charge() pays for what is not a mechanism"
+                "release takes a mechanism and then the data; use charge() for anything that is not a mechanism"
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
@@ -89,7 +107,7 @@ class PrivacyFilter(Uncopied, ABC):
         draw: Callable[[Opening], Release],
         charge: Literal["guarantee", "spent"] = "guarantee",
     ) -> Release:
-        """The release that `draw` makes of the stream that it opens, paid for when it is opened."""
+        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
         if charge not in ("guarantee", "spent"):
             raise ParameterError('charge must be "guarantee" or "spent"')
         guarantee = self._guaranteed(mechanism)
@@ -99,26 +117,40 @@ class PrivacyFilter(Uncopied, ABC):
 
         def open_rng() -> _core.Rng:
             if reserved:
-                raise ParameterError("a release has one stream of randomness")
+                raise ParameterError("a release may open its random stream only once")
             rng = _core.Rng()
             reserved.append(self._reserve(charging("reserved", promised, mechanism)))
             return rng
 
         release = draw(open_rng)
         if release.seeded or not reserved:
-            raise ParameterError("a budget pays for private releases alone, and this one was seeded")
+            raise ParameterError("a budget pays for private releases only, and this one was seeded; leave out rng")
         given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
         self._settle(reserved[0], given_back, release)
         return release
 
     def charge(self, cost: Any, *, made_by: str | None = None) -> None:
-        """Charges a Guarantee, or that of a mechanism, for what runs elsewhere: a stream, another library.
+        """Charge a guarantee for a stream, another library or anything else that runs outside this budget.
 
-        `made_by` names it in the history. Charge before it runs. Raises BudgetExceeded where it does not fit.
+        Charge before it runs. One charge pays for all rounds of a stream, even if other releases come in between. With
+        probability 1 - delta its rounds are post-processing of one release; see `StreamMechanism`, and "Streams beside
+        other releases" in docs/budgets.md. For other interactive mechanisms charges add up by Lyu (2022) and Haney et
+        al. (2023).
 
-        One charge pays for all rounds of a stream, also beside other releases. Given an event of probability 1 - delta,
-        its rounds are post-processing of one release; see `StreamMechanism`, and "Streams beside other releases" in
-        docs/budgets.md. For other interactive mechanisms charges add up by Lyu (2022) and Haney et al. (2023).
+        Args:
+            cost: A Guarantee, or a mechanism, whose guarantee is charged.
+            made_by: A name for the history, of at most 1,000 characters; by default the name of the mechanism.
+
+        Raises:
+            BudgetExceeded: The guarantee does not fit into the remaining budget. Nothing is charged.
+            ParameterError: The guarantee has another unit or other neighbours, or `made_by` is no such text.
+
+        Example:
+            >>> import discreet as dp
+            >>> budget = dp.Budget(rho=1, delta=1e-6)
+            >>> budget.charge(dp.Guarantee(rho=0.25, delta=0), made_by="another library")
+            >>> budget.remaining.rho
+            0.75
         """
         if made_by is not None:
             require_text("made_by", made_by)
@@ -128,25 +160,47 @@ class PrivacyFilter(Uncopied, ABC):
         self._reserve(charging("charged", charge, made_by or cost))
 
     def cost(self, mechanism: Any) -> Guarantee:
-        """What a mechanism, or a Guarantee, would be charged: its rho and delta in whole units, rounded up."""
+        """Return the Guarantee that would be charged: rho and delta rounded up to whole units.
+
+        Args:
+            mechanism: A mechanism or a Guarantee.
+        """
         account = self._account()
         return account.guarantee(account.price(self._guaranteed(mechanism)))
 
     def fits(self, mechanism: Any) -> bool:
-        """Whether what a mechanism, or a Guarantee, would cost fits into what is left."""
+        """Return whether a charge would fit into the remaining budget.
+
+        Args:
+            mechanism: A mechanism or a Guarantee.
+        """
         account = self._account()
         return account.fits(account.price(self._guaranteed(mechanism)))
 
     def require(self, mechanism: Any) -> None:
-        """Raises BudgetExceeded where `fits` is false."""
+        """Raise BudgetExceeded if `fits` is false.
+
+        Args:
+            mechanism: A mechanism or a Guarantee.
+        """
         self._account().require(self._guaranteed(mechanism))
 
     def split(self, n: int) -> list[Guarantee]:
-        """Return `n` Guarantees of equal rho and delta, which can all be charged to what is left.
+        """Return `n` equal Guarantees that can all be charged to the remaining budget.
 
         Each is rounded down to whole units and to floats, so less than n units, or one part in 2^52, is lost. Make a
-        mechanism of a share with `from_rho(rho=share.rho, delta=share.delta, ...)`. Raises BudgetExceeded if less
-        than n units of rho are left, or of delta, unless the total delta is 0.
+        mechanism of one with `from_rho(rho=share.rho, delta=share.delta, ...)`.
+
+        Args:
+            n: The number of shares, from 1 to 2^24.
+
+        Raises:
+            BudgetExceeded: Less than n units of rho are left, or of delta, unless the total delta is 0.
+
+        Example:
+            >>> import discreet as dp
+            >>> [share.rho for share in dp.Budget(rho=1, delta=1e-6).split(4)]
+            [0.25, 0.25, 0.25, 0.25]
         """
         n = require_whole("n", n, 1, 2**24)
         account = self._account()
@@ -159,13 +213,25 @@ class PrivacyFilter(Uncopied, ABC):
         return [account.guarantee(share, up=False)] * n
 
     def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
-        """The mechanism of a class, such as GumbelTopK, that makes the most of what is left.
+        """Return the mechanism of a class that uses all of the remaining budget, or a share of it.
 
-        `parameters` are those of the class's `from_rho` but for rho and delta, of which it gets `share` of what
-        is left. Raises BudgetExceeded where nothing fits.
+        Args:
+            kind: A class of mechanisms with `from_rho`, such as GumbelTopK.
+            share: The share of the remaining rho and delta to use, above 0 and at most 1.
+            **parameters: The other parameters of `from_rho`. A delta here replaces the share of delta.
+
+        Raises:
+            BudgetExceeded: No rho or delta is left.
+            ParameterError: The class has no `from_rho`, or a parameter is out of range.
+
+        Example:
+            >>> import discreet as dp
+            >>> budget = dp.Budget(rho=1, delta=1e-6)
+            >>> budget.fits(budget.afford(dp.GumbelTopK, k=10, share=0.5))
+            True
         """
         if not callable(getattr(kind, "from_rho", None)):
-            raise ParameterError("afford takes a class of mechanisms that has from_rho, such as GumbelTopK")
+            raise ParameterError("afford takes a class of mechanisms with from_rho, such as GumbelTopK")
         share = require_number("share", share, 0, 1)
         left = self.remaining
         most = left.rho if share == 1 else round_down(share * left.rho)
@@ -174,7 +240,7 @@ class PrivacyFilter(Uncopied, ABC):
             parameters = {"delta": delta} | parameters
         if min(most, parameters.get("delta", 1.0)) <= 0:
             raise BudgetExceeded(f"rho and delta for a {kind.__name__}", left)
-        # The guarantee of what was made from a rho may lie a rounding above it.
+        # Rounding may make the guarantee of a mechanism from a rho slightly larger than this rho.
         for ulps in (0, 8, 64, 512, 4096, 2**20):
             mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
             if self.fits(mechanism):
@@ -182,24 +248,32 @@ class PrivacyFilter(Uncopied, ABC):
         raise BudgetExceeded(self.cost(mechanism), left)
 
     def pay_what_you_get(self, *, outcomes: int, queries: int, epsilon: float, delta: float) -> Exchange:
-        """An exchange of at most so many outcomes of top-k lists and so many lists; see `Exchange`.
+        """Return an exchange: top-k lists that are charged by the items they return. See `Exchange`.
 
-        Raises BudgetExceeded where its guarantee does not fit into what is left.
+        Args:
+            outcomes: The most items of all lists together, stop elements included, from 1 to 2^30.
+            queries: The most lists, from 1 to 2^30.
+            epsilon: The epsilon of each selection, from 1e-9 to 100.
+            delta: The delta of each list.
+
+        Raises:
+            BudgetExceeded: The guarantee of the whole exchange does not fit into the remaining budget.
+            ParameterError: A parameter is out of range.
         """
         return Exchange(self, outcomes=outcomes, queries=queries, epsilon=epsilon, delta=delta)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee of all releases charged to this budget together, fixed when it is made.
+        """The guarantee of all releases charged to this budget together, fixed when the budget is made.
 
-        Its rho and delta are the floats after those of the total, because charges round. A total in epsilon promises
-        (epsilon, delta)-DP, and no less rho than any release has that is (epsilon, delta)-DP.
+        Its rho and delta are the next floats after the total, because charges are rounded. A total in epsilon has an
+        (epsilon, delta)-DP guarantee, and a rho that covers every release that is (epsilon, delta)-DP.
         """
         return self._account().promise
 
     @property
     def total(self) -> Guarantee:
-        """The rho and delta that charges may add up to, which is an amount; the promise is `guarantee`."""
+        """The largest sum of charges, in rho and delta. It is an amount; the guarantee is `guarantee`."""
         account = self._account()
         return account.guarantee(account.total)
 
@@ -207,29 +281,39 @@ class PrivacyFilter(Uncopied, ABC):
     def spent(self) -> Guarantee:
         """The sum of all charges so far, rounded up.
 
-        It is an amount, not a promise: charges that were chosen with outputs in view, read at a time that depends on
-        outputs, promise what the total promises. See `guarantee` and `odometer`.
+        It is an amount, not a guarantee. If outputs decided which charges were made, or when this sum is read, only the
+        guarantee of the total holds. See `guarantee` and `odometer`.
         """
         account = self._account()
         return account.guarantee(account.spent)
 
     @property
     def remaining(self) -> Guarantee:
-        """What is left, rounded down."""
+        """The remaining budget, rounded down."""
         return self._account().remaining
 
     def odometer(self, delta: float) -> tuple[float, float]:
-        """Return an (epsilon, delta) for what was charged so far, valid at any time, also one chosen by outputs.
+        """Return an (epsilon, delta) for the charges so far. It holds at any time, even a time chosen by outputs.
 
         For every number e, all outputs up to now together with "the reading is at most e" are (e, delta)-
-        indistinguishable between neighbours, whatever rule decides when to read (Whitehouse et al. 2023; the argument
-        is in `discreet.theorems.whitehouse2023`). So an analysis that stops before the reading exceeds e is
-        (e, delta)-DP. `delta`: the failure chance of the reading itself, between 1e-300 and 0.5.
+        indistinguishable between neighbours. This holds for any rule that decides when to read. So an analysis that
+        stops before the reading exceeds e is (e, delta)-DP. The odometer does not limit releases; the total does.
 
-        The returned delta is `delta` and the whole delta of the budget, not the deltas charged so far. Their sum at a
-        time chosen by outputs bounds nothing: whoever stops at the first failure has paid little, and has failed.
-        If one release used up a budget in epsilon, returns the (epsilon, delta) of the budget. Allows no release. The
-        mixture's gamma is a tenth of the total rho. Raises ParameterError if `delta` is out of range.
+        Args:
+            delta: The failure chance of the reading itself, from 1e-300 to 0.5.
+
+        Returns:
+            The epsilon and the delta. The delta is `delta` plus the whole delta of the budget, not the deltas charged
+            so far. Their sum at a time chosen by outputs bounds nothing: an analyst who stops at the first failure was
+            charged little, and has failed. If one release used up a budget in epsilon, the (epsilon, delta) of the
+            budget is returned.
+
+        Raises:
+            ParameterError: `delta` is out of range.
+
+        Source:
+            Whitehouse et al. (2023), with a mixture whose gamma is a tenth of the total rho. The argument is in
+            `discreet.theorems.whitehouse2023`.
         """
         delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
         account = self._account()
@@ -241,16 +325,17 @@ class PrivacyFilter(Uncopied, ABC):
         return reading, min(1.0, round_up(whole + delta))
 
     def _guaranteed(self, cost: Any) -> Guarantee:
-        """The guarantee to charge; ParameterError if `cost` has none, or it protects another unit."""
+        """Return the guarantee to charge; raise ParameterError if there is none, or its unit or neighbours differ."""
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
-            raise ParameterError("a budget is charged with mechanisms and Guarantees; give one of them")
+            raise ParameterError("a budget can be charged for mechanisms and Guarantees only; give one of them")
         protected = Protected.by(guarantee)
         if protected != self._protected:
             unlike = zip(protected._fields, protected, self._protected, strict=True)
             needed = " and ".join(f"{name}={value!r}" for name, value, own in unlike if value != own)
             raise ParameterError(
-                f"a budget per {self._protected} does not pay for a guarantee per {protected}: open one with {needed}"
+                f"a budget per {self._protected} cannot pay for a guarantee per {protected}, since unit and neighbours "
+                f"must match: open one with {needed}"
             )
         return guarantee
 

@@ -1,6 +1,7 @@
 """The latest state of each ledger that this process has seen, by the identity of the ledger.
 
-It outlives every `Ledger` object, so that no object of this process accepts an older copy, under whatever path.
+It outlives every `Ledger` object. So no object in this process accepts an older copy of a ledger, which lacks charges
+and would let the same budget be spent again. The path of the copy does not matter.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ __all__ = ["advance", "known"]
 
 
 class _State:
-    """A book, and the state that has followed it."""
+    """A book and, once it exists, the next state."""
 
     __slots__ = ("book", "following")
 
@@ -21,21 +22,22 @@ class _State:
 
 
 _states: dict[str, _State] = {}
-"""For each ledger a state from which the latest is reached."""
+"""For each ledger a state from which the latest one can be reached."""
 
 
 def known(identity: str) -> Book | None:
-    """Return the book of a ledger as this process has seen it last."""
+    """Return the book of a ledger that this process has seen last, or None."""
     return _latest(identity).book
 
 
 def advance(identity: str, before: Book | None, after: Book) -> bool:
-    """Remember a book that continues the book `before`.
+    """Remember the book `after`, which continues the book `before`.
 
     Returns False if a thread or a signal handler has remembered other events meanwhile. Threads that use the same file
-    wait for its lock, so that the other thread has used another copy of it.
-    A lock here would hang if a signal handler charged the ledger whose charge it interrupts, and a forked process could
-    inherit it locked. Each state has one successor instead: `setdefault` is one step.
+    wait for its lock, so the other thread has used another copy of the file.
+
+    There is no lock in memory. It would hang if a signal handler charged the ledger whose charge it interrupts, and a
+    forked process could inherit it locked. Instead `setdefault`, which is atomic, gives each state only one successor.
     """
     new = _State(after)
     while True:

@@ -1,4 +1,4 @@
-"""`Ledger`: privacy budgets in a file, for many processes over many months."""
+"""`Ledger` and `Dataset`: privacy budgets in a file, for many processes over many months."""
 
 from __future__ import annotations
 
@@ -22,14 +22,29 @@ _NAME_LENGTH = 200
 
 
 class Ledger:
-    """Privacy budgets in one file, one budget for each dataset, that many processes and threads charge at once.
+    """A file with one privacy budget for each dataset, which many processes and threads can charge at the same time.
 
-    A charge is on the disk before its randomness is drawn: a crash loses budget and never spends it twice. The file
-    is an append-only log: each event is sealed with a hash of all events before it. It holds what was charged, when,
-    by which mechanism and parameters, and a digest of the published rows; never data. No other file belongs to it,
-    and links and mounts of it are the same ledger. A file that was changed, cut or damaged is refused. A process
-    refuses an older copy of a ledger that it has seen; a new process cannot know. Keep the file on a local disk. It is
-    open only during an operation, so there is nothing to close.
+    A charge is on the disk before its randomness is drawn. So a crash can lose budget, and can never spend it twice.
+    The file is locked during each operation, so two processes cannot both spend the last of a budget.
+
+    The file is an append-only log, and each event is sealed with a hash of all events before it. An event has the
+    charge, the time, the mechanism with its parameters, and a digest of the published rows. It never contains data. A
+    file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
+    new process cannot detect one.
+
+    The ledger is this one file, and links and mounts of it are the same ledger. Keep it on a local disk. It is open
+    only during an operation, so there is nothing to close.
+
+    Example:
+        >>> import tempfile
+        >>> import discreet as dp
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = dp.Ledger.open(f"{folder.name}/privacy.ledger")
+        >>> views = ledger.dataset("views", rho=1, delta=1e-6)
+        >>> views.charge(dp.Guarantee(rho=0.25, delta=0), made_by="another library")
+        >>> dp.Ledger.open(f"{folder.name}/privacy.ledger").dataset("views").remaining.rho
+        0.75
+        >>> folder.cleanup()
     """
 
     __slots__ = ("_chain",)
@@ -41,12 +56,21 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, create: bool = True, timeout: float = 30.0) -> Self:
-        """Open the ledger in a file and verify all of it; with `create`, make an empty one if there is no file.
+        """Open the ledger in a file, and verify the whole file.
 
-        `timeout`: how many seconds each operation waits while other processes use the file.
+        Args:
+            path: The file.
+            create: Whether to create an empty ledger if there is no file.
+            timeout: How long each operation waits while other processes use the file, in seconds from 0 to 1,000,000.
 
-        Raises LedgerError if the file is no ledger, or is corrupt, locked, read-only or of a newer version, and
-        EntropyError if the operating system gives no randomness for a new ledger.
+        Returns:
+            A Ledger, which can be copied, pickled and used after a fork: its state is in the file.
+
+        Raises:
+            LedgerError: The file is not a ledger, or is corrupt, locked, read-only or of a newer version; or it is
+                missing and cannot be created.
+            ParameterError: `timeout` is out of range.
+            EntropyError: The operating system gives no randomness for a new ledger.
         """
         self = object.__new__(cls)
         self._chain = Chain(path, require_number("timeout", timeout, 0, 1e6, open_low=False))
@@ -62,7 +86,7 @@ class Ledger:
 
     @property
     def history(self) -> list[Spending]:
-        """What was charged to any dataset, in order."""
+        """The charges to all datasets in order, one row each."""
         return spendings(self._chain.events())
 
     def dataset(
@@ -75,14 +99,27 @@ class Ledger:
         unit: str | None = None,
         neighbours: str | None = None,
     ) -> Dataset:
-        """The budget of a dataset, which `rho` and `delta` open where the ledger does not have it yet.
+        """Return the budget of a dataset, and create it if the ledger does not have it yet.
 
-        `epsilon`: instead of rho the total (epsilon, delta)-DP promise, see `Budget`. A total is
-        fixed for good. Where the dataset is there already leave them out, or repeat them. Raises
-        ParameterError where they differ from what is there, are out of range, or are missing for a new dataset.
+        The total of a dataset is fixed for good. For an existing dataset leave the parameters out, or repeat them.
+
+        Args:
+            name: The name of the dataset: printable text of 1 to 200 characters.
+            rho: The total rho of a new dataset, in zCDP. Give exactly one of rho and epsilon.
+            delta: The total delta of a new dataset.
+            epsilon: The epsilon of the total (epsilon, delta)-DP guarantee of a new dataset; see `Budget`.
+            unit: The protected unit of a new dataset, "user" (the default) or "event".
+            neighbours: "added" (the default) or "replaced"; see `Budget`.
+
+        Returns:
+            A Dataset.
+
+        Raises:
+            ParameterError: A parameter differs from the existing dataset, is out of range, or is missing for a new one.
+            LedgerError: The file is corrupt, locked, missing or read-only.
         """
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
-            raise ParameterError(f"the name of a dataset is printable text of 1 to {_NAME_LENGTH} characters")
+            raise ParameterError(f"the name of a dataset must be printable text of 1 to {_NAME_LENGTH} characters")
         if epsilon is not None and rho is not None:
             raise ParameterError("give exactly one of rho and epsilon")
 
@@ -93,7 +130,7 @@ class Ledger:
             if (rho is None and epsilon is None) or delta is None:
                 raise ParameterError(
                     f"the ledger has no dataset {name!r}{_near(name, book)}; "
-                    "give rho and delta, or epsilon and delta, to open it"
+                    "give rho and delta, or epsilon and delta, to create it"
                 )
             account = Account.holding(rho, delta, unit or "user", neighbours or "added", epsilon=epsilon)
             return Event(kind="opened", dataset=name, charge=account.total, parameters=json.dumps(account.terms))
@@ -103,7 +140,11 @@ class Ledger:
         return Dataset._of(self._chain, name)
 
     def check(self) -> None:
-        """Verify the whole file again; raise LedgerError if anything is wrong."""
+        """Verify the whole file again.
+
+        Raises:
+            LedgerError: The file is missing, locked, damaged or an older copy.
+        """
         self._chain.check()
 
     def __repr__(self) -> str:
@@ -111,6 +152,7 @@ class Ledger:
 
 
 def _near(name: str, book: Book) -> str:
+    """Return a hint with the dataset whose name is most similar, or an empty text."""
     import difflib
 
     found = difflib.get_close_matches(name, book.accounts, 1)
@@ -118,7 +160,22 @@ def _near(name: str, book: Book) -> str:
 
 
 class Dataset(PrivacyFilter):
-    """The budget of one dataset of a ledger: a `Budget` whose charges are on the disk. Made by `Ledger.dataset`."""
+    """A privacy budget for one dataset of a ledger, with the methods of `Budget`. Made by `Ledger.dataset`.
+
+    Many processes may charge it at the same time, also after a fork: every charge is decided and synced under the lock
+    of the file. A Dataset itself cannot be copied or pickled; open the ledger again instead.
+
+    Example:
+        >>> import tempfile
+        >>> import discreet as dp
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> views = dp.Ledger.open(f"{folder.name}/privacy.ledger").dataset("views", rho=1, delta=1e-6)
+        >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+        >>> release = dp.count(log, user="user", item="page", rho=0.25, delta=1e-7, budget=views)
+        >>> [row.status for row in views.history]
+        ['released']
+        >>> folder.cleanup()
+    """
 
     __slots__ = ("_about", "_chain", "name")
 
@@ -137,7 +194,7 @@ class Dataset(PrivacyFilter):
 
     @property
     def history(self) -> list[Spending]:
-        """What was charged to this dataset, in order."""
+        """The charges to this dataset in order, one row each."""
         return [row for row in spendings(self._chain.events()) if row.dataset == self.name]
 
     @property
@@ -161,5 +218,7 @@ class Dataset(PrivacyFilter):
 
     def _required(self, book: Book) -> Account:
         if self.name not in book.accounts:
-            raise LedgerError(f"the ledger {self._chain.path} does not have the dataset {self.name!r} any more")
+            raise LedgerError(
+                f"the ledger {self._chain.path} no longer has the dataset {self.name!r}; restore the original file"
+            )
         return book.accounts[self.name]

@@ -1,4 +1,4 @@
-"""The file of a ledger, open and locked for one operation at a time."""
+"""The file of a ledger, opened and locked for one operation at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 __all__ = ["LedgerFile", "create", "opened"]
 
 _held: dict[int, io.FileIO] = {}
-"""The open file of each thread. A file that an interrupt has left open is closed by the thread's next operation."""
+"""The open file of each thread. If an interrupt leaves a file open, the thread's next operation closes it."""
 
 _LOCKED_BYTE = 2**31 - 2
 """The byte that is locked on Windows, where other processes cannot read locked bytes."""
@@ -32,7 +32,7 @@ _BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 
 
 def _close_in_child() -> None:
-    """Close the files of the parent's threads, without unlocking them: the locks belong to the parent."""
+    """Close the files of the parent's threads in a forked process. They stay locked: the locks belong to the parent."""
     for raw in list(_held.values()):
         raw.close()
     _held.clear()
@@ -43,7 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class LedgerFile:
-    """A ledger's file that this operation has locked. The lock belongs to the file, whatever names it has."""
+    """A ledger's file that this operation has locked. The lock belongs to the file, so it covers all its names."""
 
     __slots__ = ("_path", "_raw")
 
@@ -52,15 +52,15 @@ class LedgerFile:
         self._raw = raw
 
     def read(self, start: int, size: int = -1) -> bytes:
-        """Return `size` bytes from the place `start` on, or all to the end; fewer if the file is shorter."""
+        """Return `size` bytes from the offset `start`, or all to the end; fewer if the file is shorter."""
         with _failures(self._path):
             self._raw.seek(start)
             return self._raw.readall() if size < 0 else self._raw.read(size) or b""
 
     def append(self, end: int, line: bytes) -> None:
-        """Write a line at `end`, in place of what an unfinished append has left there, and sync it to the disk.
+        """Write a line at `end` and sync it to the disk. Bytes that an unfinished append has left there are removed.
 
-        Raises LedgerError if the disk is full or fails; the file is then cut back to `end`.
+        Raises LedgerError if the disk is full or fails; the file is then truncated to `end`.
         """
         with _failures(self._path):
             try:
@@ -74,23 +74,23 @@ class LedgerFile:
                 raise
 
     def overwrite(self, place: int, line: bytes) -> None:
-        """Write a line over another one of the same size, and sync it to the disk."""
+        """Overwrite a line with another one of the same size, and sync it to the disk."""
         with _failures(self._path):
             _write(self._raw, place, line)
             _sync(self._raw.fileno())
 
     def require_name(self) -> None:
-        """Raise LedgerError if another file has taken the path: then the charge lies in a file that is gone."""
+        """Raise LedgerError if another file has taken the path: the charge was written to a file nobody can find."""
         with _failures(self._path):
             if not _has_name(self._raw, self._path):
-                raise LedgerError(f"the ledger {self._path} was replaced by another file during a charge; try again")
+                raise LedgerError(f"the ledger {self._path} was replaced by another file during a charge; charge again")
 
 
 @contextmanager
 def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
-    """Open the file and hold its lock; wait at most `timeout` seconds for others, then raise LedgerError.
+    """Open and lock the file. Raises LedgerError if another process or thread holds it for `timeout` seconds.
 
-    Every operation opens the file itself, so that the lock excludes other threads as it does other processes.
+    Every operation opens the file itself, so the lock excludes other threads as well as other processes.
     """
     raw = _locked(path, timeout)
     try:
@@ -100,13 +100,13 @@ def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
 
 
 def create(path: Path, content: bytes) -> None:
-    """Make a file with this content, all of it or nothing; keep a file that another process has made meanwhile.
+    """Create a file with this content atomically; keep the file if another process has created it meanwhile.
 
-    The file has no name until it is complete, where the system can do that, so that kill -9 leaves no draft.
+    If the system supports it, the file has no name until it is complete, so kill -9 leaves no temporary file.
     """
     folder = path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise LedgerError(f"cannot make the ledger {path}: its folder is missing or read-only")
+        raise LedgerError(f"cannot create the ledger {path}: its folder is missing or read-only")
     try:
         if not _linked_from_nameless(path, content):
             _linked_from_draft(path, content)
@@ -117,11 +117,11 @@ def create(path: Path, content: bytes) -> None:
             finally:
                 os.close(descriptor)
     except OSError:
-        raise LedgerError(f"cannot make the ledger {path}: the disk is full or has no hard links") from None
+        raise LedgerError(f"cannot create the ledger {path}: the disk is full or does not support hard links") from None
 
 
 def _linked_from_nameless(path: Path, content: bytes) -> bool:
-    """Make the file without a name and link it to its path; False if the system cannot."""
+    """Create the file without a name and link it to its path; return False if the system does not support it."""
     kind = getattr(os, "O_TMPFILE", None)
     if kind is None:
         return False
@@ -133,7 +133,7 @@ def _linked_from_nameless(path: Path, content: bytes) -> bool:
         try:
             _write(raw, 0, content)
             _sync(descriptor)
-            # A directory's descriptor makes Python call linkat, which alone can link a file without a name.
+            # With a directory's descriptor Python calls linkat. Only linkat can link a file without a name.
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
         except FileExistsError:
             pass
@@ -143,7 +143,7 @@ def _linked_from_nameless(path: Path, content: bytes) -> bool:
 
 
 def _linked_from_draft(path: Path, content: bytes) -> None:
-    """Make the file under another name in its folder and link it to its path."""
+    """Create the file under a temporary name in its folder and link it to its path."""
     import tempfile
 
     descriptor, draft = tempfile.mkstemp(prefix=".discreet-", dir=path.parent)
@@ -158,7 +158,7 @@ def _linked_from_draft(path: Path, content: bytes) -> None:
 
 
 def _locked(path: Path, timeout: float) -> io.FileIO:
-    """Return the open and locked file that has this path's name."""
+    """Open and lock the file at this path, and return it."""
     import random
 
     thread = threading.get_ident()
@@ -181,24 +181,24 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
         _release(raw)
         if not locked:
             if time.monotonic() > deadline:
-                raise LedgerError(f"the ledger {path} is locked by another process; try again when it has finished")
+                raise LedgerError(f"the ledger {path} is locked by another process; try again after it has finished")
             time.sleep(random.uniform(0.001, 0.02))
 
 
 def _release(raw: io.FileIO) -> None:
     """Unlock and close a file.
 
-    Closing alone would keep the lock if a process that was forked while the file was opened has a copy of it.
+    Closing is not enough: a process that was forked while the file was open has a copy of it, which keeps the lock.
     """
     with suppress(OSError, ValueError):
         _unlock(raw)
     raw.close()
     if _held.get(threading.get_ident()) is raw:
-        _held.pop(threading.get_ident(), None)  # a signal handler may have closed the file meanwhile
+        _held.pop(threading.get_ident(), None)  # a signal handler may have removed it meanwhile
 
 
 def _lock(raw: io.FileIO, path: Path) -> bool:
-    """Whether the lock was free."""
+    """Try to lock the file; return whether the lock was free."""
     try:
         if sys.platform == "win32":
             raw.seek(_LOCKED_BYTE)
@@ -207,7 +207,9 @@ def _lock(raw: io.FileIO, path: Path) -> bool:
             fcntl.flock(raw.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in _BUSY:
-            raise LedgerError(f"the ledger {path} must lie on a local disk: its file system locks no files") from None
+            raise LedgerError(
+                f"the ledger {path} is on a file system without file locks; move it to a local disk"
+            ) from None
         return False
     return True
 
@@ -221,14 +223,14 @@ def _unlock(raw: io.FileIO) -> None:
 
 
 def _write(raw: io.FileIO, place: int, line: bytes) -> None:
-    """Write all of a line; a disk that is nearly full takes the first part alone."""
+    """Write a whole line. A disk that is nearly full may accept only a part of it at a time."""
     raw.seek(place)
     while line:
         line = line[raw.write(line) :]
 
 
 def _sync(descriptor: int) -> None:
-    """Wait until the file is on the disk. On macOS fsync leaves it in the disk's cache, which loses it with power."""
+    """Wait until the file is on the disk. On macOS fsync stops at the disk's cache, which a power cut clears."""
     if sys.platform == "darwin":
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -237,7 +239,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _has_name(raw: io.FileIO, path: Path) -> bool:
-    """Whether the path still leads to the open file."""
+    """Return whether the path still leads to the open file."""
     try:
         return os.path.samestat(os.fstat(raw.fileno()), path.stat())
     except FileNotFoundError:
@@ -245,29 +247,29 @@ def _has_name(raw: io.FileIO, path: Path) -> bool:
 
 
 def _require_file(path: Path) -> None:
-    """Raise LedgerError if there is no regular file, or one that may not be written; do not open it."""
+    """Raise LedgerError unless the path is a writable regular file. Does not open it, since a pipe would block."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        raise LedgerError(f"there is no ledger {path}; make one with `discreet budget init`, or in Python") from None
+        raise LedgerError(f"there is no ledger {path}; create one with `discreet budget init` or Ledger.open") from None
     if not stat.S_ISREG(mode):
-        raise LedgerError(f"the ledger {path} is not a file")
+        raise LedgerError(f"the ledger {path} is not a file; give the path of a file")
     if not mode & 0o222 or not os.access(path, os.R_OK | os.W_OK):
-        raise LedgerError(f"the ledger {path} is read-only")
+        raise LedgerError(f"the ledger {path} is read-only; make it writable")
 
 
 @contextmanager
 def _failures(path: Path) -> Iterator[None]:
-    """Turn errors of the system, and of a file that a fork or a nested call has closed, into LedgerErrors."""
+    """Turn errors of the system into LedgerErrors, also those of a file that a fork or a nested call has closed."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise LedgerError(f"the ledger {path} is read-only") from None
+            raise LedgerError(f"the ledger {path} is read-only; make it writable") from None
         raise LedgerError(_unwritable(path)) from None
     except ValueError:
         raise LedgerError(f"the ledger {path} was closed by a fork or by a call inside this one; try again") from None
 
 
 def _unwritable(path: Path) -> str:
-    return f"the ledger {path} cannot be written: the disk is full or fails"
+    return f"the ledger {path} cannot be written: the disk is full or fails; free space and try again"

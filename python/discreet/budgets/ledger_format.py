@@ -1,34 +1,34 @@
-"""The bytes of a ledger: a head of fixed size, and behind it one sealed line of JSON for each event.
+"""The file format of a ledger: a head of fixed size, then one sealed line of JSON for each event.
 
 The head has three lines of 512 bytes: the version and the identity of the ledger, and two marks. An event's line ends
 with its seal, the SHA-256 of the seal before it and of the line itself. The first seal covers the head's first line.
-A random nonce in each line makes seals unique: two copies that went on differ, even if the same was charged to both.
+A random nonce in each line makes seals unique: two copies that are both continued differ, even with equal charges.
 
 A mark names an event that is on the disk: its number, the end of its line, and its seal. An append writes and syncs
 the event, then writes and syncs a mark over the older of the two marks, and only then returns. It follows:
 
-- Every charge that was reported as made lies before the newest mark. Bytes before that mark must verify, so that a
-  file that was cut, flipped or overwritten there is refused. Nothing before the mark is ever dropped.
-- Bytes behind the newest mark belong to an append that has not returned, so nothing was drawn for them. A whole event
-  there counts, which can only overstate what was spent. Bytes that are no whole event come from a crash; the next
-  append removes them.
+- Every charge whose append has returned is before the newest mark. All bytes before that mark must verify, so a file
+  that was cut, flipped or overwritten there is refused. No event before the mark is ever dropped.
+- Bytes after the newest mark belong to an append that has not returned, so nothing was drawn for them. A complete event
+  there counts, which can only overstate the spent budget. An incomplete event comes from a crash; the next append
+  removes it.
 - An interrupt can leave one event without a mark. The next append syncs this event and writes its mark before it writes
   an event of its own. So the two marks always name consecutive events; in a new ledger both name the first event.
-- A crash can tear the mark that is written, after its event was synced. So a mark that is invalid is accepted only if
-  a whole event lies behind the other mark. Otherwise the file is damaged, and refused.
+- A crash can tear the mark that is being written, after its event was synced. So an invalid mark is accepted only if a
+  complete event follows the other mark. Otherwise the file is damaged, and refused.
 
-Let n be the last event whose append returned. Each mark that was not damaged names event n - 1 or a later one. So the
-following files are refused, whatever else is damaged in them, after an interrupt too:
+Let n be the last event whose append returned. Each undamaged mark names event n - 1 or a later one. So the following
+files are refused, even if they have other damage too, and also after an interrupt:
 
 - A file in which any of the events 1 to n is cut, changed, moved or missing.
 - A file whose first line is changed, or that has no valid mark.
-- A file with one valid mark and no whole event behind it.
+- A file with one valid mark and no complete event after it.
 - A file whose two valid marks do not name consecutive events, such as two copies of one mark.
 
-Every other damaged file holds all charges that returned: its damage lies in one mark or behind event n. This rests on
-SHA-256: damage does not make a valid seal by chance, but a forger who knows the format can. It does not hold where
-bytes that the file held earlier come back. Only a process that has seen a ledger can tell an older copy of the whole
-file from the newest, or older marks with the events behind them cut.
+Every other damaged file has all charges whose appends returned: its damage is in one mark or after event n. This relies
+on SHA-256: damage does not produce a valid seal by chance, but a forger who knows the format can. It does not cover
+bytes that the file held earlier: an older copy of the whole file, or older marks with the events after them cut. Only
+a process that has seen the newer state detects that.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _VERSION = 1
 _SQLITE = b"SQLite format 3\0"
 _SQLITE_APPLICATION = slice(68, 72), b"dcrt"
 _CHUNK = 512
-"""Lines parsed at once: opening 100,000 events took 0.12 s in JSON, and 0.41 s line by line."""
+"""Lines that are parsed as one JSON list: opening 100,000 events took 0.12 s, and 0.41 s line by line."""
 
 _TEXTS = ("time", "dataset", "mechanism", "parameters", "version", "digest")
 
@@ -81,7 +81,7 @@ class Mark(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The head of a ledger: its first line, its newest mark, and the place in the file of the next mark."""
+    """The head of a ledger: its first line, its newest mark, and the file offset of the next mark."""
 
     line: bytes
     mark: Mark
@@ -91,7 +91,7 @@ class Head(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The 32 random digits that tell this ledger from others."""
+        """The 32 random digits that identify this ledger."""
         return self.line.split()[3].decode()
 
     def empty(self) -> Book:
@@ -102,30 +102,30 @@ class Head(NamedTuple):
 def corrupt(path: object) -> LedgerError:
     """Return the error for a damaged file."""
     return LedgerError(
-        f"the ledger {path} is corrupt: restore a whole copy, and charge to it what was released since that was made"
+        f"the ledger {path} is corrupt: restore a complete copy, and charge everything released since then to it"
     )
 
 
 def parse(content: bytes, path: object = "file") -> Book:
-    """Return the book of a ledger's whole content; raise LedgerError, and nothing else, if it is not a valid ledger."""
+    """Return the book of a ledger's complete content; raise LedgerError, and no other error, if it is invalid."""
     head = head_of(content[:HEAD_SIZE], path)
     return extended(head, head.empty(), content[HEAD_SIZE:], path)
 
 
 def head_of(content: bytes, path: object) -> Head:
-    """Return the head in the first HEAD_SIZE bytes of a file; LedgerError if they are no valid head."""
+    """Return the head in the first HEAD_SIZE bytes of a file; raise LedgerError if it is invalid."""
     if content.startswith(_SQLITE):
         place, application = _SQLITE_APPLICATION
         if content[place] == application:
             raise LedgerError(
-                f"the ledger {path} has the SQLite format of an earlier version: make a new ledger, and charge to each "
-                "of its datasets what the old one has spent"
+                f"the ledger {path} has the SQLite format of an earlier version: make a new ledger, and charge each of "
+                "its datasets with the sum that was spent in the old one"
             )
     if not content.startswith(_MAGIC):
-        raise LedgerError(f"{path} is not a ledger, or it is corrupt: then restore a whole copy")
+        raise LedgerError(f"{path} is not a ledger, or it is corrupt; use another path, or restore a complete copy")
     version, _, _ = content.removeprefix(_MAGIC).partition(b" ")
     if version.isdigit() and len(version) < 10 and int(version) > _VERSION:
-        raise LedgerError(f"the ledger {path} was written by a newer version of discreet; use that one")
+        raise LedgerError(f"the ledger {path} was written by a newer version of discreet; upgrade to it")
     first, *slots = (content[place : place + _LINE] for place in range(0, HEAD_SIZE, _LINE))
     identity = first[len(_MAGIC) + 2 :][:32]
     if len(content) < HEAD_SIZE or first != _first_line(identity):
@@ -139,9 +139,9 @@ def head_of(content: bytes, path: object) -> Head:
 
 
 def extended(head: Head, book: Book, content: bytes, path: object, kept: list[dict[str, object]] | None = None) -> Book:
-    """Return `book` with the events in `content`, the file's bytes from `book.end` on; LedgerError if one is invalid.
+    """Return `book` with the events in `content`, the file's bytes from `book.end` on.
 
-    `kept`: a list that gets the rows of these events.
+    Raises LedgerError if an event is invalid. `kept`: a list to which the rows of these events are added.
     """
     found, mark = copy(book), head.mark
     try:
@@ -165,7 +165,7 @@ def extended(head: Head, book: Book, content: bytes, path: object, kept: list[di
 
 
 def new(identity: str, nonce: str) -> bytes:
-    """Return the content of a ledger with this identity, 32 hexadecimal digits, whose one event is its creation."""
+    """Return the content of a new ledger with this identity, 32 hexadecimal digits. Its one event is its creation."""
     first = _first_line(identity.encode())
     book, line = written(Head(first, Mark(0, HEAD_SIZE, ""), 0).empty(), Event(kind="created"), nonce)
     mark = mark_line(first, book)
@@ -173,7 +173,7 @@ def new(identity: str, nonce: str) -> bytes:
 
 
 def written(book: Book, event: Event, nonce: str) -> tuple[Book, bytes]:
-    """Return the book after one more event, and the event's line; BudgetExceeded if its charge does not fit."""
+    """Return the book after one more event, and the event's line; raise BudgetExceeded if its charge does not fit."""
     grown = copy(book)
     grown.add(event)
     payload = json.dumps(_row(grown.number, event) | {"nonce": nonce}, separators=(",", ":")).encode() + b" "
@@ -184,12 +184,12 @@ def written(book: Book, event: Event, nonce: str) -> tuple[Book, bytes]:
 
 
 def mark_line(first: bytes, book: Book) -> bytes:
-    """Return the mark that names the last event of a book, of the ledger with this first line."""
+    """Return the mark for the last event of a book, in the ledger with this first line."""
     return _encoded(first, Mark(book.number, book.end, book.hash))
 
 
 def events_of(rows: list[dict[str, Any]], path: object) -> list[tuple[int, Event]]:
-    """Return the numbered events of rows that were verified; LedgerError if a field has a wrong type."""
+    """Return the numbered events of verified rows; raise LedgerError if a field has a wrong type."""
     events = []
     for row in rows:
         fields = {name: row[name] for name in _TEXTS if name in row}
@@ -207,7 +207,7 @@ def _first_line(identity: bytes) -> bytes:
 
 
 def _mark(first: bytes, line: bytes) -> Mark | None:
-    """Return the mark in a line of the head; None if a crash or damage has left another content there."""
+    """Return the mark in a line of the head; None if a crash or damage has made it invalid."""
     try:
         _, number, end, seal, _ = line.split()
         mark = Mark(int(number), int(end), seal.decode("ascii"))
@@ -217,7 +217,7 @@ def _mark(first: bytes, line: bytes) -> Mark | None:
 
 
 def _are_consecutive(marks: list[Mark | None]) -> bool:
-    """Whether the marks name consecutive events, or both the first one; true if a mark is invalid."""
+    """Return whether the marks name consecutive events, or both the first one; True if a mark is invalid."""
     numbers = sorted(mark.number for mark in marks if mark is not None)
     return len(numbers) < 2 or numbers == [1, 1] or numbers[1] - numbers[0] == 1
 
@@ -232,7 +232,7 @@ def _seal(before: str, payload: bytes) -> bytes:
 
 
 def _add(book: Book, lines: list[bytes], kept: list[dict[str, object]] | None) -> None:
-    """Add the events of some lines to a book; one of several errors if they do not continue it."""
+    """Add the events of some lines to a book; raise ValueError or another error if they do not continue it."""
     seal, sha256 = book.hash.encode(), hashlib.sha256
     for line in lines:
         if sha256(seal + line[:-64]).hexdigest().encode() != line[-64:]:
@@ -249,7 +249,7 @@ def _add(book: Book, lines: list[bytes], kept: list[dict[str, object]] | None) -
 
 
 def _row(number: int, event: Event) -> dict[str, object]:
-    """Return what an event's line says: the fields that are not empty."""
+    """Return the fields of an event's line, without empty ones."""
     row: dict[str, object] = {"number": number, "time": event.time, "kind": event.kind, "dataset": event.dataset}
     row |= {"of": event.of} if event.of is not None else {}
     row |= {"rho": event.charge.rho, "delta": event.charge.delta} if event.charge != NOTHING else {}

@@ -1,4 +1,4 @@
-"""What exists once: neither copied, pickled nor edited, and of use to the process that made it alone."""
+"""`Uncopied` and `Single`: objects that cannot be copied, pickled or changed, because a copy could spend twice."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["Single", "Uncopied"]
 
 
 class Uncopied:
-    """An object whose copy could spend again what it has spent."""
+    """An object that cannot be copied, pickled or changed. A copy would not know what the original has spent."""
 
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} is neither copied nor pickled: a copy could spend again what was spent; "
-            "share the object between threads, and a Ledger between processes"
+            f"a {type(self).__name__} can be neither copied nor pickled, since a copy could spend the same budget "
+            "again; share the object between threads, and a Ledger between processes"
         )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is not edited")
+        raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is not edited")
+        raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -33,7 +33,7 @@ class Uncopied:
 
 
 class Single(Uncopied):
-    """An object whose state is in memory, so that a forked process would have a copy of it."""
+    """An object with its state in memory. Only the process that made it may use it: a fork has a copy of the state."""
 
     __slots__ = ("_process",)
 
@@ -43,9 +43,9 @@ class Single(Uncopied):
         self._set(_process=_core.process())
 
     def _require_owner(self) -> None:
-        """Refuses a process that was forked from the owner."""
+        """Raise ParameterError in a process that was forked from the owner."""
         if self._process != _core.process():
             raise ParameterError(
-                f"this {type(self).__name__} belongs to the process that made it, and this one was forked from it: "
-                "a copy could spend again what was spent. Use a Ledger between processes"
+                f"this {type(self).__name__} belongs to the process that made it, and this process was forked from it: "
+                "a copy could spend the same budget again. Use a Ledger between processes"
             )

@@ -1,4 +1,4 @@
-"""What a budget writes down: events, in the order in which they happened, and the rows that they make."""
+"""The events of a budget, and the rows of its history that are made from them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ __all__ = ["Event", "Spending", "charging", "spendings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened to a budget."""
+    """An entry in the log of a budget."""
 
     kind: Literal["created", "opened", "reserved", "charged", "released"]
-    """A ledger was created, a dataset's total fixed, a charge made for a draw that follows, a charge made for what
-    runs elsewhere, a draw published."""
+    """The kind of entry.
+
+    A ledger was "created", or a dataset "opened" with its total. A charge was "reserved" for a release that is drawn
+    next, or "charged" for a release made elsewhere. A reserved release was "released".
+    """
     dataset: str = ""
     of: int | None = None
     """For a release, the number of the event that reserved its charge."""
     charge: Charge = NOTHING
-    """The total, the charge, or what a release gave back."""
+    """The total, the charge, or the refund of a release."""
     mechanism: str = ""
     parameters: str = ""
-    """As the mechanism shows them; those of a total or a ledger as JSON."""
+    """The parameters in the mechanism's repr; for a total JSON."""
     digest: str = ""
-    """That of the published rows."""
+    """The SHA-256 of the published rows."""
     version: str = _core.__version__
     time: str = dataclasses.field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: object) -> Event:
-    """The event of a charge for a mechanism, or for what has the name `maker`."""
+    """Return the event of a charge for `maker`, which is a mechanism or a name."""
     if isinstance(maker, str):
         return Event(kind=kind, charge=charge, mechanism=maker)
     name, text = type(maker).__name__, repr(maker)
@@ -46,7 +49,7 @@ def charging(kind: Literal["reserved", "charged"], charge: Charge, maker: object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """One release, or one charge, in a budget's history. PUBLIC: it depends on the data through what was released."""
+    """One charge in a budget's history. PUBLIC: it depends on the data only through releases."""
 
     number: int
     time: str
@@ -54,17 +57,18 @@ class Spending:
     mechanism: str
     parameters: str
     rho: float
-    """What it cost in the end, rounded up."""
+    """The cost after refunds, rounded up."""
     delta: float
     status: Literal["reserved", "charged", "released"]
-    """Charged before a draw of which nothing was published, or not yet; charged for what ran elsewhere; published."""
+    """The last step: "reserved" before a draw that is not published (yet), "charged" for a release made elsewhere, or
+    "released" after publication."""
     digest: str
-    """The SHA-256 of the published rows, empty where there are none."""
+    """The SHA-256 of the published rows; empty if there are none."""
     version: str
 
 
 def spendings(events: Iterable[tuple[int, Event]]) -> list[Spending]:
-    """The rows that numbered events make."""
+    """Return the rows of a history from numbered events, one for each charge."""
     charged: dict[int, Event] = {}
     released: dict[int, Event] = {}
     for number, event in events:

@@ -1,4 +1,4 @@
-"""`States`: numbered states, each made from the one before, in the memory of one process."""
+"""`States`: a sequence of states, each made from the one before, in the memory of one process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ T = TypeVar("T")
 
 
 class States(Generic[T]):
-    """States that threads and signal handlers append to, without a lock.
+    """A sequence of states to which threads and signal handlers append without a lock.
 
-    A lock would hang if a signal handler charged the budget whose charge it interrupts. The dictionary decides instead:
-    `setdefault` is one step, and whoever finds the number taken makes the state again from the newer one.
+    A lock would hang if a signal handler charged the budget whose charge it interrupts. Instead each state has a number
+    in a dictionary, and `setdefault` is atomic: only one thread gets a number. A thread that does not get it computes
+    its state again from the newer one. So no charge is lost, and none is decided from an old balance.
     """
 
     __slots__ = ("_states",)
@@ -24,11 +25,14 @@ class States(Generic[T]):
 
     @property
     def latest(self) -> T:
-        """The state that was appended last."""
+        """The last state."""
         return self._states[len(self._states) - 1]
 
     def append(self, following: Callable[[T], T]) -> int:
-        """Append the state that `following` makes of the latest; return its number. Its errors append nothing."""
+        """Append the state that `following` makes from the latest one; return its number.
+
+        If `following` raises an error, nothing is appended.
+        """
         while True:
             number = len(self._states)
             state = following(self._states[number - 1])

@@ -1,4 +1,4 @@
-"""Running counts, released after every round: continual mechanisms, and the streams that keep their rounds."""
+"""Continual mechanisms, which release running counts after every round, and the streams that hold their state."""
 
 from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism

@@ -1,4 +1,4 @@
-"""What continual mechanisms are: running counts of items after every round, from noise that is tied to nodes."""
+"""`StreamMechanism`, the base of continual mechanisms, and the sums of node noise that their estimates use."""
 
 from __future__ import annotations
 
@@ -39,30 +39,32 @@ __all__ = [
 ]
 
 HORIZON_LIMIT = 2**40
-"""The most rounds."""
+"""The largest number of rounds."""
 ITEM_BYTES = 8 + 32 + 20
-"""What a stream keeps of an item: its count, its key, and its place in the table of items, with room to grow."""
+"""Bytes for an item: 8 for its count, 32 for its key, and 20 for its place in the item table, with room to grow."""
 _WORDS = 64
-"""The keystream that an item's next nodes share."""
+"""Bytes of keystream, cached for each item, from which the noise of its next nodes is drawn."""
 _NARROW = 2.0**22
-"""The largest scale of which sums have 32 bits: a chance of e^-2000 to need more is far below what thresholds round."""
+"""Sums of noise have 32 bits up to this scale. They overflow with a chance of about e^-2000, far below the rounding
+of the thresholds."""
 
 
 class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
-    """A frozen value whose guarantee, thresholds and noise are functions of its parameters and the round alone.
+    """A continual mechanism that releases running counts of items after every round.
 
-    `start` opens a stream of rounds. The estimate of an item in a round is its running count and a sum of noises,
-    each of a node: a set of rounds. An item's noise at a node is the same whenever it is used.
+    Its guarantee, thresholds and noise depend only on its parameters and on the round. `start` opens a stream.
 
-    The guarantee holds beside other releases, however they and later events are chosen. Let K say that no item of one
-    event passes a threshold by that event alone. Mechanisms give K a chance of at least 1 - delta with and without the
-    event. Given K, all rounds follow from one rho-zCDP release, the noisy values at the nodes that contain the event's
-    round, and from what the event does not touch.
+    The estimate of an item in a round is its running count plus noise. The noise is a sum over nodes, and a node is a
+    set of rounds. An item has one noise value at each node: every round that uses the node uses this value.
 
-    Conditioning on K changes the law of lattice noise, so the noise has a
-    smaller rho of its own, by the conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`).
-    A mechanism keeps to this where no noise of a node is used before the
-    node's last round, and where the union bound over thresholds covers all rounds.
+    The guarantee composes with other releases, even if they and later events are chosen adaptively. Take one event,
+    and let K be the outcome that none of its items passes a threshold by this event alone. K has a probability of at
+    least 1 - delta, with and without the event. Given K, all rounds are post-processing of one rho-zCDP release and of
+    data that the event does not touch. That release is the noisy values at the nodes that contain the event's round.
+
+    Conditioning on K changes the distribution of lattice noise. So the noise has a smaller rho of its own, by the
+    conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`). The proof has two conditions. No noise of a node
+    is used before the node's last round. The union bound over thresholds covers all rounds.
     """
 
     __slots__ = ()
@@ -75,85 +77,135 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     unit: Literal["event", "user"]
 
     _opens: ClassVar[Callable[..., Stream]]
-    """What opens a stream. `Stream` puts itself here: its files know all mechanisms, so none of these imports it."""
+    """The class `Stream`, which sets this itself. An import here would be circular: `Stream` imports all mechanisms."""
 
     @property
     def protects(self) -> Sensitivity:
-        """At most `l0` items of an event, or of a user in all rounds together, each at most `linf` times."""
+        """The most that one event (or one user, over all rounds) contributes: `l0` items, each `linf` times."""
         return Sensitivity(l0=self.l0, linf=self.linf)
 
     @abstractmethod
     def deviation(self, number: int) -> float:
-        """The standard deviation of the counts of a round, or a hair more."""
+        """Return the standard deviation of the counts of a round, or an upper bound close to it.
+
+        Args:
+            number: The round, from 1.
+        """
 
     @abstractmethod
     def rule(self, number: int) -> ReleaseRule:
-        """Return the rule by which an estimate is released in a round."""
+        """Return the release rule of a round.
+
+        A new item, with a count of `linf`, passes it with at most the round's share of delta.
+
+        Args:
+            number: The round, from 1.
+        """
 
     def threshold(self, number: int) -> int:
-        """Return what an estimate must exceed in a round: an integer."""
+        """Return the threshold of a round. An item is released if its estimate exceeds this integer.
+
+        Args:
+            number: The round, from 1.
+        """
         return self.rule(number).value
 
     @abstractmethod
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """The nodes whose noises make up a round's, as number and scale, the largest first."""
+        """Return the nodes whose noise a round sums, as pairs of node number and noise scale, the largest node first.
+
+        Args:
+            number: The round, from 1.
+        """
 
     @property
     def last_round(self) -> int | None:
-        """The last round, None where there is none."""
+        """The last round; None if the stream has no end."""
         return None
 
     def release_chance(self, users: int) -> float:
-        """The chance that an item whose running count is so large is released in a round of the widest noise.
+        """Return the chance that an item is released in the round with the widest noise.
 
-        That of continuous noise of the same deviation, which integer noise is near to.
+        The chance is that of continuous Gaussian noise with the same deviation. Integer noise is close to it.
+
+        Args:
+            users: The running count of the item.
         """
         number = self.widest
         return 0.5 * math.erfc((self.threshold(number) + 0.5 - users) / (math.sqrt(2) * self.deviation(number)))
 
     @property
     def widest(self) -> int:
-        """A round of the widest noise: the last one below the horizon whose binary digits are all ones, or the
-        round 2^20 - 1 of a stream without end."""
+        """The round with the widest noise: the last one up to the horizon whose binary digits are all ones.
+
+        For a stream without end it is round 2^20 - 1.
+        """
         last = self.last_round or 2**20 - 1
         ones = (1 << last.bit_length()) - 1
         return ones if ones <= last else max(ones >> 1, 1)
 
     @property
     def item_bytes(self) -> int:
-        """How many bytes a stream keeps for one item at most, beside its label: those of every item, and its noises."""
+        """The most bytes that a stream holds in memory for one item, without its label."""
         return ITEM_BYTES + _WORDS + self._sum_bytes
 
     @property
     def _sum_bytes(self) -> int:
-        """The bytes of an item's sums, one for each node of a round, with a little room."""
+        """Bytes for an item's sums, one for each node of a round, plus a sixteenth for growth."""
         return math.ceil(sum_type(self.deviation(self.widest)).itemsize * self.widest.bit_length() * 17 / 16)
 
     def starts_over(self, first: int, last: int) -> bool:
-        """Whether running counts begin anew with one of these rounds."""
+        """Return whether running counts are reset at one of these rounds.
+
+        Args:
+            first: The first round to look at.
+            last: The last round to look at, at least `first`.
+        """
         return False
 
     def sums(self) -> NodeSums:
-        """The noise of all items, from round to round."""
+        """Return a new object that computes the noise of all items, round after round."""
         return NodeSums(self)
 
     def start(self, *, items: Literal["text", "integer", "bytes"] | None = None) -> Stream:
-        """A new stream in memory; `Stream.open` keeps one in a file.
+        """Start a new stream in memory. `Stream.open` keeps one in a file.
 
-        `items`: what its items are. Whatever else an event has is left out then, as missing values are. Without it
-        the first round decides, and what is of another type is refused: by then somebody's one odd item would
-        have decided for all, and the refusal would tell of it. Name the type where users choose the items.
+        Args:
+            items: The type of the items. Values of another type are then dropped, as missing values are. Without it the
+                first round decides the type, and later rounds with another type are refused. Give the type if users
+                choose the items: otherwise one user's odd item decides for everyone, and the error reveals it.
+
+        Returns:
+            A Stream at round 0.
+
+        Raises:
+            ParameterError: `items` is another value.
+            EntropyError: The operating system gives no randomness for the stream's key.
+
+        Example:
+            >>> import discreet as dp
+            >>> stream = dp.BinaryMechanism.from_rho(rho=1, delta=1e-6, l0=1, horizon=7).start(items="text")
+            >>> stream.round
+            0
         """
         return type(self)._opens(self, items=items)
 
     def release(self, data: Iterable[object], *, rng: _core.Rng | Opening | None = None) -> list[Release]:
-        """The releases of all these rounds, one after the other, by a stream in memory.
+        """Release all rounds of `data`, one after the other, with a new stream in memory.
 
-        `data`: rounds, each as `Stream.step` takes it. A stream has a key of its own and takes no seeded randomness.
-        Raises ParameterError for an `rng`, and the errors of `Stream.step`; the rounds before are then lost.
+        Args:
+            data: The rounds, each a list of events as `Stream.step` takes it.
+            rng: Not supported: a stream draws its noise from a secret key of its own.
+
+        Returns:
+            One Release for each round.
+
+        Raises:
+            ParameterError: `rng` is given. The other errors are those of `Stream.step`. If one is raised, the releases
+                of the earlier rounds are lost.
         """
         if rng is not None:
-            raise ParameterError("a stream makes a key of its own, and takes no seeded_rng: leave out rng")
+            raise ParameterError("a stream draws noise from its own secret key and takes no seeded_rng: leave out rng")
         stream = self.start()
         return [stream.step(events) for events in data]
 
@@ -165,13 +217,13 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         if self.unit not in ("event", "user"):
             raise ParameterError("unit must be 'event' or 'user'")
         if self.unit == "event" and linf != 1:
-            raise ParameterError("an event has an item once: leave out linf, or take unit='user'")
+            raise ParameterError("linf must be 1 for unit='event', since an event has an item once; leave out linf")
 
 
 class NodeSums(Private):
-    """For every item the sums of its noises over the nodes of a round, first to last.
+    """The prefix sums of every item's noise over the nodes of a round.
 
-    From one round to the next only the last nodes change, so a round costs about one new noise for each item.
+    Only the last nodes change from one round to the next. So a round costs about one new noise value for each item.
     """
 
     def __init__(self, mechanism: StreamMechanism) -> None:
@@ -181,7 +233,7 @@ class NodeSums(Private):
         self._items = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[Any]:
-        """The noise of every item in a round, not before those asked for until now."""
+        """Return the noise of every item in a round. Rounds must not decrease from call to call."""
         nodes = self._mechanism.nodes(number)
         kept = 0
         while kept < min(len(nodes), len(self._nodes)) and nodes[kept] == self._nodes[kept]:
@@ -197,7 +249,7 @@ class NodeSums(Private):
         return self._sums[len(nodes) - 1, : self._items]
 
     def _put(self, depth: int, first: int, drawn: NDArray[np.int64]) -> None:
-        """The sums of the items from the first on, from those of the node before and the noise of this one."""
+        """Store the sums up to this node for the items from `first` on: the sums one node before, plus this noise."""
         row = self._sums[depth, first : self._items]
         if depth:
             np.add(self._sums[depth - 1, first : self._items], drawn, out=row, casting="same_kind")
@@ -205,7 +257,7 @@ class NodeSums(Private):
             row[:] = drawn
 
     def _reserve(self, depth: int, items: int, kind: np.dtype[Any]) -> None:
-        """Makes room, with a sixteenth to spare."""
+        """Grow the array of sums, with a sixteenth more columns than needed."""
         rows, columns = self._sums.shape
         kind = np.promote_types(kind, self._sums.dtype)
         if depth > rows or items > columns or kind != self._sums.dtype:
@@ -215,21 +267,24 @@ class NodeSums(Private):
 
 
 def prefix(rounds: int) -> list[int]:
-    """The nodes of a binary tree that together are the first rounds, by the last round of each, the largest first."""
+    """Return the binary tree nodes that together cover the first `rounds` rounds, each named by its last round.
+
+    The largest node comes first.
+    """
     return [rounds >> j << j for j in reversed(range(rounds.bit_length())) if rounds >> j & 1]
 
 
 def sum_type(scale: float) -> np.dtype[Any]:
-    """What sums of noises of a scale are kept in."""
+    """Return the integer type for sums of noise of this scale."""
     return np.dtype(np.int32 if scale <= _NARROW else np.int64)
 
 
 @lru_cache(maxsize=64)
 def gaussian(sigma: float) -> _core.Noise:
-    """The law of a node's noise."""
+    """Return the discrete Gaussian distribution of a node's noise."""
     return _core.Noise.discrete_gaussian(sigma)
 
 
 def require_horizon(horizon: object) -> int:
-    """A number of rounds."""
+    """Return `horizon` as an int; raise ParameterError unless it is a whole number from 1 to `HORIZON_LIMIT`."""
     return require_whole("horizon", horizon, 1, HORIZON_LIMIT)

@@ -1,4 +1,4 @@
-"""The binary mechanism over an unknown domain."""
+"""The binary mechanism for continual counting over an unknown domain."""
 
 from __future__ import annotations
 
@@ -19,16 +19,39 @@ __all__ = ["BinaryMechanism"]
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryMechanism(HorizonMechanism):
-    """Running counts after every round, of the items whose estimates exceed the round's threshold.
+    """A continual mechanism that sums noise over a binary tree of rounds.
 
-    Rogers (2023), Section 4.3 and Theorem 11, after Dwork et al. (2010) and Chan, Shi and Song (2011), with
-    integer noise. A round l is made of as many nodes of a binary tree as l has binary ones, so an estimate
-    has so many noises; one event is in at most floor(log2 horizon) + 1 nodes. delta-approximate
-    (sqrt(l0 (floor(log2 horizon) + 1) linf^2 / (2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per event, or
-    per user where the rows of a user over the whole stream are at most l0 items, linf of each: that is the
-    caller's word. `sigma`: the scale of a node's noise. `l0`: the most items of an event. `horizon`: the number
-    of rounds, fixed before the data is seen. `restarts`: begin anew after every `horizon` rounds, without end.
-    Raises ParameterError where a parameter is out of range.
+    The rounds 1 to l are covered by as many tree nodes as l has binary ones. An estimate sums one noise value for each
+    of these nodes. One event is in at most floor(log2 horizon) + 1 nodes. The guarantee is delta-approximate
+    (sqrt(l0 (floor(log2 horizon) + 1) linf^2 / (2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per event.
+
+    With `unit="user"` the same guarantee holds per user, if a user has at most l0 items over the whole stream, each at
+    most linf times. You must make sure of that: the stream does not check it.
+
+    Args:
+        sigma: The scale of the discrete Gaussian noise at a node, from 1e-3 to 1e9.
+        delta: The chance that the guarantee fails, between 0 and 1.
+        l0: The most items that one event (or user) contributes.
+        horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
+        linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+        unit: The protected unit, "event" or "user".
+        restarts: Reset the counts after every `horizon` rounds, and go on without end. For `unit="event"` only.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 0.5-zCDP per event (added or removed)
+        >>> stream = mechanism.start()
+        >>> stream.step([["home"]] * 1000 + [["help"]] * 3).items
+        ['home']
+
+    Source:
+        Rogers (2023), Section 4.3 and Theorem 11, with integer noise; after Dwork et al. (2010) and Chan, Shi and Song
+        (2011).
     """
 
     sigma: float
@@ -43,7 +66,9 @@ class BinaryMechanism(HorizonMechanism):
         self._check()
         require_flag("restarts", self.restarts)
         if self.restarts and self.unit == "user":
-            raise ParameterError("a stream that restarts promises nothing about users, who have events in all periods")
+            raise ParameterError(
+                "restarts needs unit='event': a user has events in every period, so no guarantee per user holds"
+            )
 
     @classmethod
     def from_rho(
@@ -57,7 +82,23 @@ class BinaryMechanism(HorizonMechanism):
         unit: Literal["event", "user"] = "event",
         restarts: bool = False,
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost of all rounds together, in zCDP.
+            delta: The chance that the guarantee fails, between 0 and 1.
+            l0: The most items that one event (or user) contributes.
+            horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
+            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+            unit: The protected unit, "event" or "user".
+            restarts: Reset the counts after every `horizon` rounds, and go on without end.
+
+        Returns:
+            A BinaryMechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         made = super().from_rho(rho=rho, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
         return replace(made, restarts=restarts)
 
@@ -73,27 +114,51 @@ class BinaryMechanism(HorizonMechanism):
         unit: Literal["event", "user"] = "event",
         restarts: bool = False,
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
+
+        Args:
+            epsilon: The epsilon of all rounds together.
+            delta: The delta of all rounds together, between 0 and 1.
+            l0: The most items that one event (or user) contributes.
+            horizon: The number of rounds, from 1 to 2^40, fixed before the data is seen.
+            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+            unit: The protected unit, "event" or "user".
+            restarts: Reset the counts after every `horizon` rounds, and go on without end.
+
+        Returns:
+            A BinaryMechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         made = super().from_epsilon(epsilon=epsilon, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
         return replace(made, restarts=restarts)
 
     @property
     def last_round(self) -> int | None:
-        """The horizon, or None where the stream restarts."""
+        """The horizon; None if the stream restarts."""
         return None if self.restarts else self.horizon
 
     @property
     def widest(self) -> int:
-        """A round of the widest noise, in the first period."""
+        """The round with the widest noise, in the first period."""
         ones = (1 << self.horizon.bit_length()) - 1
         return ones if ones <= self.horizon else max(ones >> 1, 1)
 
     def deviation(self, number: int) -> float:
-        """sigma times the square root of the binary ones of the round."""
+        """Return sigma times the square root of the number of binary ones of the round.
+
+        Args:
+            number: The round, from 1.
+        """
         return self.sigma * math.sqrt(self._place(number).bit_count())
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the rule that a new count of linf passes with the round's share of delta at most."""
+        """Return the release rule of a round, from an upper bound on the tail of its sum of discrete Gaussians.
+
+        Args:
+            number: The round, from 1.
+        """
         return self._rule(self._place(number).bit_count())
 
     @lru_cache(maxsize=64)  # noqa: B019 - a few integers for each of a few mechanisms
@@ -101,15 +166,24 @@ class BinaryMechanism(HorizonMechanism):
         return ReleaseRule.least(gaussian_sum_bound(self.sigma, nodes), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """A node for each binary one of the round, named by the round that completes it: in no two periods the same."""
+        """Return a node for each binary one of the round, with its scale. No two periods share a node.
+
+        Args:
+            number: The round, from 1. A node is named by the round that completes it.
+        """
         place = self._place(number)
         before = number - place
         return [(before + end, self.sigma) for end in prefix(place)]
 
     def starts_over(self, first: int, last: int) -> bool:
-        """Whether one of these rounds is the first of a period."""
+        """Return whether one of these rounds is the first of a period.
+
+        Args:
+            first: The first round to look at.
+            last: The last round to look at, at least `first`.
+        """
         return self.restarts and (last - 1) // self.horizon * self.horizon + 1 >= first
 
     def _place(self, number: int) -> int:
-        """The round's place in its period."""
+        """Return the round's position in its period, from 1."""
         return (number - 1) % self.horizon + 1 if self.restarts else number

@@ -1,4 +1,4 @@
-"""`Clock`: when the rounds of a stream begin and end. PUBLIC."""
+"""`Clock`: the times at which the rounds of a stream begin and end. PUBLIC."""
 
 from __future__ import annotations
 
@@ -15,41 +15,48 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Round one begins at `since` and every round takes `every`, such as 30m, 6h, 1d or 2w.
+    """The start of round one and the length of a round.
 
-    A time without a zone is one of UTC. Raises ParameterError where one of the two cannot be read.
+    Args:
+        since: The time at which round one begins, such as 2026-01-31T12:00. Without a zone it is in UTC.
+        every: The length of a round, such as 30m, 6h, 1d or 2w.
+        column: The text column that the caller has confirmed to hold times, if there is one.
+
+    Raises:
+        ParameterError: `since` or `every` cannot be parsed.
     """
 
     since: str
     every: str
     column: str | None = None
-    """The column of text that was said to hold times."""
 
     def __post_init__(self) -> None:
         _ = self.begin, self.span
 
     @property
     def begin(self) -> datetime:
-        """When round one begins."""
+        """The time at which round one begins."""
         return _moment(self.since)
 
     @property
     def span(self) -> timedelta:
-        """How long a round is."""
+        """The length of a round."""
         found = re.fullmatch(r"(\d{1,6})\s*([mhdw])", self.every.strip())
         if found is None or int(found[1]) == 0:
-            raise ParameterError(f"a span is a number and m, h, d or w, such as 30m or 1d, not {self.every[:20]!r}")
+            raise ParameterError(
+                f"the length of a round must be a number and m, h, d or w, such as 30m or 1d, not {self.every[:20]!r}"
+            )
         return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
     def keeps_time_with(self, other: Clock) -> bool:
-        """Whether rounds begin and end at the same times."""
+        """Return whether the rounds of both clocks begin and end at the same times."""
         return (self.begin, self.span) == (other.begin, other.span)
 
     def rounds(self, until: str) -> int:
-        """How many rounds there are until a time, at which the last must end; ParameterError where none does."""
+        """Return the number of rounds until a time; raise ParameterError unless a round ends at that time."""
         passed = _moment(until) - self.begin
         if passed <= timedelta(0):
-            raise ParameterError(f"until must be later than {self.since}, when round one begins, and is {until}")
+            raise ParameterError(f"until must be later than {self.since}, when round one begins, not {until}")
         number = passed // self.span
         if passed % self.span:
             first = number + (number == 0)
@@ -60,7 +67,7 @@ class Clock:
         return number
 
     def end(self, number: int) -> str:
-        """When a round ends, as text."""
+        """Return the time at which a round ends, as text."""
         moment = self.begin + number * self.span
         if moment.utcoffset():
             return moment.isoformat()

@@ -1,4 +1,4 @@
-"""The running counts of a stream, with the noise that hides them. SENSITIVE."""
+"""The running counts of a stream and the noise of its items. SENSITIVE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = ["RunningCounts"]
 
 
 class RunningCounts(Private):
-    """How many events had each item so far, and the item's noise: a function of its label, the key and the round."""
+    """The exact number of events with each item so far, and the noise of each item.
+
+    The noise is a function of the item's label, the stream's key and the round.
+    """
 
     def __init__(self, mechanism: StreamMechanism, empty_type: str) -> None:
         self.mechanism = mechanism
@@ -30,26 +33,27 @@ class RunningCounts(Private):
         self._sums: NodeSums | None = None
 
     def add(self, added: dict[Item, int], key: bytes) -> None:
-        """Adds counts to items, new ones at the end."""
+        """Add counts to items. New items go to the end."""
         if not added:
             return
         items = list(added)
         rows = self.items.find(items)
-        # The order of items in memory is their own, not that of the events.
+        # Sorted, so that the order of items in memory does not depend on the order of the events.
         new = sorted(item for item, row in zip(items, rows.tolist(), strict=True) if row < 0)
         if new:
             self.items.extend(new)
             self.noise.extend(b"".join(_item_key(key, item) for item in new))
             self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
             rows = self.items.find(items)
-        # Each item comes once, so that no two additions meet.
+        # Each item is here once: NumPy would add only one of several additions to the same row.
         self.counts[rows] += np.fromiter(added.values(), np.int64, len(added))
 
     def release(self, number: int) -> Release:
-        """The counts that exceed the threshold of a round, not before those asked for until now."""
+        """Return the noisy counts above the threshold of a round. Rounds must not decrease from call to call."""
         if number == 0:
             return self.empty(0)
-        # Sums that an interrupt left between two states are never used: noise is drawn for them anew, the same.
+        # An interrupt may leave the sums half advanced. So they are taken out while they change, and after an interrupt
+        # the next call makes new ones: the same noise is drawn again.
         sums, self._sums = self._sums, None
         sums = self.mechanism.sums() if sums is None else sums
         noisy = self.counts + sums.advance(self.noise, number)
@@ -59,7 +63,7 @@ class RunningCounts(Private):
         return self._published(number, labels, noisy[rows])
 
     def empty(self, number: int) -> Release:
-        """A release of nothing."""
+        """Return a release without rows."""
         return self._published(number, _core.Labels.from_sequence([]), np.zeros(0, np.int64))
 
     def _published(self, number: int, labels: _core.Labels, noisy: NDArray[np.int64]) -> Release:
@@ -78,11 +82,11 @@ class RunningCounts(Private):
             made_by=repr(self.mechanism),
             notes=tuple(notes),
             round=number,
-            # Where nothing is released the type tells nothing of what was seen.
+            # An empty release must not reveal the type of the items in the data.
             item_type=labels.type_name if len(order) else self.empty_type,
         )
 
 
 def _item_key(key: bytes, item: Item) -> bytes:
-    """The secret of an item's noise: a keyed hash of its label."""
+    """Return the secret key of an item's noise: a keyed hash of its label."""
     return keyed(key, b"noise", label_bytes(item))

@@ -1,13 +1,15 @@
-"""The events of a round: how many have each item, at most l0 items of each event."""
+"""Counting the events of a round by item, with at most l0 items of each event."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from discreet.errors import ParameterError, SchemaError
 from discreet.streams.seal import Item, keyed
+from discreet.tables.histogram import Histogram
 
 __all__ = [
     "EMPTY_TYPES",
@@ -16,38 +18,63 @@ __all__ = [
     "bounded",
     "can_be_released",
     "column_type",
+    "counts_by_item",
     "require_item_type",
     "type_of",
 ]
 
 ItemType = Literal["text", "integer", "bytes"]
-"""What the items of a stream are."""
+"""The type of a stream's items."""
 ITEM_TYPES: dict[ItemType, tuple[type, ...]] = {"text": (str,), "integer": (int, np.integer), "bytes": (bytes,)}
-"""The Python types of each."""
+"""The Python types of each item type."""
 EMPTY_TYPES: dict[ItemType | None, str] = {"integer": "int64", "bytes": "binary"}
-"""What a release without rows says that its items are, where that is not text."""
+"""The Arrow type of the items in a release without rows, unless it is text."""
 _COLUMN_TYPES: dict[str, ItemType] = {"string": "text", "int64": "integer", "uint64": "integer", "binary": "bytes"}
 _PLAIN = {str, int, bytes}
-"""Python's own types: what orders an item must not depend on which type of number somebody has it in."""
+"""Python's own types. Items are converted to them, so that the order of items does not depend on a NumPy type."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def require_item_type(items: object) -> ItemType | None:
-    """A type of items, or None where it is left to what comes first."""
+    """Return a valid item type, or None if the first items decide it; raise ParameterError for another value."""
     if items is not None and items not in ITEM_TYPES:
         raise ParameterError('items must be "text", "integer" or "bytes"')
     return items
 
 
 def type_of(item: Item | str) -> ItemType:
-    """The type of an item."""
+    """Return the type of an item."""
     return next(kind for kind, types in ITEM_TYPES.items() if isinstance(item, types))
 
 
-def column_type(name: str, empty: object, column: str) -> ItemType | None:
-    """The type of items in a column of an Arrow type; None for a list without any, which has none.
+def counts_by_item(
+    events: object,
+    user: str | None,
+    item: str | None,
+    l0: int,
+    key: bytes,
+    number: int,
+    declared: ItemType | None,
+    progress: Callable[[], None] | None,
+) -> tuple[ItemType | None, dict[Item, int]]:
+    """Return the type of a round's items and the number of events with each. A table has a type even when empty."""
+    if user is None and item is None:
+        added = bounded(events, l0, key, number, declared)
+        kind = declared or next(map(type_of, added), None)
+    elif user is None or item is None:
+        raise ParameterError("give both user and item with a table, or neither with lists of items")
+    else:
+        table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
+        counts = table._counts()
+        added = dict(zip(table._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+        kind = column_type(table._labels.type_name, None if added else events, item)
+    return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
-    `empty`: the table where it has no rows.
+
+def column_type(name: str, empty: object, column: str) -> ItemType | None:
+    """Return the item type of a column with this Arrow type name; None for an empty list, which has no type.
+
+    `empty`: the table, if it has no rows.
     """
     if isinstance(empty, dict) and getattr(getattr(empty[column], "dtype", None), "kind", "O") == "O":
         return None
@@ -55,9 +82,9 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
 
 
 def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
-    """How many events have each item, at most `l0` items of each: those whose keyed hashes are the least.
+    """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
-    What is not of the type `items` is left out; where that is None all must be of one type.
+    Values that are not of the type `items` are dropped. If that is None, all items must have one type.
     """
     if isinstance(events, str | bytes | dict) or hasattr(events, "columns") or not hasattr(events, "__iter__"):
         raise ParameterError(
@@ -85,7 +112,10 @@ def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | Non
 
 
 def can_be_released(label: Item) -> bool:
-    """Whether a label fits a column: no integer beyond 64 bits, no text that is not UTF-8. Others are left out."""
+    """Return whether a label fits an Arrow column: integers need 64 bits at most, and text must be valid UTF-8.
+
+    Other labels are dropped.
+    """
     if isinstance(label, int):
         return _LEAST <= label <= _MOST
     try:
@@ -95,7 +125,7 @@ def can_be_released(label: Item) -> bool:
 
 
 def _distinct(event: Any, items: ItemType | None) -> set[Any]:
-    """The items of an event, once each."""
+    """Return the distinct items of an event."""
     if isinstance(event, str | bytes | dict):
         raise ParameterError("each event must be a list of items")
     try:
@@ -111,23 +141,23 @@ def _distinct(event: Any, items: ItemType | None) -> set[Any]:
 
 
 def _plain(item: Any) -> Item:
-    """An item as a value of Python's own types."""
+    """Return an item as a str, bytes or int."""
     return str(item) if isinstance(item, str) else bytes(item) if isinstance(item, bytes) else int(item)
 
 
 def _require_one_kind(kinds: set[type]) -> None:
-    """Items of one stream are all text, all whole numbers or all bytes."""
+    """Raise SchemaError unless all items are text, all are whole numbers or all are bytes."""
     if len(kinds) > 1 or not kinds <= _PLAIN:
         one = [next((k for k in (str, bytes, np.integer, int) if issubclass(kind, k)), None) for kind in kinds]
         names = {int if kind is np.integer else kind for kind in one}
         if len(names) > 1 or None in names or bool in kinds:
             raise SchemaError(
-                "items must be all text, all integers or all bytes; a stream started with items= leaves others out"
+                "items must be all text, all integers or all bytes; a stream started with items= drops the others"
             )
 
 
 def _priority_bytes(label: Item) -> bytes:
-    """What orders an event's items, of whatever kind."""
+    """Return the bytes of a label that are hashed to order an event's items; a letter tells the types apart."""
     if isinstance(label, int):
         return b"i" + format(label, "x").encode()
     return b"t" + label.encode("utf-8", "surrogatepass") if isinstance(label, str) else b"b" + label

@@ -1,4 +1,4 @@
-"""A stream on disk: a SQLite file that is whole after every round, its key, and a journal of what it released."""
+"""A stream on disk: a SQLite file with its counts, a key file, and a journal of the rounds that were released."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ __all__ = ["StreamFile", "require_new"]
 VERSION = 2
 _MAGIC = b"SQLite format 3\0"
 _FIRST = Round(0, {}, restart=False)
-"""What a stream begins with: its digest, by the stream's key, tells whose a journal is."""
+"""The state before round one. Its digest under the stream's key identifies the journal of the stream."""
 
 
 class StreamFile:
     """The state of one stream, open for one writer.
 
-    The file holds the mechanism, the round, a keyed digest of what was added up to it, the counts, and a keyed sum over
-    these that a changed byte would break. The key is in `<file>-key`; all three files are of use together alone. In
-    `<file>-rounds` stands a line for every round with its digest, of which the first tells whose journal it is. Lines
-    are written before the round and again after it: where the file was put back to an earlier round, the journal knows
-    what was released from the later ones. A file whose round has another digest in the journal is refused. That both
-    were put back, or copied and gone on with, is not noticed.
+    The SQLite file holds the mechanism, the round, a keyed digest of all rounds, and the counts. A keyed checksum of
+    these detects any changed byte. The key is in `<file>-key`. The journal `<file>-rounds` has the digest of every
+    round, and its first line identifies the stream. A stream needs all three files.
+
+    The journal prevents that one round is released twice from different data. The same noise would hide both releases,
+    so their difference would show the data. A line is written before the round and again after it. If an older copy of
+    the file is restored, the journal still has the digests of the later rounds. The stream then accepts only the same
+    data for them. A file is refused if the digest of its round differs from the journal.
+
+    The stream cannot detect that file and journal were both restored, or that copies of both continue.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, journal: Journal) -> None:
@@ -54,12 +58,12 @@ class StreamFile:
     def open(
         cls, path: str | os.PathLike[str], mechanism: StreamMechanism | None, items: str | None = None
     ) -> StreamFile:
-        """Open or create the file, for items of a type; StateError where that cannot be."""
+        """Open the file, or create it for items of a type; raise StateError if that is impossible."""
         file = real(path)
         _require_kind(mechanism)
         if not file.exists():
             if mechanism is None:
-                raise StateError(f"there is no stream in {file}; give a mechanism to start one")
+                raise StateError(f"there is no stream {file}; give a mechanism to start one")
             require_new(file)
             with _errors(file):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -83,7 +87,7 @@ class StreamFile:
     def _begin(self, mechanism: StreamMechanism | None, items: str | None) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
-        # The rollback journal holds old counts: it stays, so that `destroy` finds and overwrites it.
+        # SQLite's rollback journal holds old counts. It is kept, so that `destroy` can overwrite it.
         run("PRAGMA journal_mode = PERSIST")
         run("PRAGMA temp_store = MEMORY")
         run("PRAGMA synchronous = FULL")
@@ -91,13 +95,13 @@ class StreamFile:
         run("BEGIN EXCLUSIVE")
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             if mechanism is None:
-                raise StateError(f"{self._path} holds no stream; start one in it, or use another name")
+                raise StateError(f"{self._path} holds no stream; give a mechanism to start one, or use another name")
             self._create(mechanism, items)
         self._load(mechanism, items)
         run("COMMIT")
 
     def _create(self, mechanism: StreamMechanism, items: str | None) -> None:
-        """Make the stream in an empty file, or go on where that was cut short: the key and the journal come first."""
+        """Create the stream in an empty file, or finish an interrupted creation. Journal and key are written first."""
         self.key = self._unused_key() or new_key()
         self._journal.cut()
         if not self._journal.lines.done:
@@ -120,8 +124,10 @@ class StreamFile:
         failure_point("making")
 
     def _unused_key(self) -> bytes | None:
-        """Return the key of a stream whose making was cut short, None where there is none; StateError where the files
-        beside are those of a stream that was made."""
+        """Return the key that an interrupted creation has left, or None.
+
+        Raises StateError if the key or the journal belongs to a stream that was completed.
+        """
         lines, path = self._journal.lines, self._beside["key"]
         key = None
         if os.path.lexists(path):
@@ -129,7 +135,9 @@ class StreamFile:
             key = self._key_file.key
         known = None if key is None else seal.digest(key, _FIRST)
         if lines.closed or {*lines.done, *lines.begun} - {0} or (known is not None and lines.done.get(0) != known):
-            raise StateError(f"{self._path} is empty, and its journal is not; bring back a copy, or use another name")
+            raise StateError(
+                f"{self._path} is empty, and its journal is not; restore a copy of the file, or use another name"
+            )
         if key is None:
             if self._key_file is not None:
                 self._key_file.destroy()
@@ -143,8 +151,8 @@ class StreamFile:
             raise ValueError("damaged pages")
         version = run("SELECT version FROM stream").fetchone()[0]
         if version != VERSION:
-            remedy = "upgrade discreet" if version > VERSION else "it was made by an older discreet: start a new stream"
-            raise StateError(f"{self._path} is of version {version}, not {VERSION}; {remedy}")
+            remedy = "upgrade discreet" if version > VERSION else "an older discreet wrote it: start a new stream"
+            raise StateError(f"{self._path} has the file format {version}, not {VERSION}; {remedy}")
         if lines.closed:
             self._require_own_journal()
             run("COMMIT")
@@ -157,61 +165,63 @@ class StreamFile:
         self._sum = int.from_bytes(total, "little")
         self.mechanism, self.item_type, self.clock = state.mechanism, state.item_type, state.clock
         if asked is not None and asked != self.mechanism:
-            raise StateError(f"{self._path} is a stream of {self.mechanism!r}; open it without a mechanism")
+            raise StateError(f"{self._path} has the mechanism {self.mechanism!r}; open it without a mechanism")
         if items is not None and items != self.item_type:
-            raise StateError(f"{self._path} is a stream of items={self.item_type!r}; open it without items")
+            raise StateError(f"{self._path} was started with items={self.item_type!r}; open it without items")
         self._require_own_journal()
         self._journal.cut()
         known = lines.done.get(self.round, lines.begun.get(self.round))
         if known is None:
-            raise StateError(f"the journal of {self._path} does not know round {self.round}; bring back its copy")
+            raise StateError(
+                f"the journal of {self._path} lacks round {self.round}; restore the newest copy of the journal"
+            )
         left_out = self.round not in lines.done and max(lines.done, default=0) > self.round
         if known != self._digest or left_out:
             raise StateError(
-                f"round {self.round} of {self._path} is not the one that its journal knows; bring back the newest "
-                "copy of the file, or start a new stream"
+                f"round {self.round} of {self._path} differs from its journal; restore the newest copy of the file, "
+                "or start a new stream"
             )
         if self.round not in lines.done:
-            # The file was written and the process ended before it could say so.
+            # The process ended after the round was written to the file, and before the journal said so.
             self._journal.append("done", self.round, self._digest)
 
     def _require_own_journal(self) -> None:
-        """Raise StateError if the journal is that of a stream with another key; a destroyed key tells nothing."""
+        """Raise StateError if the journal belongs to a stream with another key. A destroyed key allows no check."""
         if self._key_file is None and os.path.lexists(self._beside["key"]):
-            with suppress(StateError):  # a key whose overwriting was cut short
+            with suppress(StateError):  # the key was partly overwritten when `destroy` was interrupted
                 self._key_file = KeyFile.open(self._beside["key"])
         key = None if self._key_file is None else self._key_file.key
         if key is not None and self._journal.lines.done.get(0) != seal.digest(key, _FIRST):
-            raise StateError(f"the journal beside {self._path} is not its own; bring back the copy that is")
+            raise StateError(f"the journal of {self._path} belongs to another stream; restore the right one")
 
     def _require_key(self, name: bytes) -> None:
-        """Read the key, which must be this stream's own."""
+        """Read the key; raise StateError if it belongs to another stream."""
         path = self._beside["key"]
         if self._key_file is None:
             self._key_file = KeyFile.open(path)
         if self._key_file.key is None or seal.name(self._key_file.key) != name:
-            raise StateError(f"the key in {path} is not that of this stream; bring back the copy that is")
+            raise StateError(f"the key in {path} belongs to another stream; restore the right one")
         self.key = self._key_file.key
 
     def items(self) -> Iterator[tuple[Item, int]]:
-        """Yield items and counts, in the order of the labels."""
+        """Yield items and their counts, in the order of the labels."""
         return read_items(self._connection.execute("SELECT label, kind, count FROM item"))
 
     def require(self, step: Round) -> None:
-        """Raise StateError where a round that this file has forgotten was released with other data."""
+        """Raise StateError if a round that a restored file lacks was released from data other than `step`."""
         done = self._journal.lines.done
-        # A list: a signal handler may take in a round meanwhile.
+        # A list, since a signal handler may add a round during the loop.
         forgotten = min((number for number in list(done) if number > self.round), default=None)
         if forgotten is None:
             return
         if forgotten != step.number or done[forgotten] != seal.digest(self.key, step, self._digest):
             raise StateError(
-                f"{self._path} was put back to round {self.round}, and round {forgotten} has been released from "
-                "other data; give that round the same data again, or start a new stream"
+                f"{self._path} was restored to round {self.round}, but round {forgotten} was already released from "
+                "other data; step that round with the same data again, or start a new stream"
             )
 
     def write(self, step: Round) -> None:
-        """Make a round durable. Whatever goes wrong, the file is to be opened again."""
+        """Make a round durable. After any error the caller must open the file again."""
         digest = seal.digest(self.key, step, self._digest)
         with _errors(self._path):
             self._journal.append("begin", step.number, digest)
@@ -247,9 +257,10 @@ class StreamFile:
         self._sum, self._digest = int.from_bytes(total, "little"), digest
 
     def destroy(self) -> None:
-        """Close the stream for good: overwrite the key, then the counts.
+        """End the stream for good: overwrite the key, then the counts.
 
-        The journal says first that the stream is closed. Where the process ends in between, the next `open` goes on.
+        The journal notes first that the stream is closed. If the process ends before the rest, the next `open`
+        finishes it.
         """
         digest = seal.digest(self.key, Round(self.round, {}, restart=False))
         with _errors(self._path):
@@ -278,7 +289,7 @@ class StreamFile:
         self._beside["journal"].unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._connection.close()
         if self._key_file is not None:
             self._key_file.close()
@@ -286,33 +297,35 @@ class StreamFile:
 
 
 def require_new(path: str | os.PathLike[str], mechanism: StreamMechanism | None = None) -> None:
-    """Raise where a new stream cannot be made in a file, before anything is paid for it.
+    """Raise an error if no new stream can be created in a file. Called before a budget is charged for it.
 
     Raises:
-        ParameterError: Where the file is there already, other than empty, or no file can keep the mechanism.
-        StateError: Where a file beside it is left over, or its folder is missing or not writable.
+        ParameterError: The file exists and is not empty, or no file can keep the mechanism.
+        StateError: A key or journal of a deleted stream is left, or the folder is missing or not writable.
     """
     file = real(path)
     _require_kind(mechanism)
     if file.exists():
         if not file.is_file() or file.stat().st_size:
-            raise ParameterError(f"{path} is there already; go on with `discreet stream step`, or use another name")
-        return  # a making that was cut short
+            raise ParameterError(f"{path} exists already; add rounds by `discreet stream step`, or use another name")
+        return  # an interrupted creation
     for purpose, what in (("rounds", "journal"), ("key", "key"), ("journal", "rollback journal")):
         left = beside(file)[purpose]
         if os.path.lexists(left):
-            raise StateError(f"{left} is the {what} of a file that is gone; bring it back, or use another name")
+            raise StateError(f"{left} is the {what} of a stream that is missing; restore it, or use another name")
     if not os.access(file.parent, os.W_OK | os.X_OK):
         raise unusable(file)
 
 
 def _require_kind(mechanism: object) -> None:
     if mechanism is not None and type(mechanism).__name__ not in KINDS:
-        raise ParameterError(f"a stream in a file needs one of {', '.join(KINDS)}, not {type(mechanism).__name__}")
+        raise ParameterError(
+            f"the mechanism of a stream in a file must be one of {', '.join(KINDS)}, not {type(mechanism).__name__}"
+        )
 
 
 def _require_stream(file: Path) -> None:
-    """Raise StateError where a file cannot be a stream, before anything is made beside it."""
+    """Raise StateError if a file cannot be a stream. Called before a journal or key is created for it."""
     with _errors(file):
         if not file.is_file():
             raise OSError("no regular file")
@@ -320,16 +333,16 @@ def _require_stream(file: Path) -> None:
             start = opened.read(len(_MAGIC))
     if start and not os.path.lexists(beside(file)["rounds"]):
         if start != _MAGIC:
-            raise StateError(f"{file} is no stream; give the file of one, or a new name to start one")
-        raise StateError(f"{file} has no journal {beside(file)['rounds']}, or is no stream; bring back its copy")
+            raise StateError(f"{file} is no stream; name the file of a stream, or a new file to start one")
+        raise StateError(f"{file} lacks its journal {beside(file)['rounds']}, or is no stream; restore the journal")
 
 
 @contextmanager
 def _errors(path: Path, *damage: type[Exception]) -> Iterator[None]:
-    """Turn errors of SQLite and of the system, and those of `damage`, into StateError without a cell in its text."""
+    """Turn errors of SQLite, of the system and of `damage` into StateErrors whose texts show no data."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         raise unusable(path, str(error) if isinstance(error, sqlite3.Error) else "") from None
     except damage:
-        raise StateError(f"{path} is corrupt; bring back a copy of it, with its journal") from None
+        raise StateError(f"{path} is corrupt; restore a copy of it, with its journal") from None

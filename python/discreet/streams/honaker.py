@@ -1,4 +1,4 @@
-"""The binary mechanism with all nodes of the tree in every estimate."""
+"""The binary mechanism with Honaker's estimates, which use all completed nodes of the tree."""
 
 from __future__ import annotations
 
@@ -24,18 +24,40 @@ if TYPE_CHECKING:
 __all__ = ["HonakerMechanism"]
 
 _BITS = 10
+"""Weights and sums are whole numbers in units of 2^-10."""
 _HORIZON_LIMIT = 10**6
-"""Late items and skipped rounds cost noises for every round, so that longer streams would stand still."""
+"""A late item or a skipped round costs noise for every earlier round, so longer streams would take too long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HonakerMechanism(HorizonMechanism):
-    """Running counts with the noise of the binary mechanism, and about half of its variance.
+    """A continual mechanism with the noise and guarantee of `BinaryMechanism`, and about half of its variance.
 
-    Honaker (2015): every complete node's count is estimated from its own noisy count and those of the nodes in
-    it, which one event touches no more of. Weights and sums are whole numbers in units of 2^-10, rounded
-    down: since that commutes with whole counts, an estimate is a function of noisy counts alone. Guarantee and
-    parameters are those of `BinaryMechanism`; an item that first comes in round l costs 2 l noises.
+    The count of a complete node is estimated from its own noisy count and the noisy counts of all nodes below it. These
+    noisy counts exist in the binary mechanism too, so the guarantee is the same. Weights and sums are whole numbers in
+    units of 2^-10, rounded down. Rounding commutes with adding whole counts, so an estimate depends on noisy counts
+    alone. An item that first occurs in round l costs 2 l noise values.
+
+    Args:
+        sigma: The scale of the discrete Gaussian noise at a node, from 1e-3 to 1e9.
+        delta: The chance that the guarantee fails, between 0 and 1.
+        l0: The most items that one event (or user) contributes.
+        horizon: The number of rounds, from 1 to 1,000,000, fixed before the data is seen.
+        linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+        unit: The protected unit, "event" or "user". For "user" see `BinaryMechanism`.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.streams.HonakerMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)
+        >>> binary = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)
+        >>> mechanism.deviation(255) < binary.deviation(255)
+        True
+
+    Source:
+        Honaker (2015), with integer noise; the guarantee is Rogers (2023), Theorem 11.
     """
 
     sigma: float
@@ -50,45 +72,55 @@ class HonakerMechanism(HorizonMechanism):
         require_whole("horizon", self.horizon, 1, _HORIZON_LIMIT)
 
     def deviation(self, number: int) -> float:
-        """The standard deviation of the estimates of a round."""
+        """Return the standard deviation of the estimates of a round.
+
+        Args:
+            number: The round, from 1.
+        """
         return math.sqrt(self._spread(number) ** 2 + 1 / 12)
 
     def _spread(self, number: int) -> float:
-        """The same before the estimates are rounded."""
+        """Return the standard deviation of the estimates of a round before they are rounded."""
         levels = (level for level in range(number.bit_length()) if number >> level & 1)
         return self.sigma * math.sqrt(sum(map(_variance, levels)))
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the same rule, by the sub-Gaussian tail of a weighted sum of discrete Gaussians.
+        """Return the release rule of a round, from the sub-Gaussian tail of a weighted sum of discrete Gaussians.
 
-        The noise is the sum rounded to the nearest whole number, or lower: it reaches m where the sum reaches m - 1/2.
+        Args:
+            number: The round, from 1.
         """
+        # The noise is the sum rounded to the nearest whole number, or lower: it reaches m if the sum reaches m - 1/2.
         spread = self._spread(number)
         return ReleaseRule.least(lambda m: sub_gaussian(m - 0.5, spread), self.linf, self.novel_chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """The nodes of the prefix."""
+        """Return the tree nodes that cover the rounds up to this one, with their scales.
+
+        Args:
+            number: The round, from 1.
+        """
         return [(end, self.sigma) for end in prefix(number)]
 
     @property
     def _sum_bytes(self) -> int:
-        """One estimate for each node of a prefix."""
+        """Bytes for an item's estimates, one for each node of a prefix."""
         return sum_type(self.sigma * (1 << _BITS)).itemsize * self.widest.bit_length()
 
     def sums(self) -> NodeSums:
-        """The noise of all items, from round to round."""
+        """Return a new object that computes the noise of all items, round after round."""
         return _Estimates(self)
 
 
 @lru_cache(maxsize=64)
 def _weight(level: int) -> int:
-    """How much of a node's estimate is its own noisy count, in units of 2^-10."""
+    """Return the weight of a node's own noisy count in its estimate, in units of 2^-10."""
     return round(honaker2015.own_weight(level) * (1 << _BITS))
 
 
 @lru_cache(maxsize=64)
 def _variance(level: int) -> float:
-    """The variance of a node's estimate with these weights, where a noise has one."""
+    """Return the variance of a node's estimate with these weights, if each noise has variance 1."""
     if level == 0:
         return 1.0
     own = _weight(level) / (1 << _BITS)
@@ -96,7 +128,7 @@ def _variance(level: int) -> float:
 
 
 class _Estimates(NodeSums):
-    """For every item the noises of the estimates of the nodes of a prefix, by their levels, in units of 2^-10."""
+    """The noise of every item's estimates at the nodes of a prefix, by tree level, in units of 2^-10."""
 
     def __init__(self, mechanism: HonakerMechanism) -> None:
         self._noise = gaussian(mechanism.sigma)
@@ -106,7 +138,7 @@ class _Estimates(NodeSums):
         self._items = 0
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
-        """The noise of every item in a round."""
+        """Return the noise of every item in a round. Rounds must not decrease from call to call."""
         if noise.items() > self._items:
             late: dict[int, NDArray[Any]] = {}
             for before in range(1, self._round + 1):
@@ -121,7 +153,7 @@ class _Estimates(NodeSums):
         return total >> _BITS
 
     def _close(self, levels: dict[int, NDArray[Any]], number: int, draw: Callable[[int], NDArray[np.int64]]) -> None:
-        """Closes the nodes that a round completes, each made of two that were complete."""
+        """Complete the nodes that end with a round, each from its two complete halves."""
         estimate = draw(64 * number) << _BITS
         level = 0
         while number >> level & 1 == 0:

@@ -1,4 +1,4 @@
-"""Continual mechanisms of a known horizon: noise of one scale, and an equal share of delta for every round."""
+"""The base of continual mechanisms with a known horizon: one noise scale, and an equal share of delta per round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["HorizonMechanism"]
 
 
 class HorizonMechanism(StreamMechanism):
-    """What mechanisms share that know their last round, with noise of one scale `sigma`."""
+    """A continual mechanism with a fixed number of rounds and noise of one scale `sigma`."""
 
     __slots__ = ()
 
@@ -33,7 +33,22 @@ class HorizonMechanism(StreamMechanism):
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
     ) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost of all rounds together, in zCDP.
+            delta: The chance that the guarantee fails, between 0 and 1.
+            l0: The most items that one event (or user) contributes.
+            horizon: The number of rounds, fixed before the data is seen.
+            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+            unit: The protected unit, "event" or "user".
+
+        Returns:
+            A mechanism of this class.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         l0, linf = require_bounds(l0, linf)
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         moved = cls.moved(require_horizon(horizon))
@@ -51,20 +66,43 @@ class HorizonMechanism(StreamMechanism):
         linf: int = 1,
         unit: Literal["event", "user"] = "event",
     ) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
+
+        Args:
+            epsilon: The epsilon of all rounds together.
+            delta: The delta of all rounds together, between 0 and 1.
+            l0: The most items that one event (or user) contributes.
+            horizon: The number of rounds, fixed before the data is seen.
+            linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+            unit: The protected unit, "event" or "user".
+
+        Returns:
+            A mechanism of this class.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         rho, own = resolve_rho(None, epsilon, delta)
         return cls.from_rho(rho=rho, delta=own, l0=l0, horizon=horizon, linf=linf, unit=unit)
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate zCDP of noise on all that an event moves, given that no new item is seen (Rogers 2023,
-        Theorem 11), on a lattice."""
+        """The delta-approximate zCDP of all rounds together (Rogers 2023, Theorem 11), with lattice noise.
+
+        The noise covers all sums that an event changes, given that no item passes its threshold through this event.
+        """
         rho = rogers2023.gaussian_rho(self.sigma, self.l0 * self.moved(self.horizon), self.linf)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, self.unit)
 
     @staticmethod
     def moved(horizon: int) -> float:
-        """What an event moves of one item, squared: one for each of floor(log2 horizon) + 1 nodes of a binary tree."""
+        """Return the squared l2 sensitivity of one item's sums to one event.
+
+        In a binary tree it is the number of nodes with the event, floor(log2 horizon) + 1.
+
+        Args:
+            horizon: The number of rounds.
+        """
         return rogers2023.tree_levels(horizon)
 
     @property
@@ -74,7 +112,7 @@ class HorizonMechanism(StreamMechanism):
 
     @property
     def novel_chance(self) -> float:
-        """The most that a new item's chance to be seen in one round may be: a share of delta for every round."""
+        """The largest allowed chance that a new item is released in one round: an equal share of delta per round."""
         return rogers2023.novel_chance(self.delta / self.horizon, self.l0)
 
     def _check(self) -> None:
@@ -82,4 +120,4 @@ class HorizonMechanism(StreamMechanism):
         object.__setattr__(self, "horizon", require_horizon(self.horizon))
         object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
         if self.delta / self.horizon / self.l0 < 1e-280:
-            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
+            raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")

@@ -1,4 +1,4 @@
-"""Running counts without a horizon."""
+"""The hybrid mechanism: continual counting without a horizon."""
 
 from __future__ import annotations
 
@@ -20,13 +20,33 @@ __all__ = ["HybridMechanism"]
 
 @dataclass(frozen=True, kw_only=True)
 class HybridMechanism(StreamMechanism):
-    """Running counts after every round, for as many rounds as there will be.
+    """A continual mechanism for any number of rounds.
 
-    Chan, Shi and Song (2011), the hybrid mechanism: an epoch of 2^m rounds has a binary tree and one noise for
-    all of it, at a scale that grows with sqrt(m + 1), and a share of delta. delta-approximate rho-zCDP per
-    event, since an event is in one epoch alone; nothing is promised about users, who have events in several. Its
-    variance comes to 3/2 of that of the binary mechanism with a known horizon. Raises ParameterError where a
-    parameter is out of range.
+    Epoch m has 2^m rounds, a binary tree with one noise scale that grows with sqrt(m + 1), and a share of delta. The
+    whole epoch is one of the tree's nodes. An event is in one epoch only, so the guarantee is delta-approximate
+    rho-zCDP per event. There is no guarantee per user, since a user has events in several epochs. The variance tends
+    to 3/2 of the variance of the binary mechanism with a known horizon.
+
+    Args:
+        rho: The privacy cost of all rounds together, in zCDP.
+        delta: The chance that the guarantee fails, between 0 and 1.
+        l0: The most items that one event contributes.
+        linf: Always 1, since an event has an item once.
+        unit: Always "event".
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> mechanism = dp.streams.HybridMechanism(rho=0.5, delta=1e-6, l0=1)
+        >>> print(mechanism.guarantee)
+        1e-06-approximate 0.5-zCDP per event (added or removed)
+        >>> mechanism.last_round is None
+        True
+
+    Source:
+        Chan, Shi and Song (2011), the hybrid mechanism, with integer noise.
     """
 
     rho: float
@@ -39,52 +59,90 @@ class HybridMechanism(StreamMechanism):
         self._check()
         object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
         if self.unit == "user":
-            raise ParameterError("a user has events in several epochs: take a BinaryMechanism with a horizon")
+            raise ParameterError(
+                "HybridMechanism has no guarantee per user, who has events in several epochs; use BinaryMechanism with "
+                "a horizon"
+            )
         last, _ = chan_shi_song2011.epoch_of(HORIZON_LIMIT)
         if self._sigma(last) > 1e9:
             raise ParameterError("rho is too small for the noise of the last rounds; give a larger one")
         if chan_shi_song2011.round_chance(self.delta, last) / self.l0 < 1e-300:
-            raise ParameterError("delta is too small for tails of noise to reach; give a larger one")
+            raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int) -> Self:
-        """The mechanism that promises delta-approximate rho-zCDP."""
+        """Return the mechanism whose guarantee is delta-approximate rho-zCDP.
+
+        Args:
+            rho: The privacy cost of all rounds together, in zCDP.
+            delta: The chance that the guarantee fails, between 0 and 1.
+            l0: The most items that one event contributes.
+
+        Returns:
+            A HybridMechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         return cls(rho=rho, delta=delta, l0=l0)
 
     @classmethod
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int) -> Self:
-        """The mechanism whose total promise is (epsilon, delta)-DP, half of delta going to the conversion."""
+        """Return the mechanism whose total guarantee is (epsilon, delta)-DP. The conversion uses half of delta.
+
+        Args:
+            epsilon: The epsilon of all rounds together.
+            delta: The delta of all rounds together, between 0 and 1.
+            l0: The most items that one event contributes.
+
+        Returns:
+            A HybridMechanism.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+        """
         rho, own = resolve_rho(None, epsilon, delta)
         return cls(rho=rho, delta=own, l0=l0)
 
     @property
     def guarantee(self) -> Guarantee:
-        """delta-approximate rho-zCDP: one epoch's noises for an event, and shares of delta that sum up to it."""
+        """The delta-approximate rho-zCDP of all rounds. An event is in one epoch, and the epochs share delta."""
         return Guarantee(self.rho, self.delta, self.unit)
 
     @cached_property
     def _own(self) -> float:
-        """The rho of the noise, before what its lattice costs."""
+        """The rho of the noise, before conditioning on a lattice adds to it."""
         return rogers2023.unconditioned_rho(self.rho, self.delta)
 
     def _sigma(self, epoch: int) -> float:
         return chan_shi_song2011.epoch_sigma(self._own, epoch, self.l0, self.linf)
 
     def deviation(self, number: int) -> float:
-        """The standard deviation of the estimates of a round."""
+        """Return the standard deviation of the estimates of a round.
+
+        Args:
+            number: The round, from 1.
+        """
         epoch, place = chan_shi_song2011.epoch_of(number)
         return math.sqrt(chan_shi_song2011.hybrid_variance([self._sigma(m) for m in range(epoch + 1)], place))
 
     def rule(self, number: int) -> ReleaseRule:
-        """Return the rule that a new count of linf passes with the round's share of delta at most, by the sub-Gaussian
-        tail."""
+        """Return the release rule of a round, from the sub-Gaussian tail of its noise.
+
+        Args:
+            number: The round, from 1.
+        """
         epoch, _ = chan_shi_song2011.epoch_of(number)
         chance = rogers2023.novel_chance(chan_shi_song2011.round_chance(self.delta, epoch), self.l0)
         deviation = self.deviation(number)
         return ReleaseRule.least(lambda m: sub_gaussian(m, deviation), self.linf, chance)
 
     def nodes(self, number: int) -> list[tuple[int, float]]:
-        """The noises of the epochs before, and the nodes of the prefix in this one."""
+        """Return one node for each earlier epoch, and the nodes of the prefix in this epoch, with their scales.
+
+        Args:
+            number: The round, from 1.
+        """
         epoch, place = chan_shi_song2011.epoch_of(number)
         whole = [((2 << m) - 1, self._sigma(m)) for m in range(epoch)]
         before = number - place

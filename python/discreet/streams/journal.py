@@ -1,4 +1,4 @@
-"""What rounds a stream has released, in a file that only grows and that one process holds."""
+"""The journal of a stream: an append-only file of released rounds, locked by one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Journal", "Lines", "failure_point", "read_lines"]
 
 _LINE = re.compile(rb"(begin|done|closed) ([0-9]{1,15}) ([0-9a-f]{32})")
 _BEGINNING = re.compile(rb"[a-z0-9 \0]{0,60}")
-"""The beginning of a line that a crash cut short, which may hold zeros that were never written."""
+"""A line that a crash has cut short. It may contain zeros in the place of bytes that were never written."""
 
 
 @dataclass
@@ -27,30 +27,33 @@ class Lines:
     begun: dict[int, str] = field(default_factory=dict)
     done: dict[int, str] = field(default_factory=dict)
     closed: dict[int, str] = field(default_factory=dict)
-    """Not empty once the stream was closed for good."""
+    """Not empty after the stream was closed for good."""
     size: int = 0
-    """How many bytes the whole lines have."""
+    """The number of bytes in complete lines."""
 
     def add(self, word: str, number: int, digest: str) -> None:
-        """Take in a line."""
+        """Add the digest of a line."""
         {"begin": self.begun, "done": self.done, "closed": self.closed}[word][number] = digest
 
 
 class Journal:
-    """Lines "begin" and "done" with the number of a round and a digest of what it added, and "closed" at the end.
+    """A locked file with a line "begin" and a line "done" for each round, and "closed" at the end.
 
-    The file is locked while it is open, by a lock that other readers of it in this process do not break. A line that
-    a crash cut short is left out: nothing was released after it.
+    Each line has the number of the round and a digest of what the round added. The file is locked while it is open. The
+    lock is one that other readers of the file in this process do not release. A line that a crash has cut short is
+    ignored: no release follows a line before the line is complete on the disk.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the journal, or make it. Raises StateError where it is a link, locked elsewhere or damaged."""
+        """Open or create the journal. Raises StateError if it is a link, locked elsewhere or damaged."""
         self._path = path
         try:
             self._handle = open_plain(path, os.O_CREAT | os.O_APPEND)
         except OSError:
-            raise StateError(f"the journal {path} cannot be opened; it must be a file, no link, and writable") from None
-        # Who forgets to close it, or is interrupted before, does not hold the lock for ever.
+            raise StateError(
+                f"the journal {path} cannot be opened; it must be a writable file and not a link"
+            ) from None
+        # Releases the lock if the caller forgets to close the journal, or is interrupted before it does.
         self._closing = weakref.finalize(self, os.close, self._handle)
         self._process = _core.process()
         try:
@@ -63,26 +66,26 @@ class Journal:
             make_durable(path.parent)
 
     def _read(self) -> Lines:
-        """Read all whole lines."""
+        """Read all complete lines."""
         content = b""
         while part := os.read(self._handle, 1 << 20):
             content += part
         try:
             lines = read_lines(content)
         except ValueError:
-            raise StateError(f"the journal {self._path} is damaged; bring back a copy of it, with its stream") from None
+            raise StateError(f"the journal {self._path} is damaged; restore a copy of it, with its stream") from None
         return lines
 
     def cut(self) -> None:
-        """Remove a last line that a crash cut short. The caller knows that the journal is its own."""
+        """Remove a last line that a crash has cut short. The caller has checked that the journal is its own."""
         if os.fstat(self._handle).st_size > self.lines.size:
             os.ftruncate(self._handle, self.lines.size)
 
     def append(self, word: str, number: int, digest: str) -> None:
-        """Add a line, durably.
+        """Append a line and sync it to the disk.
 
-        Raises StateError if somebody else has written to the file, or has put another one in its place, which the lock
-        does not cover; OSError if the file cannot be written.
+        Raises StateError if another process has written to the file or has replaced it, which the lock does not
+        prevent. Raises OSError if the file cannot be written.
         """
         held = os.fstat(self._handle)
         try:
@@ -99,16 +102,16 @@ class Journal:
         self.lines.add(word, number, digest)
 
     def clear(self) -> None:
-        """Remove all lines, durably: those of a stream that was never made."""
+        """Remove all lines of a stream whose creation was interrupted, and sync the file."""
         os.ftruncate(self._handle, 0)
         os.fsync(self._handle)
         self.lines = Lines()
 
     def close(self) -> None:
-        """Let go of the file and its lock.
+        """Unlock and close the file.
 
-        A forked process shares the lock and would keep it until it ends, so its owner unlocks. Where that is
-        interrupted, the file is closed when this object is gone.
+        A forked process shares the lock and would keep it until it ends. So the owner unlocks the file before it closes
+        it. If that is interrupted, the file is closed when this object is deleted.
         """
         if self._closing.alive and self._process == _core.process():
             _unlock(self._handle)
@@ -116,10 +119,10 @@ class Journal:
 
 
 def read_lines(content: bytes) -> Lines:
-    """Return the lines of a journal, without a last one that was cut short.
+    """Return the complete lines of a journal.
 
     Raises:
-        ValueError: Where a whole line is not one of a journal, or the rest cannot be the beginning of one.
+        ValueError: A complete line is invalid, or the rest cannot be the beginning of a line.
     """
     lines = Lines(size=content.rfind(b"\n") + 1)
     if not _BEGINNING.fullmatch(content, lines.size):
@@ -133,19 +136,19 @@ def read_lines(content: bytes) -> Lines:
 
 
 def failure_point(name: str) -> None:
-    """Do nothing: a test ends the process here, between the steps by which a change becomes durable."""
+    """Do nothing. Tests end the process here, between the steps that make a change durable."""
 
 
 def _lock(handle: int, path: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # Windows, where the lock of the stream's own file is not broken by readers
+    except ImportError:  # on Windows SQLite's lock of the stream's file is enough: readers do not release it
         return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream = str(path).removesuffix("-rounds")
-        raise StateError(f"{stream} is open elsewhere; a stream has one writer") from None
+        raise StateError(f"{stream} is open elsewhere; a stream has one writer at a time") from None
 
 
 def _unlock(handle: int) -> None:

@@ -1,4 +1,4 @@
-"""The secret key of a stream, in a file of its own. SENSITIVE."""
+"""The key file of a stream, which holds its secret key. SENSITIVE."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SIZE = len(b"discreet stream key ") + 64 + 1
 class KeyFile:
     """An open key file, which holds one key of 32 bytes.
 
-    The key lies in no database: the rollback journal of a database would keep a copy of it on the disk. The file
-    stays open, so that `destroy` overwrites the bytes that were read, whatever its name leads to by then.
+    The key is not in the database, because the database's rollback journal would keep a copy of it on the disk. The
+    file stays open, so that `destroy` overwrites the bytes that were read, even if the path names another file by then.
     """
 
     def __init__(self, path: Path, handle: int) -> None:
@@ -31,39 +31,41 @@ class KeyFile:
 
     @classmethod
     def create(cls, path: Path, key: bytes) -> KeyFile:
-        """Write a key to a new file, durably. Raises StateError where the file exists or cannot be written."""
+        """Write a key to a new file and sync it. Raises StateError if the file exists or cannot be written."""
         try:
             self = cls(path, open_plain(path, os.O_CREAT | os.O_EXCL))
             write_all(self._handle, b"discreet stream key " + key.hex().encode() + b"\n")
         except OSError:
-            raise StateError(f"the key file {path} cannot be made; check that it is not there already") from None
+            raise StateError(
+                f"the key file {path} cannot be written; check that it does not exist and that the disk is not full"
+            ) from None
         make_durable(path.parent)
         self.key = key
         return self
 
     @classmethod
     def open(cls, path: Path) -> KeyFile:
-        """Open a key file; `key` is None where the file was cut short while it was made, or overwritten.
+        """Open a key file. `key` is None if its creation was interrupted, or if it was overwritten.
 
-        Raises StateError where there is no such file or it is damaged.
+        Raises StateError if the file is missing or damaged.
         """
         try:
             self = cls(path, open_plain(path))
             content = os.read(self._handle, _SIZE + 1)
         except FileNotFoundError:
             raise StateError(
-                f"the key file {path} is gone: bring back the one that belongs to the stream, or start a new stream"
+                f"the key file {path} is missing: restore the one of this stream, or start a new stream"
             ) from None
         except OSError:
-            raise StateError(f"the key file {path} cannot be opened; it must be a file, and no link") from None
+            raise StateError(f"the key file {path} cannot be opened; it must be a file and not a link") from None
         try:
             self.key = read_key(content)
         except ValueError:
-            raise StateError(f"the key file {path} is damaged; bring back a copy of it") from None
+            raise StateError(f"the key file {path} is damaged; restore a copy of it") from None
         return self
 
     def destroy(self) -> None:
-        """Overwrite the key with zeros, durably, and delete the file. Raises OSError where the system refuses."""
+        """Overwrite the key with zeros, sync, and delete the file. Raises OSError if the system refuses."""
         self.key = None
         erase(self._handle)
         self.close()
@@ -76,15 +78,15 @@ class KeyFile:
 
 
 def new_key() -> bytes:
-    """Return 32 bytes from the operating system. Raises EntropyError where it refuses."""
+    """Return 32 random bytes from the operating system. Raises EntropyError if it gives none."""
     return bytes.fromhex(fresh_key())
 
 
 def read_key(content: bytes) -> bytes | None:
-    """Return the key in the content of a key file, or None where the content is a part of one, or zeros.
+    """Return the key in the content of a key file, or None if the content is the beginning of a key file, or zeros.
 
     Raises:
-        ValueError: Where the content is anything else.
+        ValueError: The content is something else.
     """
     found = _LINE.fullmatch(content)
     if found is not None:

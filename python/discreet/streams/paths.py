@@ -1,4 +1,4 @@
-"""Files beside a stream's own: their names, and opening them without following links."""
+"""The paths of a stream's files, and functions that open, write and erase them without following links."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def real(path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of a stream's file, with links resolved: one file has one key and one journal.
+    """Return the absolute path of a stream's file with links resolved, so that one file has one key and one journal.
 
-    Raises StateError where the path is a link to nothing.
+    Raises StateError if the path is a link to a missing file.
     """
     if Path(path).is_symlink() and not Path(path).exists():
-        raise StateError(f"{path} is a link to a file that is gone; use another name")
+        raise StateError(f"{path} is a link to a file that is missing; use another name")
     return Path(path).resolve()
 
 
 def beside(path: str | os.PathLike[str]) -> dict[str, Path]:
-    """Return the paths beside a stream's own file, by purpose: its key, its rounds and SQLite's rollback journal.
+    """Return the paths of a stream's other files, by purpose: its key, its journal and SQLite's rollback journal.
 
-    Links are resolved here, so that every caller finds the same files, by whatever name it knows the stream.
+    Links are resolved, so that every name of a stream leads to the same files.
     """
     own = os.path.realpath(path)  # unlike `Path.resolve`, it raises nothing for a link to itself
     return {name: Path(f"{own}-{name}") for name in ("key", "rounds", "journal")}
 
 
 def open_plain(path: Path, flags: int = 0) -> int:
-    """Open a regular file for reading and writing, readable by its owner alone where it is new.
+    """Open a regular file for reading and writing. A new file is readable by its owner only.
 
     Raises:
-        OSError: Where the file is a symbolic link, a folder, a pipe or a device, or the system refuses.
+        OSError: The file is a symbolic link, a folder, a pipe or a device, or the system refuses.
     """
     handle = os.open(path, _FLAGS | flags, 0o600)
     try:
@@ -50,14 +50,14 @@ def open_plain(path: Path, flags: int = 0) -> int:
 
 
 def write_all(handle: int, content: bytes) -> None:
-    """Write all bytes, durably."""
+    """Write all bytes and sync the file."""
     while content:
         content = content[os.write(handle, content) :]
     os.fsync(handle)
 
 
 def erase(handle: int) -> None:
-    """Overwrite the whole file with zeros, durably."""
+    """Overwrite the whole file with zeros and sync it."""
     os.lseek(handle, 0, os.SEEK_SET)
     left = os.fstat(handle).st_size
     while left:
@@ -66,7 +66,7 @@ def erase(handle: int) -> None:
 
 
 def make_durable(folder: Path) -> None:
-    """Make names in a folder survive a power cut, where the system can do that."""
+    """Sync a folder, so that the names in it survive a power cut. Does nothing if the system cannot do that."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -80,14 +80,14 @@ def make_durable(folder: Path) -> None:
 
 
 def unusable(path: Path, text: str = "") -> StateError:
-    """Return the error of a stream's file that cannot be used; `text`: what SQLite says, which is not repeated.
+    """Return the error for a stream's file that cannot be used; `text` is SQLite's message, which is not repeated.
 
-    An error of the operating system may hold parts of the path, so that its text is not passed on either.
+    Messages of the operating system may contain parts of the path, so they are not repeated either.
     """
     if "locked" in text:
-        return StateError(f"{path} is open elsewhere; a stream has one writer")
+        return StateError(f"{path} is open elsewhere; a stream has one writer at a time")
     if not path.parent.is_dir():
-        return StateError(f"{path} cannot be made: make its folder first")
+        return StateError(f"{path} cannot be created: make its folder first")
     if "not a database" in text or "malformed" in text:
-        return StateError(f"{path} is corrupt or no stream")
-    return StateError(f"{path} cannot be used; check that it is a file, may be written, and that the disk is not full")
+        return StateError(f"{path} is corrupt or no stream; restore a copy of it, or use another name")
+    return StateError(f"{path} cannot be used; check that it is a writable file and that the disk is not full")

@@ -1,4 +1,4 @@
-"""Which continual mechanism fits a promise."""
+"""The choice of a continual mechanism for a guarantee."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from discreet.streams.square_root import SquareRootMechanism
 __all__ = ["recommended"]
 
 _SHORT = 10_000
-"""Up to how many rounds an item that comes late costs little by mechanisms that draw noise for all before it."""
+"""The most rounds for which late items cost little with mechanisms that draw noise for all earlier rounds."""
 
 
 def recommended(
@@ -30,21 +30,38 @@ def recommended(
     unit: Literal["event", "user"] = "event",
     linf: int = 1,
 ) -> StreamMechanism:
-    """The continual mechanism that fits: of those with this promise the one with the lowest threshold at its
-    widest, from public parameters alone.
+    """Return the continual mechanism with the lowest threshold in its widest round, for this guarantee.
 
-    Without a `horizon` the hybrid mechanism. With one the binary mechanism; that with Honaker's estimates up to
-    10,000 rounds, where late items cost little; the square root mechanism where an item takes no more than
-    `item_bytes` of memory beside its label, which by default it does up to 1,063 rounds.
+    The choice depends on public parameters alone. Without a `horizon` it is `HybridMechanism`. With one it is usually
+    `SquareRootMechanism` up to 1,063 rounds, `HonakerMechanism` up to 10,000, and `BinaryMechanism` beyond.
 
-    `unit="user"` promises the same for a user, and needs a horizon: all rounds together must hold at most `l0`
-    items of a user and each of them at most `linf` times, which is for the caller to see to.
+    Args:
+        rho: The privacy cost of all rounds together, in zCDP. Give exactly one of rho and epsilon.
+        epsilon: The epsilon of all rounds together.
+        delta: The chance that the guarantee fails; with epsilon the total delta.
+        l0: The most items that one event (or user) contributes.
+        horizon: The number of rounds, fixed before the data is seen; None for no end.
+        item_bytes: The most memory for one item, in bytes, without its label.
+        unit: The protected unit, "event" or "user". "user" needs a horizon. You must make sure that a user has at most
+            `l0` items in all rounds together, and each of them at most `linf` times.
+        linf: The most times that a user contributes an item. It is 1 for `unit="event"`.
+
+    Returns:
+        A mechanism; `start` opens a stream of it.
+
+    Raises:
+        ParameterError: A parameter is missing or out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> type(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=365)).__name__
+        'SquareRootMechanism'
     """
     if (rho is None) == (epsilon is None):
         raise ParameterError("give exactly one of rho and epsilon")
     promise: dict[str, Any] = {"delta": delta, "l0": l0}
     if horizon is None and (unit, linf) != ("event", 1):
-        raise ParameterError("unit and linf need a horizon: say how many rounds there will be")
+        raise ParameterError("unit and linf need a horizon: give the number of rounds")
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     make = "from_rho" if epsilon is None else "from_epsilon"
     if horizon is None:
@@ -55,7 +72,7 @@ def recommended(
     item_bytes = require_whole("item_bytes", item_bytes, 1)
     made: list[StreamMechanism] = [getattr(BinaryMechanism, make)(**promise, horizon=horizon)]
     for kind in (HonakerMechanism, SquareRootMechanism) if horizon <= _SHORT else ():
-        with suppress(ParameterError):  # a narrower range leaves the others
+        with suppress(ParameterError):  # its range of parameters is narrower; the others remain
             made.append(getattr(kind, make)(**promise, horizon=horizon))
     small = [mechanism for mechanism in made if mechanism.item_bytes <= item_bytes]
     return min(small or made[:1], key=lambda mechanism: mechanism.threshold(mechanism.widest))

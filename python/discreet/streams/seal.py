@@ -1,4 +1,4 @@
-"""Keyed hashes of a stream: of its labels, its rounds and its whole state."""
+"""Keyed hashes of a stream's labels, rounds and state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODULUS = 2**256
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round's number, what it adds to each item, whether counts begin anew before it, and a clock that is new."""
+    """A round: its number, the counts it adds, whether counts are reset before it, and its clock if that is new."""
 
     number: int
     added: dict[Item, int]
@@ -31,40 +31,40 @@ def keyed(key: bytes, purpose: bytes, text: bytes) -> bytes:
 
 
 def name(key: bytes) -> bytes:
-    """Return the 16 bytes by which a file recognises its key."""
+    """Return 16 bytes that identify a key and do not reveal it."""
     return keyed(key, b"name", b"")[:16]
 
 
 def digest(key: bytes, step: Round, before: str = "") -> str:
-    """Return a keyed digest of a round: of its number, of what it adds, and of `before`, the digest of the last one."""
+    """Return a keyed digest of a round's number, of the counts it adds, and of `before`, the previous digest."""
     parts = sorted(_encoded(item, added) for item, added in step.added.items())
     text = step.number.to_bytes(8, "little") + bytes.fromhex(before) + b"".join(parts)
     return hashlib.blake2b(text, key=key, digest_size=16, person=b"round").hexdigest()
 
 
 def total(parts: Iterable[int]) -> bytes:
-    """Return the sum of `head` and of `sealed` for every item, as 32 bytes."""
+    """Return the keyed checksum of a state as 32 bytes: the sum of `head` and of `sealed` of every item."""
     return (sum(parts) % _MODULUS).to_bytes(32, "little")
 
 
 def head(key: bytes, mechanism: str, number: int, rounds: str) -> int:
-    """Return the summand of the mechanism, the round and the digest of all rounds up to it."""
+    """Return the checksum's term for the mechanism, the round and the digest of all rounds up to it."""
     return int.from_bytes(keyed(key, b"head", f"{mechanism}|{number}|{rounds}".encode()), "little")
 
 
 def sealed(key: bytes, item: Item, count: int) -> int:
-    """Return the summand of an item with its count."""
+    """Return the checksum's term for an item and its count."""
     return int.from_bytes(keyed(key, b"item", _encoded(item, count)), "little")
 
 
 def label_bytes(item: Item) -> bytes:
-    """Return a label as bytes; labels of different types are never the same bytes."""
+    """Return a label as bytes. Labels of different types never have the same bytes."""
     kind, label = label_parts(item)
     return kind.encode() + label
 
 
 def label_parts(item: Item) -> tuple[str, bytes]:
-    """Return the letter of a label's type and its bytes."""
+    """Return the letter of a label's type, and the label as bytes."""
     if isinstance(item, int):
         return "i", str(item).encode()
     return ("t", item.encode("utf-8")) if isinstance(item, str) else ("b", item)

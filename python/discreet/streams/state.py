@@ -1,4 +1,4 @@
-"""The state of a stream, as its file holds it: parameters as text, counts, and a keyed sum of all."""
+"""The state of a stream as its file stores it: parameters as JSON, counts, and a keyed checksum of both."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "state_text",
 KINDS: dict[str, Any] = {
     kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
 }
-"""The classes of mechanisms that a file can keep."""
+"""The classes of mechanisms that a file can store."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
-"""What reading a damaged state raises: damaged text, or parameters that no mechanism has."""
+"""The errors that reading a damaged state raises: for damaged text, or for parameters that no mechanism has."""
 _FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a stream's file says beside the counts."""
+    """The content of a stream's file without the counts."""
 
     mechanism: StreamMechanism
     item_type: Any
@@ -39,35 +39,35 @@ class State:
 
 
 def state_text(mechanism: StreamMechanism, items: str | None) -> str:
-    """Return a mechanism and the type of its items as text."""
+    """Return a mechanism and the type of its items as JSON."""
     given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
     return json.dumps(given if items is None else {"items": items, **given})
 
 
 def with_clock(text: str, clock: Clock) -> str:
-    """Return the text of a state with another clock."""
+    """Return the JSON of a state with another clock."""
     return json.dumps({**json.loads(text), "clock": dataclasses.asdict(clock)})
 
 
 def read_state(
     key: bytes, text: str, number: int, rounds: str, total: bytes, rows: Iterable[tuple[bytes, str, int]]
 ) -> State:
-    """Return the state that a file holds.
+    """Return the state that a file stores, after verifying its checksum.
 
     Args:
         key: The key of the stream.
         text: The mechanism, as `state_text` writes it.
         number: The number of the last round.
         rounds: The digest of all rounds up to that one.
-        total: The keyed sum.
+        total: The keyed checksum.
         rows: The label, the letter of its type and the count of every item.
 
     Raises:
-        ValueError: Or another error of `DAMAGE`, where the keyed sum differs or the text is no state.
+        ValueError: The checksum differs or the text is invalid. Other errors of `DAMAGE` mean the same.
     """
     parts = (seal.sealed(key, item, count) for item, count in read_items(rows))
     if seal.total([seal.head(key, text, number, rounds), sum(parts)]) != bytes(total):
-        raise ValueError("the keyed sum differs")
+        raise ValueError("the keyed checksum differs")
     given = json.loads(text)
     item_type, clock = given.pop("items", None), given.pop("clock", None)
     mechanism = KINDS[given.pop("kind")](**given)
@@ -75,6 +75,6 @@ def read_state(
 
 
 def read_items(rows: Iterable[tuple[bytes, str, int]]) -> Iterator[tuple[Item, int]]:
-    """Yield items and counts."""
+    """Yield items and their counts."""
     for label, kind, count in rows:
         yield _FROM_BYTES[kind](bytes(label)), count

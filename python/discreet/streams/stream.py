@@ -1,4 +1,4 @@
-"""`Stream`: the rounds of a continual mechanism. SENSITIVE inside, its releases PUBLIC."""
+"""`Stream`: the state of a continual mechanism. SENSITIVE; only its releases are PUBLIC."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import NoReturn, Self
-
-import numpy as np
 
 from discreet import _core
 from discreet.engines.entropy import fresh_key
@@ -21,38 +19,52 @@ from discreet.release.release import Release
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
 from discreet.streams.counts import RunningCounts
-from discreet.streams.events import (
-    EMPTY_TYPES,
-    ItemType,
-    bounded,
-    can_be_released,
-    column_type,
-    require_item_type,
-    type_of,
-)
+from discreet.streams.events import EMPTY_TYPES, ItemType, counts_by_item, require_item_type, type_of
 from discreet.streams.file import StreamFile
 from discreet.streams.recommend import recommended
-from discreet.streams.seal import Item, Round
-from discreet.tables.histogram import Histogram
+from discreet.streams.seal import Round
 
 __all__ = ["Stream"]
 
 _MANY = 100_000
-"""How many items of a file are taken in at a time."""
+"""Items that are read from a file at a time."""
 
 
 class Stream(Private):
-    """Running counts of items, released after every round.
+    """A stream that counts items and releases the running counts after every round.
 
-    `mechanism.start()` opens one in memory, `Stream.open` one in a file that survives crashes. A round is a batch
-    of events, each a list of items; an event counts for at most `l0` of its items, chosen by a keyed hash. A stream is
-    as private as its data: it is not copied or pickled, and only its releases are public. All of them together
-    promise `guarantee`, however many rounds are released.
+    `mechanism.start()` opens a stream in memory, and `Stream.open` one in a file that survives crashes. A round is a
+    batch of events, and an event is a list of items. An event counts for at most `l0` of its items, chosen by a keyed
+    hash. The guarantee covers all releases together, however many rounds are released.
+
+    A stream is as private as its data, and only its releases are public. It cannot be copied or pickled, and a forked
+    process cannot use it. Two copies with one key would hide different data by the same noise, and the difference of
+    their releases would show the data.
+
+    Args:
+        mechanism: A continual mechanism, such as `BinaryMechanism.from_rho(...)`.
+        items: The type of the items, as for `StreamMechanism.start`.
+
+    Raises:
+        ParameterError: `mechanism` is not a continual mechanism, or `items` is not a type.
+
+    Example:
+        >>> import discreet as dp
+        >>> stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365).start()
+        >>> stream.step([["home"]] * 1000 + [["help"]] * 3).items
+        ['home']
+        >>> stream.step([["help"]] * 1000).items == stream.show().items
+        True
+        >>> print(stream.guarantee)
+        1e-06-approximate 0.5-zCDP per event (added or removed)
     """
 
     _used: StreamFile | None = None
-    """The file while it is written to, overwritten or closed. A handler of a signal that closed it meanwhile would free
-    descriptors that are used next, and another file may get them."""
+    """The file while it is written, overwritten or closed.
+
+    A signal handler must not close it meanwhile. That would free its file descriptors, another file could get the same
+    numbers, and the interrupted code would write to that file.
+    """
 
     def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
         if not isinstance(mechanism, StreamMechanism):
@@ -63,8 +75,8 @@ class Stream(Private):
     def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:
         self.mechanism = mechanism
         self._declared = items
-        # The key while the stream is open. To close it puts another list in the place of this one, so that a step
-        # that is under way cannot open it again.
+        # A list with the key while the stream is open. Closing replaces the list, and a step that is in progress adds
+        # its key to the old one, so it cannot reopen the stream.
         self._keys = [key]
         self._process = _core.process()
         self._lock = threading.RLock()
@@ -74,7 +86,7 @@ class Stream(Private):
         self._forget()
 
     def _forget(self) -> None:
-        """No items, and none of their noise."""
+        """Reset the counts and the cached noise."""
         self._type = self._declared
         self._running = RunningCounts(self.mechanism, EMPTY_TYPES.get(self._declared, "string"))
         self._latest: Release | None = None
@@ -87,12 +99,39 @@ class Stream(Private):
         *,
         items: ItemType | None = None,
     ) -> Self:
-        """The stream kept in a file: a new one where there is no file and a mechanism is given, of `items` of a type.
+        """Open the stream in a file, or create it if the file is missing and a mechanism is given.
 
-        Every round is durable before its release is returned. A file that is restored from a copy knows, by the
-        journal beside it, which rounds it has forgotten, and takes the same lists of items for them and no others (a
-        table's items beyond l0 of an event are chosen anew, so that only one without such events is the same). Raises
-        StateError where the file is another mechanism's, corrupt, of a newer version, or open elsewhere.
+        A round is on the disk before its release is returned, so a crash loses no released round. A journal, in
+        `<path>-rounds`, remembers the released rounds. If an older copy of the file is restored, it accepts only the
+        same events for those rounds, and releases the same counts again. From a table, l0 items of each event are
+        sampled anew. So a table counts as the same only if no event has more than l0 items.
+
+        Args:
+            path: The file. The secret key is in `<path>-key`.
+            mechanism: The mechanism of a new stream. For an existing stream leave it out, or repeat it.
+            items: The type of the items of a new stream, as for `StreamMechanism.start`.
+
+        Returns:
+            A Stream, which holds the lock of the file until `detach` or `close`.
+
+        Raises:
+            StateError: The file is corrupt, open elsewhere or of another version, or lacks its key or journal. Or its
+                mechanism or items differ. Or it is missing and no mechanism is given.
+            ParameterError: `items` is not a type, or no file can store the mechanism.
+            EntropyError: The operating system gives no randomness for the key of a new stream.
+
+        Example:
+            >>> import tempfile
+            >>> import discreet as dp
+            >>> mechanism = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365)
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = f"{folder.name}/visits.stream"
+            >>> with dp.Stream.open(path, mechanism) as stream:
+            ...     items = stream.step([["home"]] * 1000).items
+            >>> with dp.Stream.open(path) as stream:
+            ...     stream.round, stream.show().items == items
+            (1, True)
+            >>> folder.cleanup()
         """
         file = StreamFile.open(path, mechanism, require_item_type(items))
         try:
@@ -114,26 +153,30 @@ class Stream(Private):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all releases together promise."""
+        """The guarantee of all releases together."""
         return self.mechanism.guarantee
 
     @property
     def round(self) -> int:
-        """How many rounds there have been."""
+        """The number of rounds so far."""
         return self._round
 
     @property
     def item_type(self) -> ItemType | None:
-        """What items were declared to be, None where that is left to what comes first."""
+        """The declared type of the items; None if the first items decide it."""
         return self._declared
 
     @property
     def clock(self) -> Clock | None:
-        """When rounds begin and end, None where that was never said."""
+        """The times at which rounds begin and end; None if they were never given."""
         return self._clock
 
     def require_clock(self, clock: Clock) -> None:
-        """Raises StateError where rounds have been that began and ended by another clock."""
+        """Raise StateError if the stream has rounds that began and ended by another clock.
+
+        Args:
+            clock: The clock of the next round.
+        """
         known = self._clock
         if self._round and known is not None and not clock.keeps_time_with(known):
             raise StateError(
@@ -142,7 +185,14 @@ class Stream(Private):
             )
 
     def keep(self, clock: Clock) -> None:
-        """Remembers when rounds begin and end, together with the next round; StateError as `require_clock`."""
+        """Store a clock together with the next round.
+
+        Args:
+            clock: The times at which rounds begin and end.
+
+        Raises:
+            StateError: The stream has rounds by another clock.
+        """
         with self._exclusively():
             self.require_clock(clock)
             self._coming = clock
@@ -157,36 +207,57 @@ class Stream(Private):
         release: bool = True,
         progress: Callable[[], None] | None = None,
     ) -> Release:
-        """Adds a round of events and releases the running counts that exceed the round's threshold.
+        """Add a round of events, and release the running counts above the round's threshold.
 
-        `events`: one list of items (text, integers of 64 bits or bytes) for each event; or a table as that of
-        `Histogram.from_table`, in which all rows of one `user` are an event. `round`: the number of this round,
-        where rounds before it may be missing and count as empty; without it the next one. With
-        `release=False` nothing is published. Raises StateError for a round that is closed already or beyond the
-        horizon, ParameterError or SchemaError for events of another form; nothing has changed then.
-        An interrupt or an error of the disk while the round is taken in closes the stream: open its file again. One
-        while the release is made does not: `show` makes it again.
+        An interrupt or a disk error while the round is added closes the stream, since memory and file may then differ.
+        Open the file again: it has the round or not. An interrupt while the release is computed keeps the stream open,
+        and `show` computes the same release.
+
+        Args:
+            events: One list of items for each event: text, 64-bit integers or bytes. Or a table as for
+                `Histogram.from_table`; all rows with one value of `user` are then one event.
+            user: The name of the column that identifies an event, with a table.
+            item: The name of the column of items, with a table.
+            round: The number of this round; the next one by default. Skipped rounds count as empty.
+            release: False to add the events and release nothing.
+            progress: Called now and then while a table is read, without numbers.
+
+        Returns:
+            A Release of items and noisy running counts; without rows for `release=False`.
+
+        Raises:
+            StateError: The round is closed already or beyond the horizon, or the stream is closed. Or a restored file
+                lacks this round, and it was released from other data.
+            ParameterError: The events have another form.
+            SchemaError: The items have another type. None of these errors changes the stream.
+
+        Example:
+            >>> import discreet as dp
+            >>> stream = dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=365).start()
+            >>> visits = {"visit": [*range(1000)], "page": ["home"] * 1000}
+            >>> stream.step(visits, user="visit", item="page", round=7).items
+            ['home']
         """
         require_flag("release", release)
         with self._exclusively() as key:
             keys = self._keys
             number = self._next(round)
-            kind, added = self._added(events, user, item, key, number, progress)
-            # The events are the caller's own code, which may have closed rounds of this stream, or the stream.
+            kind, added = counts_by_item(events, user, item, self.mechanism.l0, key, number, self._declared, progress)
+            # Iterating over the events runs the caller's code, which may have closed the stream or added a round.
             self._next(number)
             self._require_open(keys)
             restart = self.mechanism.starts_over(self._round + 1, number)
             known = self._declared if restart else self._type
             if None not in (kind, known) and kind != known:
-                raise SchemaError(f"this stream's items are of the type {known}, not {kind}; cast them")
+                raise SchemaError(f"the items of this stream have the type {known}, not {kind}; convert them")
             step = Round(number, added, restart, None if self._coming == self._clock else self._coming)
             if (file := self._file) is not None:
                 file.require(step)
-            # File and memory may differ until both have the round. The stream is closed meanwhile, so that one that is
-            # interrupted stays closed even where the handler below is interrupted, too.
+            # File and memory may differ until both have the round. The stream is closed meanwhile. So an interrupt
+            # leaves it closed, even if the handler below is interrupted too, and no release uses a half-added round.
             keys.clear()
             try:
-                # A handler of a signal may have taken in this round; from here on it cannot.
+                # A signal handler may have added this round before the stream was closed. It cannot from here on.
                 self._next(number)
                 self._advance(step, key)
                 self._type = self._type or kind
@@ -198,30 +269,8 @@ class Stream(Private):
                 raise
             return self.show() if release else self._running.empty(self._round)
 
-    def _added(
-        self,
-        events: object,
-        user: str | None,
-        item: str | None,
-        key: bytes,
-        number: int,
-        progress: Callable[[], None] | None,
-    ) -> tuple[ItemType | None, dict[Item, int]]:
-        """The type of the items of a round, and how many events have each. A table says the type, rows or no rows."""
-        if user is None and item is None:
-            added = bounded(events, self.mechanism.l0, key, number, self._declared)
-            kind = self._declared or next(map(type_of, added), None)
-        elif user is None or item is None:
-            raise ParameterError("give both user and item with a table, or neither with lists of items")
-        else:
-            table = Histogram.from_table(events, user=user, item=item, l0=self.mechanism.l0, progress=progress)
-            counts = table._counts()
-            added = dict(zip(table._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-            kind = column_type(table._labels.type_name, None if added else events, item)
-        return kind, {label: count for label, count in added.items() if can_be_released(label)}
-
     def _advance(self, step: Round, key: bytes) -> None:
-        """Takes in a round, on disk first."""
+        """Add a round, on disk first."""
         if (file := self._file) is not None:
             try:
                 self._used = file
@@ -236,7 +285,11 @@ class Stream(Private):
         self._latest = None
 
     def show(self) -> Release:
-        """The release of the round that was last: the same whenever it is asked for, at no further cost."""
+        """Return the release of the last round. It is the same every time, and costs no budget.
+
+        Raises:
+            StateError: The stream is closed, or a round was added meanwhile.
+        """
         with self._exclusively():
             keys, latest = self._keys, self._latest
             if latest is None:
@@ -244,18 +297,21 @@ class Stream(Private):
                 try:
                     latest = self._running.release(number)
                 finally:
-                    # A signal handler may have changed the counts while they were read, with whatever error of that.
+                    # A signal handler may have changed the counts while they were read. This error replaces any other
+                    # error that the change has caused.
                     if self._round != number:
-                        raise StateError("a round was taken in while its release was made; call show again")
+                        raise StateError("a round was added while this release was computed; call show again")
                     self._require_open(keys)
                 self._latest = latest
             return latest
 
     def close(self) -> None:
-        """Ends the stream and destroys its key and counts: no noise of it can be drawn or removed again.
+        """End the stream, and destroy its key and counts. Its noise cannot be drawn or subtracted afterwards.
 
-        Where this is interrupted or fails, the next `open` of the file finishes it. Raises StateError where a file
-        cannot be written.
+        If this is interrupted or fails, the next `open` of the file finishes it.
+
+        Raises:
+            StateError: A file cannot be written.
         """
         with self._exclusively():
             self._keys = []
@@ -268,9 +324,9 @@ class Stream(Private):
                 self.detach()
 
     def detach(self) -> None:
-        """Lets go of the file without ending the stream; `open` goes on with it."""
+        """Close the file without ending the stream; `open` continues it."""
         if self._process != _core.process():
-            # The lock may have been taken when the process was forked; the file is the other's.
+            # Another thread may have held the lock during the fork. The file belongs to the parent process.
             self._file, self._keys = None, []
             return
         with self._lock:
@@ -286,13 +342,13 @@ class Stream(Private):
         return f"Stream({self.mechanism!r}, round {self._round}, SENSITIVE)"
 
     def _refuse(self) -> NoReturn:
-        raise TypeError("a Stream is sensitive and is neither copied nor pickled; keep it in a file by Stream.open")
+        raise TypeError("a Stream is sensitive and is neither copied nor pickled; use Stream.open to keep it in a file")
 
     def _next(self, number: int | None) -> int:
         following = self._round + 1
         number = following if number is None else require_whole("round", number, 1)
         if number < following:
-            raise StateError(f"round {number} is closed: the last was {self._round}, whose release show gives again")
+            raise StateError(f"round {number} is closed: the last is {self._round}; call show for its release")
         last = self.mechanism.last_round
         if last is not None and number > last:
             raise StateError(f"round {number} is beyond the horizon of {last} rounds; start a new stream")
@@ -300,7 +356,11 @@ class Stream(Private):
 
     @contextmanager
     def _exclusively(self) -> Iterator[bytes]:
-        """One thread at a time, in the stream's own process: a fork may have copied a lock that is taken."""
+        """Let one thread at a time use the stream, and yield the key.
+
+        The check for a fork comes before the lock, because a forked process may have a copy of the lock that another
+        thread held.
+        """
         self._require_owner()
         with self._lock:
             keys = self._keys
@@ -310,18 +370,18 @@ class Stream(Private):
             yield keys[0]
 
     def _require_owner(self) -> None:
-        """Raise StateError in a process that was forked from the stream's own."""
+        """Raise StateError in a forked process, whose copy of the stream would use the same noise again."""
         if self._process != _core.process():
-            raise StateError("this stream belongs to another process; open its file there")
+            raise StateError("this stream belongs to another process; open its file in this one")
 
     def _require_open(self, keys: list[bytes]) -> None:
-        """Raise StateError if the stream was closed, or the process forked, also by the caller's code during a step."""
+        """Raise StateError if the stream was closed or the process forked, even by the caller's code during a step."""
         self._require_owner()
         if self._keys is not keys or not keys:
             raise StateError("this stream is closed; start a new one, or open its file again")
 
     def _let_go(self) -> None:
-        """Close the stream in memory, and its file. An interrupt in between leaves it closed."""
+        """Close the stream in memory, then its file. An interrupt in between leaves the stream closed."""
         self._keys = []
         if (file := self._file) is not None and self._used is None:
             try:

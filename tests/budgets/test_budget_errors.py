@@ -1,0 +1,62 @@
+"""Errors of `Budget`: the advice of BudgetExceeded, and names that a history cannot hold."""
+
+import pickle
+
+import pytest
+
+import discreet
+from discreet import Budget, BudgetExceeded, Guarantee
+from discreet.errors import ParameterError
+
+
+@pytest.mark.parametrize("name", [3, b"text", "\ud800", "a\udcff"])
+def test_made_by_must_be_valid_text(name):
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="made_by must be text that UTF-8 can encode"):
+        budget.charge(Guarantee(0.25, 0), made_by=name)
+    assert budget.history == []
+
+
+def test_made_by_has_at_most_1000_characters():
+    budget = Budget(rho=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="made_by must have at most 1,000 characters"):
+        budget.charge(Guarantee(0.25, 0), made_by="x" * 1001)
+    assert budget.history == []
+
+
+def test_budget_exceeded_survives_a_pickle():
+    error = pickle.loads(pickle.dumps(BudgetExceeded(Guarantee(1, 0), Guarantee(0.5, 0))))
+    assert error.requested == Guarantee(1, 0)
+    assert str(error).startswith("Privacy budget exceeded: this release costs rho=1; rho=0.5 is left.")
+
+
+def test_budget_exceeded_suggests_parameters_that_fit():
+    log = {"user": list(range(3000)), "item": ["home"] * 3000}
+    columns = {"user": "user", "item": "item", "l0": 3}
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    with pytest.raises(BudgetExceeded, match=r"Try epsilon=1 and delta=1e-06\."):
+        discreet.count(log, **columns, epsilon=1.1, delta=1e-6, budget=budget)
+    budget.charge(Guarantee(1e-4, 0))
+    with pytest.raises(BudgetExceeded, match=r"Try epsilon=0\.\d+ and delta=5e-07") as error:
+        discreet.top_k(log, user="user", item="item", k=1, epsilon=1.0, delta=1e-6, budget=budget)
+    assert error.value.remaining.rho > 0
+    discreet.count(log, **columns, rho=0.0228, delta=5e-7, budget=budget)
+    spent = discreet.Budget(rho=0.1, delta=1e-6)
+    spent.charge(discreet.Guarantee(0.1, 1e-6))
+    with pytest.raises(BudgetExceeded) as error:
+        spent.charge(discreet.Guarantee(0.1, 1e-6))
+    assert "No rho is left" in str(error.value)
+
+
+def test_budget_exceeded_names_the_parameter_used_up():
+    budget = discreet.Budget(rho=1.0, delta=1e-6)
+    for _ in range(9):
+        budget.charge(discreet.Guarantee(0.1, 1e-6 / 10))
+    budget.charge(discreet.Guarantee(0, 1e-7))
+    with pytest.raises(BudgetExceeded, match="No delta is left: give each release a share"):
+        budget.charge(discreet.Guarantee(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded, match=r"Try rho=0\.0999\."):
+        budget.charge(discreet.Guarantee(0.2, 0))
+    budget.charge(discreet.Guarantee(0.1 - 1e-13, 0))
+    with pytest.raises(BudgetExceeded, match="No rho is left"):
+        budget.charge(discreet.Guarantee(0.1, 0))
