@@ -25,7 +25,7 @@ const SLACK: f64 = 1.0 + 1e-6;
 /// The cyclic convolution of all parts, each taken so many times; and a bound on the error of every entry.
 ///
 /// # Errors
-/// [`Error::Parameter`] where the parts are not equally long, their length not a power of two up to `2^24`, or
+/// [`Error::Parameter`] if the parts are not equally long, their length not a power of two up to `2^24`, or
 /// a mass not a finite number from zero up, or where there are more than `2^30` parts in all.
 pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     let size = parts.first().map_or(0, |(masses, _)| masses.len());

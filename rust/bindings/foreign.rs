@@ -101,7 +101,7 @@ impl<T: Released> Drop for Owned<T> {
 /// A pointer of the `index`-th of `count` structures or buffers.
 ///
 /// # Errors
-/// [`BROKEN`] where `pointers` is NULL or there are not as many.
+/// [`BROKEN`] if `pointers` is NULL or there are not as many.
 fn nth<T: Copy>(pointers: *mut T, count: i64, index: usize) -> Result<T> {
     if pointers.is_null() || !usize::try_from(count).is_ok_and(|count| index < count) {
         return Err(BROKEN);

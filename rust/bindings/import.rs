@@ -23,7 +23,7 @@ const MOST: usize = 1 << 47;
 /// The type of a column.
 ///
 /// # Errors
-/// [`Error::Schema`] where it is none that a label can have, [`Error::Input`] where there is none.
+/// [`Error::Schema`] if it is none that a label can have, [`Error::Input`] where there is none.
 pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
     let unknown =
         |what| format!("column {name:?} has a {what} type; cast it to text or to integers");
@@ -66,7 +66,7 @@ impl<'a> Foreign<'a> {
     /// A look at an array.
     ///
     /// # Errors
-    /// [`Error::Input`] where its length or offset cannot be.
+    /// [`Error::Input`] if its length or offset cannot be.
     pub fn new(owner: &'a Arc<Owned<RawArray>>, array: &'a RawArray) -> Result<Self> {
         Ok(Self { owner, array, offset: whole(array.offset)?, len: whole(array.length)? })
     }
@@ -79,7 +79,7 @@ impl<'a> Foreign<'a> {
     /// Which cells are NULL, nothing where there is no bitmap.
     ///
     /// # Errors
-    /// [`Error::Input`] where their number is not what the producer says.
+    /// [`Error::Input`] if their number is not what the producer says.
     pub fn nulls(&self) -> Result<Option<NullBuffer>> {
         let said = self.array.null_count;
         if !(-1..=self.len as i64).contains(&said) {
@@ -98,7 +98,7 @@ impl<'a> Foreign<'a> {
     /// The array as one of this type, which is that of a label.
     ///
     /// # Errors
-    /// [`Error::Input`] where it contradicts its own layout.
+    /// [`Error::Input`] if it contradicts its own layout.
     pub fn import(&self, data_type: &DataType) -> Result<ArrayData> {
         let nulls = self.nulls()?;
         let index = match data_type {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// So many random words.
 ///
 /// # Errors
-/// [`Error::Entropy`] where the operating system gives no randomness.
+/// [`Error::Entropy`] if the operating system gives no randomness.
 pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
     let mut words = [0; N];
     for word in &mut words {
@@ -19,7 +19,7 @@ pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
 /// A keyed hash of this run's own: nobody can choose values that collide.
 ///
 /// # Errors
-/// [`Error::Entropy`] where the operating system gives no randomness.
+/// [`Error::Entropy`] if the operating system gives no randomness.
 pub(crate) fn keyed_hash() -> Result<RandomState> {
     let [a, b, c, d] = words()?;
     Ok(RandomState::with_seeds(a, b, c, d))

@@ -31,7 +31,7 @@ impl SecureRng {
     /// A stream with a fresh 256-bit key from the operating system.
     ///
     /// # Errors
-    /// [`Error::Entropy`] where the operating system refuses.
+    /// [`Error::Entropy`] if the operating system refuses.
     pub fn from_os() -> Result<Self> {
         Self::from_source(|key| getrandom::fill(key).map_err(|_| Error::Entropy))
     }

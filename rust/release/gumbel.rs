@@ -50,7 +50,7 @@ impl Candidates {
     /// Plackett and Luce; ⊥ ends the list: whether it did comes second.
     ///
     /// # Errors
-    /// [`crate::error::Error::Parameter`] where `k` is zero.
+    /// [`crate::error::Error::Parameter`] if `k` is zero.
     pub fn peel<R: Rng + ?Sized>(mut self, k: usize, rng: &mut R) -> Result<(Vec<usize>, bool)> {
         if k == 0 {
             return Err(crate::error::Error::Parameter("k must be at least 1"));

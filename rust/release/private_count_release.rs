@@ -69,7 +69,7 @@ pub struct Sale {
 /// were, keeps the stop itself from telling them.
 ///
 /// # Errors
-/// [`Error::Parameter`] where counts ascend or anything is out of range.
+/// [`Error::Parameter`] if counts ascend or anything is out of range.
 pub fn price_list<R: Rng + ?Sized>(
     counts: &[i64],
     limit: Option<usize>,

@@ -38,7 +38,7 @@ impl Scores {
     /// [`Self::COUNT_LIMIT`] count as these: an error would tell that there are such.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `gamma` is not above 0 and at most 1,024, or `offset` not within 1e9 of zero.
+    /// [`Error::Parameter`] if `gamma` is not above 0 and at most 1,024, or `offset` not within 1e9 of zero.
     pub fn new(
         counts: &[i64],
         reference: i64,

@@ -24,7 +24,7 @@ impl Threshold {
     /// A noisy count is released if it is larger than `value`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `value` is further from zero than [`Self::LIMIT`].
+    /// [`Error::Parameter`] if `value` is further from zero than [`Self::LIMIT`].
     pub fn new(noise: Sampler, value: i64) -> Result<Self> {
         if value.unsigned_abs() > Self::LIMIT.unsigned_abs() {
             return Err(Error::Parameter("a threshold must lie between -2^60 and 2^60"));
@@ -36,7 +36,7 @@ impl Threshold {
     /// most, by a rigorous bound of the tail.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `p` is not a normal number between zero and one, or `count` not from 0 to
+    /// [`Error::Parameter`] if `p` is not a normal number between zero and one, or `count` not from 0 to
     /// `2^35`.
     pub fn for_chance(noise: Sampler, count: i64, p: f64) -> Result<Self> {
         if !(0..=1 << 35).contains(&count) {

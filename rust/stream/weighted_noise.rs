@@ -55,7 +55,7 @@ impl WeightedNoise {
     /// twice the horizon, and the others are within a half of it times those of `(1 - x)^(-1/2)`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the column is another.
+    /// [`Error::Parameter`] if the column is another.
     pub fn new(column: &[i64]) -> Result<Self> {
         let wrong =
             Error::Parameter("a column begins with a power of two, twice its length or more");

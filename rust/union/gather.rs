@@ -36,7 +36,7 @@ pub struct CountOptions {
 /// The items and the lists of all users; `tick` is called often and may stop the work with an error.
 ///
 /// # Errors
-/// The first error of the batches or of `tick`; [`Error::Resource`] where memory does not suffice, and beyond 2^32
+/// The first error of the batches or of `tick`; [`Error::Resource`] if memory does not suffice, and beyond 2^32
 /// users or items.
 pub fn gather(
     batches: impl Iterator<Item = Result<Batch>>,
@@ -128,7 +128,7 @@ impl Gathering {
             + to_come
     }
 
-    /// Drops what can be dropped where too much is held; [`Error::Resource`] where that is not enough.
+    /// Drops what can be dropped where too much is held; [`Error::Resource`] if that is not enough.
     fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
         let room = self.terms.memory.unwrap_or(usize::MAX);
         if self.bytes_used() <= room {

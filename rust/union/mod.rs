@@ -41,7 +41,7 @@ impl Weighting {
     /// The weights of all items, in units of `2^-bits`; users come in the order of their numbers.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `bits` is above 40 or the target not below `2^(bits + 10)`.
+    /// [`Error::Parameter`] if `bits` is above 40 or the target not below `2^(bits + 10)`.
     pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
         let target = match self {
             Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
