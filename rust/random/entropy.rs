@@ -1,10 +1,10 @@
-//! Fresh bits from the operating system.
+//! Random words from the operating system.
 
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
 
-/// So many random words.
+/// Return `N` random words.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no randomness.
@@ -16,7 +16,7 @@ pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
     Ok(words)
 }
 
-/// A keyed hash of this run's own: nobody can choose values that collide.
+/// Return a hash with a fresh random key, so that nobody can choose colliding values.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no randomness.
