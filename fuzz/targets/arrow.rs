@@ -1,4 +1,4 @@
-//! Fuzzes counting with two Arrow columns whose buffers, offsets and null counts may contradict their type.
+//! Fuzz target for counting two Arrow columns whose buffers, offsets and null counts may contradict their type.
 //!
 //! Counting must never panic or read out of bounds. If Arrow's full validation accepts both columns, the counts must
 //! equal a plain count through Arrow's accessors.

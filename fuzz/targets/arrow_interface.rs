@@ -1,4 +1,4 @@
-//! Fuzzes the extension with Arrow C streams whose structures contradict themselves, called from Python.
+//! Fuzz target for the extension, called from Python with Arrow C streams whose structures contradict themselves.
 //!
 //! The result must be counts, InputError or SchemaError, and every structure must be released exactly once. The
 //! interface does not give buffer sizes, so a producer that promises more bytes than it has cannot be detected. Here

@@ -1,4 +1,4 @@
-//! Fuzzes the CSV splitter with files that arrive in blocks of any length.
+//! Fuzz target for the CSV splitter, with files that arrive in blocks of any length.
 //!
 //! Records and rows must be the same wherever the blocks end.
 #![no_main]

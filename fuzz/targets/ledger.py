@@ -1,4 +1,4 @@
-"""Fuzz the ledger parser with damaged and forged ledgers.
+"""Fuzz target for the ledger parser, with damaged and forged ledgers.
 
 The result must be a LedgerError, or a book that has lost no charge. Half of the inputs damage one or two places of a
 genuine ledger: one whose charges have all returned, or one that continued after an interrupted charge. The others

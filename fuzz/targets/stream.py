@@ -1,4 +1,4 @@
-"""Fuzz streams with one damaged file: the result must be a StateError, or the unchanged stream."""
+"""Fuzz target for streams with one damaged file: the result must be a StateError, or the unchanged stream."""
 
 import os
 import sys
