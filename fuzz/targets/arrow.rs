@@ -29,7 +29,7 @@ struct Table {
     slice: (u16, u16),
     l0: Option<u8>,
     limit: Option<u8>,
-    enough: Option<u8>,
+    cap: Option<u8>,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -243,9 +243,16 @@ fuzz_target!(|table: Table| {
     let l0 = table.l0.map(|l0| usize::from(l0.max(1)));
     let bound = Contribution::new(l0, None, types.1).expect("without a list nothing is drawn");
     let limit = table.limit.map(usize::from);
-    let enough = table.enough.map(|enough| i64::from(enough.max(1)));
-    let is_plain = bound.is_none() && limit.is_none() && enough.is_none();
-    let terms = CountOptions { bound: bound.as_ref(), limit, enough, threads: 1, memory: Some(1 << 26) };
+    let cap = table.cap.map(|cap| i64::from(cap.max(1)));
+    let is_plain = bound.is_none() && limit.is_none() && cap.is_none();
+    let terms = CountOptions {
+        bound: bound.as_ref(),
+        limit,
+        cap,
+        users: false,
+        threads: 1,
+        memory: Some(1 << 26),
+    };
     let batches = [Ok(Batch { users: user, items: item })].into_iter();
     let counted = count_distinct(batches, types, &terms, || Ok(()));
     if is_plain && is_valid(&mut users) && is_valid(&mut items) {
