@@ -24,11 +24,10 @@ def peak_memory():
 
 
 def touch_memory(size):
-    """Write to `size` bytes of free memory, or to three quarters of it if it is less, so that the next process gets it
-    quickly.
+    """Write to `size` bytes of free memory, or to three quarters of the free memory if that is less.
 
     The host of a virtual machine may reclaim memory that was free for a while. The first to write to it then waits
-    for the host, which may take longer than counting.
+    for the host, which may take longer than counting. After this call the next process gets the memory at once.
     """
     pages = min(size, bytes_of("MemFree", "/proc/meminfo") // 4 * 3) // PAGE + 1
     with mmap.mmap(-1, pages * PAGE) as memory:

@@ -15,8 +15,7 @@ LABEL = 8
 
 
 def bytes_per_item(kind: str, horizon: int, items: int) -> float:
-    """Return the bytes per item without the label, measured in a new process during the rounds that need most
-    memory."""
+    """Return the bytes per item without the label, measured in a new process up to the stream's widest round."""
     command = [sys.executable, __file__, kind, str(horizon), str(items)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return float(ended.stdout)

@@ -71,8 +71,7 @@ def opendp_threshold(rho, l0):
 
 
 def quality(rows, truth, clipped=None):
-    """Return the number of items, good counts, good clipped counts, and the sum of squared relative errors of a
-    release."""
+    """Return the numbers of items, good counts and good clipped counts, and the sum of squared relative errors."""
     if not rows:
         return 0, 0, 0, 0.0
     noisy = np.array(list(rows.values()), float)

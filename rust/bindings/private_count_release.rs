@@ -34,7 +34,7 @@ fn release<'py>(
 ) -> Result<Rows<'py>> {
     let counts = counts.as_array().to_vec();
     let levels: Vec<Level> = levels.into_iter().map(level).collect();
-    if budget >= 1 << 126 || levels.iter().any(|l| l.call_cost.max(l.count_cost) >= 1 << 126) {
+    if budget >= 1 << 126 || levels.iter().any(|l| l.call_price.max(l.count_price) >= 1 << 126) {
         return Err(Error::Parameter("the budget and all costs must be below 2^126"));
     }
     let limits = Limits { budget, calls, k_bar };
@@ -54,8 +54,8 @@ fn release<'py>(
     ))
 }
 
-fn level((gamma, offset, sigma, call_cost, count_cost): Line) -> Level {
-    Level { gamma, offset, sigma, call_cost, count_cost }
+fn level((gamma, offset, sigma, call_price, count_price): Line) -> Level {
+    Level { gamma, offset, sigma, call_price, count_price }
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

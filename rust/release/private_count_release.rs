@@ -20,10 +20,10 @@ pub struct Level {
     pub offset: f64,
     /// The scale of the discrete Gaussian noise on the count.
     pub sigma: f64,
-    /// The cost of a selection, whatever it selects.
-    pub call_cost: u128,
-    /// The cost of a noisy count.
-    pub count_cost: u128,
+    /// The price (privacy cost) of a selection, whatever it selects.
+    pub call_price: u128,
+    /// The price (privacy cost) of a noisy count.
+    pub count_price: u128,
 }
 
 /// The limits of a release.
@@ -92,7 +92,7 @@ pub fn price_list<R: Rng + ?Sized>(
     let mut next = limits.k_bar;
     for (number, level) in levels.iter().enumerate() {
         let noise = DiscreteGaussian::new(level.sigma)?;
-        let largest_cost = level.call_cost + level.count_cost.max(level.call_cost);
+        let largest_cost = level.call_price + level.count_price.max(level.call_price);
         let row_count = |row: usize| counts.get(row).copied().unwrap_or(0);
         let slot_counts: Vec<i64> = slots.iter().map(|&row| row_count(row)).collect();
         let reference = slot_counts.iter().copied().max().unwrap_or(0);
@@ -108,12 +108,12 @@ pub fn price_list<R: Rng + ?Sized>(
                 return Ok(release);
             }
             release.calls += 1;
-            release.spent += level.call_cost;
+            release.spent += level.call_price;
             let Choice::Slot(slot) = candidates.select(rng) else { break };
             let row = slots[slot];
             let count = counts[row].saturating_add(noise.sample(rng));
             release.rows.push(Row { row, count, level: number });
-            release.spent += level.count_cost;
+            release.spent += level.count_price;
             slots[slot] = next;
             next += 1;
             candidates.replace(slot, row_count(slots[slot]), row_count(next));
@@ -137,8 +137,8 @@ mod tests {
                 gamma,
                 offset: gamma + (k_bar / delta).ln(),
                 sigma: 2.0 / gamma,
-                call_cost: cost,
-                count_cost: cost,
+                call_price: cost,
+                count_price: cost,
             }
         };
         (0..number).map(level).collect()
@@ -156,7 +156,7 @@ mod tests {
         for row in &release.rows {
             assert!((row.count - [9000, 8000, 7000][row.row]).abs() < 60);
         }
-        let least_cost = 3 * levels[0].call_cost + 3 * levels[0].count_cost;
+        let least_cost = 3 * levels[0].call_price + 3 * levels[0].count_price;
         assert!(release.spent > least_cost && release.spent <= limits.budget);
         assert!(!release.stopped_early);
     }
@@ -192,7 +192,7 @@ mod tests {
         let limits = Limits { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
         let release = price_list(&[], None, &levels, limits, &mut SecureRng::seeded(1)).unwrap();
         assert_eq!((release.rows.len(), release.calls), (0, 4));
-        assert_eq!(release.spent, levels.iter().map(|l| l.call_cost).sum::<u128>());
+        assert_eq!(release.spent, levels.iter().map(|l| l.call_price).sum::<u128>());
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_step_runs_if_the_budget_equals_its_largest_cost() {
         let levels = levels(0.5, 4, 2.0, 1e-6);
-        let largest_cost = levels[0].call_cost + levels[0].count_cost;
+        let largest_cost = levels[0].call_price + levels[0].count_price;
         for (budget, calls) in [(largest_cost, 1), (largest_cost - 1, 0)] {
             let limits = Limits { budget, calls: 100, k_bar: 2 };
             let rng = &mut SecureRng::seeded(1);

@@ -100,7 +100,7 @@ def test_each_item_is_kept_with_the_same_probability():
         assert sum(kept.values()) == 60_000
 
 
-def test_users_with_at_most_l0_items_keep_all_of_them():
+def test_what_a_user_keeps_depends_on_no_other_user():
     # Users with exactly l0 items keep them all, and duplicate rows take one place.
     kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
     assert kept == {0: 4000, 1: 4000, 2: 4000}

@@ -58,8 +58,10 @@ def words64(*numbers):
 
 
 def region(walk, slot):
-    """Return the first and last 64-bit word for which a step of the walk ends in a slot; the last word ends the
-    node."""
+    """Return the first and last 64-bit word for which a step of the walk ends in a slot.
+
+    The last word is the end of the node.
+    """
     inside = next(word for word in range(2**64 - 1, 0, -(2**57)) if walk(word) == slot)
     edges = []
     for outside in (0, 2**64):
@@ -127,8 +129,10 @@ def test_enumerated_words_give_the_exponential_mechanism(arguments, law):
 
 
 def peel_law(weights, stop, k):
-    """Return the probability of every outcome of peeling: the product of each weight's share of the remaining
-    weights."""
+    """Return the probability of every outcome of peeling.
+
+    It is the product of each selected weight's share of the remaining weights.
+    """
     outcomes = {}
     for n in range(min(k, len(weights)) + 1):
         for order in itertools.permutations(range(len(weights)), n):
@@ -189,8 +193,7 @@ def test_peeling_follows_plackett_luce():
 
 
 def permute_and_flip_law(scores):
-    """Return the distribution over all orders: each candidate in turn is taken with probability exp(-(best -
-    score))."""
+    """Return the distribution over all orders, each candidate being taken with probability exp(-(best - score))."""
     law = np.zeros(len(scores))
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:

@@ -128,8 +128,10 @@ def many_neighbours(rng, instances):
 
 
 def kernel_lists(rows):
-    """Return the kernel's lists for many small tables at once, and the place of each item; tables share no users or
-    items."""
+    """Return the kernel's lists for many small tables at once, and the place of each item.
+
+    The tables share no users and no items.
+    """
     table, user, item = np.nonzero(rows)
     times = rows[table, user, item]
     labels, lists = _core.Lists.from_pairs(np.repeat(table * SIDE + user, times), np.repeat(table * SIDE + item, times))
