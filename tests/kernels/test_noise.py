@@ -117,7 +117,7 @@ def test_words_at_the_edges_of_a_place_draw_as_the_reference(scale, bound):
 
 
 def prefix_words(prefix, bits):
-    """Return scripted words for a number's digits, first 31 bits after a sign bit of 0, then 64 at a time."""
+    """Return scripted words with a number's digits: 31 bits and a sign bit of 0, then 64 bits at a time."""
     words = [(prefix >> (bits - 31)) << 1]
     for taken in range(31, bits, 64):
         part = (prefix >> (bits - taken - 64)) & (2**64 - 1)
