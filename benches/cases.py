@@ -1,4 +1,4 @@
-"""The data that contestants count, made anew each time: integers and strings, sparse and dense, with duplicates."""
+"""Generated tables for the counting benchmarks: integers and strings, sparse and dense, with duplicates."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ ROWS = int(os.environ.get("DISCREET_BENCH_ROWS", "10_000_000"))
 
 
 def zipf(random, rows, ranks):
-    """Ranks with probability falling as one over the rank."""
+    """Return ranks with probability proportional to one over the rank."""
     weights = np.cumsum(1.0 / np.arange(1, ranks + 1))
     return np.searchsorted(weights, random.random(rows) * weights[-1])
 
 
 def sparse(codes, seed):
-    """64-bit identifiers, one for each code."""
+    """Return 64-bit identifiers, one for each code."""
     names = np.random.default_rng(seed).integers(0, 2**63, codes.max() + 1)
     return names[codes]
 
 
 def words(codes, seed):
-    """Strings of 10 to 20 bytes, one for each code."""
+    """Return strings of 10 to 20 bytes, one for each code."""
     random = np.random.default_rng(seed)
     count = int(codes.max()) + 1
     lengths = random.integers(10, 21, count)
@@ -34,11 +34,11 @@ def words(codes, seed):
 
 
 BOUNDED = ", ten items a user"
-"""Of these tables each user counts for at most ten items."""
+"""The suffix of cases in which each user counts for at most ten items."""
 
 
 def make(case: str, rows: int = ROWS) -> pa.Table:
-    """A table of the columns u and i."""
+    """Return a table with the columns u and i."""
     case = case.removesuffix(BOUNDED)
     random = np.random.default_rng(7)
     many = rows

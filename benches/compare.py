@@ -1,13 +1,13 @@
-"""Counts the same tables by every contestant in turn and prints medians, ratios, CPU time and peak memory.
+"""Comparison of counting by all contestants: medians and ratios of wall time, CPU time and peak memory.
 
     python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
-Each run is a process of its own, so that its peak is its own; contestants are interleaved, and each has counted a
-small table before, so that nobody's imports are measured. Before the count 256 bytes a row of free memory are written
-to, as more than a contestant takes, so that nobody waits for the host of a virtual machine. `extra` is the peak above
-what the process holds just before. A round goes through all cases, so that what other programs do for a while spoils
-one round of some and not all of one. Each counts twice again in the same process, which may have kept memory. The
-references in numpy and pandas take so long that they count once, in the first round.
+Every run is its own process, so each has its own peak. Contestants are interleaved, and each first counts a small
+table, so that imports are not measured. Before each count, 256 bytes per row of free memory are written, more than
+any fast contestant needs: otherwise the first to use memory waits for the host of a virtual machine. `extra` is the
+peak above the memory in use just before the count. A round runs all cases, so that other load on the machine affects
+one round of several cases instead of all rounds of one. Each process counts three times, once cold and twice warm;
+the slow references in numpy and pandas count once, in the first round.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from footprint import current_memory, peak_memory, reset_peak, touch_memory
 
 AGAIN = 2
 TOUCHED = 256
-"""Bytes of memory a row, more than any contestant takes but the slow ones."""
+"""Bytes of memory to write per row: more than any contestant needs, except the slow ones."""
 SLOW = ("reference", "bounded_reference", "pandas_groups")
-"""Which count once."""
+"""The contestants that count once."""
 
 
 def child(case, contestant, rows):
-    """Makes the table, counts it and prints wall time, CPU time, peak and result, and the times of further counts."""
+    """Make the table, count it, and print wall time, CPU time, peak, result, and the mean times of further counts."""
     import cases
     import contestants
 
@@ -51,7 +51,7 @@ def child(case, contestant, rows):
 
 
 def measured(count, table):
-    """Wall time, CPU time and result of one count."""
+    """Return wall time, CPU time and result of one count."""
     before, started = time.process_time(), time.perf_counter()
     counted = count(table)
     return {"wall": time.perf_counter() - started, "cpu": time.process_time() - before, "counted": counted}
@@ -105,13 +105,13 @@ def main():
 
 
 def check(counted, case, name, found):
-    """Ends the comparison where a contestant does not count what others have, of all cases, until now."""
+    """Exit if a contestant's result differs from that of the others."""
     if counted.setdefault(case, found) != found:
         raise SystemExit(f"{case}: {name} counts {found}, others {counted[case]}")
 
 
 def compared(runs, peers):
-    """The medians of each contestant's runs of a case, and the best peer's over those of the first contestant."""
+    """Return the medians of each contestant, and the best peer's median over that of the first contestant."""
     medians = {
         name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}
         for name, all_runs in runs.items()
@@ -125,7 +125,7 @@ def compared(runs, peers):
 
 
 def show(case, rows, comparison):
-    """Prints what was found of a case."""
+    """Print the results of one case."""
     ratios = (f"{key} {ratio:.1f}x" for key, ratio in comparison["best_peer_over_core"].items())
     print(f"\n{case}, {rows:,} rows; best peer over core:", *ratios)
     for name, values in comparison["medians"].items():

@@ -1,4 +1,4 @@
-"""Makes the contestants importable."""
+"""Import path of the contestants."""
 
 import sys
 from pathlib import Path

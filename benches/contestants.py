@@ -1,5 +1,7 @@
-"""Ways to count the distinct users of each item of an Arrow table; each returns the number of items, or that of the
-pairs that count, where a user's are bounded."""
+"""Ways to count the distinct users of each item of an Arrow table.
+
+Each returns the number of items, or the number of counted pairs if each user's items are bounded.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,17 @@ MEMORY = 256 * 2**20
 
 
 def core(table):
-    """This library."""
+    """Count with this library."""
     return len(_core.count_distinct(table, "u", "i")[1])
 
 
 def core_in_256_mib(table):
-    """This library, most rows waiting in files."""
+    """Count with this library in 256 MiB, with most rows spilled to files."""
     return len(_core.count_distinct(table, "u", "i", memory=MEMORY)[1])
 
 
 def codes(table):
-    """Both columns as integers in numpy."""
+    """Yield both columns as integer arrays."""
     import pyarrow as pa
 
     for name in ("u", "i"):
@@ -36,12 +38,12 @@ def codes(table):
 
 
 def reference(table):
-    """numpy, by sorting codes."""
+    """Count in numpy, by sorting codes."""
     return len(count_distinct(*codes(table))[0])
 
 
 def numpy_packed(table):
-    """numpy, by sorting both small integers as one."""
+    """Count in numpy, by sorting both small integers packed into one."""
     users, items = codes(table)
     pairs = np.sort(items.astype(np.uint64) << np.uint64(32) | users.astype(np.uint64))
     distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] >> np.uint64(32)
@@ -50,28 +52,28 @@ def numpy_packed(table):
 
 
 def polars_n_unique(table):
-    """polars, one aggregation."""
+    """Count in polars, with one aggregation."""
     import polars as pl
 
     return len(pl.from_arrow(table).group_by("i").agg(pl.col("u").n_unique()))
 
 
 def polars_unique(table):
-    """polars, distinct rows first."""
+    """Count in polars, with distinct rows first."""
     import polars as pl
 
     return len(pl.from_arrow(table).lazy().unique().group_by("i").agg(pl.len()).collect(engine="streaming"))
 
 
 def duckdb_distinct(rows_):
-    """DuckDB, one aggregation."""
+    """Count in DuckDB, with one aggregation."""
     import duckdb
 
     return len(duckdb.sql("SELECT i, count(DISTINCT u) n FROM rows_ GROUP BY i").to_arrow_table())
 
 
 def duckdb_subquery(rows_):
-    """DuckDB, distinct rows first."""
+    """Count in DuckDB, with distinct rows first."""
     import duckdb
 
     sql = "SELECT i, count(*) n FROM (SELECT DISTINCT u, i FROM rows_) GROUP BY i"
@@ -79,27 +81,27 @@ def duckdb_subquery(rows_):
 
 
 def pyarrow_groups(table):
-    """pyarrow, distinct rows first."""
+    """Count in pyarrow, with distinct rows first."""
     return table.group_by(["u", "i"]).aggregate([]).group_by("i").aggregate([("u", "count")]).num_rows
 
 
 def pandas_groups(table):
-    """pandas, distinct rows first."""
+    """Count in pandas, with distinct rows first."""
     return len(table.to_pandas().drop_duplicates().groupby("i", observed=True, sort=False).size())
 
 
 def bounded_core(table):
-    """This library."""
+    """Count with this library."""
     return int(_core.count_distinct(table, "u", "i", l0=L0)[1].sum())
 
 
 def bounded_reference(table):
-    """numpy, by sorting codes and chance."""
+    """Count in numpy, by sorting codes and random numbers."""
     return int(count_bounded(*codes(table), L0, np.random.default_rng())[1].sum())
 
 
 def bounded_polars(table):
-    """polars, distinct rows in any order and the first of each user."""
+    """Count in polars: shuffle the distinct rows and take the first of each user."""
     import polars as pl
 
     rows = pl.from_arrow(table).unique().sample(fraction=1.0, shuffle=True)
@@ -107,7 +109,7 @@ def bounded_polars(table):
 
 
 def bounded_duckdb(rows_):
-    """DuckDB, a window over distinct rows."""
+    """Count in DuckDB, with a window over distinct rows."""
     import duckdb
 
     first = f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY hash(u, i)) <= {L0}"
@@ -121,7 +123,7 @@ OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_re
 
 
 def of(case):
-    """Those that count a case, this library first."""
+    """Return the contestants of a case, this library first."""
     if case.endswith(cases.BOUNDED):
         return [bounded_core, bounded_reference, *BOUNDED_PEERS]
     extra = {"integers, ten rows each": [core_in_256_mib], "integers, dense": [numpy_packed]}

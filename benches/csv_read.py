@@ -1,11 +1,12 @@
-"""A CSV file to exact counts, by the reader of discreet and by scans of DuckDB: wall time and CPU time of processes.
+"""Time from a CSV file to exact counts, with discreet's reader and with scans of DuckDB.
 
     python benches/csv_read.py [--file FILE] [--megabytes N] [--rounds N] [--record FILE]
 
-The file is one of Python's csv module with quotes in some cells. The contestants are interleaved, the plain file and
-the same compressed by gzip. `splitting` reads both columns into DuckDB and counts nothing. `duckdb_parallel` guesses
-where records begin and so is not exact for every file; `duckdb_serial` has `parallel = false`. Both hand their
-columns to discreet, which counts them, as `discreet` does its own.
+Wall time and CPU time are those of whole processes. The file is written by Python's csv module, with quotes in some
+cells. The contestants are interleaved, on the plain file and on the same file compressed by gzip. `splitting` reads
+both columns into DuckDB and counts nothing. `duckdb_parallel` guesses where records begin, so it is not exact for
+every file; `duckdb_serial` has `parallel = false`. Both pass their columns to discreet, which counts them as it
+counts its own.
 """
 
 import csv
@@ -54,7 +55,7 @@ EXACT = ("discreet", "duckdb_serial")
 
 
 def make(path, size):
-    """Writes a file of some `size` bytes."""
+    """Write a file of about `size` bytes."""
     choose = random.Random(7)
     pages = [f"page/{choose.randrange(10**6)}" for _ in range(50_000)] + ['say "hi"', "a, b"]
     notes = ["", "seen", 'they said "no", twice', "line\nbreak", "mobile app"]
@@ -71,6 +72,7 @@ def make(path, size):
 
 
 def measure(program, path):
+    """Run a program on a file; return its times and output."""
     started, before = time.perf_counter(), os.times()
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
     if done.returncode:
@@ -82,7 +84,9 @@ def measure(program, path):
 
 def main():
     parser = records.parser(__doc__)
-    parser.add_argument("--file", type=Path, help="this file, and the same with .gz, in place of one that is made")
+    parser.add_argument(
+        "--file", type=Path, help="read this file, and the same name with .gz, instead of a generated file"
+    )
     parser.add_argument("--megabytes", type=float, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -101,7 +105,7 @@ def main():
         for _ in range(options.rounds):
             for form, name in runs:
                 runs[form, name].append(measure(contestants[name], plain if form == "plain" else compressed))
-    # A parallel scan may count something else: that is its defect, and no reason to stop.
+    # The parallel scan may be inexact; that must not stop the benchmark.
     exact = {run["found"] for (_, name), done in runs.items() if name in EXACT for run in done}
     if len(exact) > 1:
         raise SystemExit("the exact readers find different numbers of items")

@@ -1,10 +1,11 @@
-"""A Parquet file to a release, beside commands that only count: wall time, CPU time and peak of whole processes.
+"""Time and memory from a Parquet file to a release, compared with commands that only count.
 
     python benches/file_to_release.py FILE [--user U] [--item I] [--rounds N] [--record FILE]
 
-The contestants are interleaved: `discreet count`, and single queries of polars and of DuckDB in several forms; DuckDB
-gives numpy arrays, since to import pyarrow takes as long as to make them. Free memory is written to before each, so
-that nobody waits for the host of a virtual machine.
+Wall time, CPU time and peak are those of whole processes. The contestants are interleaved: `discreet count`, and
+single queries of polars and of DuckDB in several forms. DuckDB returns numpy arrays, because importing pyarrow takes
+as long as making them. Free memory is written before each run, so that no contestant waits for the host of a virtual
+machine.
 """
 
 import os
@@ -17,7 +18,7 @@ import records
 
 TOUCH = "import sys, footprint, pyarrow.parquet as parquet; rows = parquet.read_metadata(sys.argv[1]).num_rows; "
 TOUCH += "footprint.touch_memory(500_000_000 + 96 * rows)"
-"""More than any contestant took of the file of the record."""
+"""Writes more memory than any contestant needed for the file of the record."""
 
 POLARS = "import polars as pl; rows = pl.scan_parquet({file!r}); print(len({query}.collect(engine={engine!r})))"
 DUCKDB = "import duckdb; duckdb.sql('SET enable_progress_bar = false'); rows = duckdb.read_parquet({file!r}); "
@@ -25,7 +26,7 @@ DUCKDB += "print(len(duckdb.sql({sql!r}).fetchnumpy()['n']))"
 
 
 def peers(file, user, item):
-    """Programs of one query each."""
+    """Return programs of one query each, by name."""
     n_unique = f"rows.group_by({item!r}).agg(pl.col({user!r}).n_unique())"
     unique = f"rows.select({user!r}, {item!r}).unique().group_by({item!r}).len()"
     u, i = ('"' + name.replace('"', '""') + '"' for name in (user, item))
@@ -41,6 +42,7 @@ def peers(file, user, item):
 
 
 def measure(command):
+    """Run a command; return its times, peak and output."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out = process.stdout.read()
@@ -73,7 +75,7 @@ def main():
     runs = {name: [] for name in contestants}
     for _ in range(options.rounds):
         for name, command in contestants.items():
-            # By another process, whose peak is not that of the contestants.
+            # Run in another process, so that its peak does not count for a contestant.
             subprocess.run(touch, cwd=os.path.dirname(__file__), check=True)
             runs[name].append(measure(command))
     if len({run["out"] for name in queries for run in runs[name]}) > 1:

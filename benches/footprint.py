@@ -1,4 +1,4 @@
-"""What a process has of memory, as Linux says, and what the machine has at hand."""
+"""Memory of this process and of the machine, as reported by Linux."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ PAGE = 4096
 
 
 def reset_peak():
+    """Reset this process's peak memory."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
 
 
 def current_memory():
+    """Return the resident memory in bytes."""
     return bytes_of("VmRSS", "/proc/self/status")
 
 
 def peak_memory():
+    """Return the peak resident memory in bytes."""
     return bytes_of("VmHWM", "/proc/self/status")
 
 
 def touch_memory(size):
-    """Writes to so many bytes of free memory, or to most of it, so that the next to need them has them at once.
+    """Write to `size` bytes of free memory, or to three quarters of the free memory if that is less.
 
-    The host of a virtual machine may take back what has been free for a while. Who is first to write to it then waits
-    for the host, which may take longer than to count.
+    The host of a virtual machine may reclaim memory that was free for a while. The first to write to it then waits
+    for the host, which may take longer than counting. After this call the next process gets the memory at once.
     """
     pages = min(size, bytes_of("MemFree", "/proc/meminfo") // 4 * 3) // PAGE + 1
     with mmap.mmap(-1, pages * PAGE) as memory:
@@ -32,6 +35,6 @@ def touch_memory(size):
 
 
 def bytes_of(name, file):
-    """A figure of a file of the kernel's, which tells them in KiB."""
+    """Return a figure of a kernel file in bytes; the file is in KiB."""
     with open(file) as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

@@ -1,8 +1,8 @@
-"""Runs a module of benchmarks and prints its medians and the one ratio that is told of it.
+"""Medians of a module of benchmarks, and the one ratio that the documentation quotes.
 
     python benches/medians.py ledger|private_count_release|confirmed_counts [--record FILE]
 
-Seconds, of pytest-benchmark.
+Times are in seconds, measured by pytest-benchmark.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ RATIOS = {
     "confirmed_counts": ("twin_over_core", "test_twin", "test_core[20000]"),
 }
 VERSIONS = {"ledger": {"sqlite": sqlite3.sqlite_version}}
-"""Of those that are compared with and are no packages."""
+"""The versions of peers that are not Python packages."""
 
 
 def medians(module):
-    """The median of each benchmark of a module, in seconds."""
+    """Return the median of each benchmark of a module, in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.json"
         command = [sys.executable, "-m", "pytest", "-q", "--benchmark-only", f"--benchmark-json={found}", module]

@@ -1,9 +1,10 @@
-"""Counts a Parquet file of string pairs that outgrows a given memory: whole processes, their time and their peak.
+"""Time and peak memory of counting a Parquet file of string pairs that exceeds the memory limit.
 
     python benches/memory.py [--rows N] [--items few|many] [--memory SIZE] [--folder DIR] [--record FILE]
 
-The contestants are `Histogram.from_table` under the limit and without one, and DuckDB under the limit. `extra` is the
-peak above that of a process that has only imported what it needs. All histograms must be the same to the byte.
+Every run is its own process. The contestants are `Histogram.from_table` with and without the limit, and DuckDB with
+the limit. `extra` is the peak above that of a process that has only imported its modules. All histograms must be
+identical.
 """
 
 import argparse
@@ -24,7 +25,10 @@ CHUNK = 10_000_000
 
 
 def write(path, rows, items):
-    """Users are drawn from as many names as there are rows, up to ten million; items from these or 100,000."""
+    """Write the file.
+
+    Users are drawn from as many names as rows, up to ten million; items from the same names or from 100,000.
+    """
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -46,7 +50,7 @@ def write(path, rows, items):
 
 
 def digest(labels, counts):
-    """A hash of all items and counts, given in their one order."""
+    """Return a hash of all items and counts in their given order."""
     made = hashlib.sha256(counts.astype("<i8").tobytes())
     for label in labels:
         made.update(label.encode() + b"\0")
@@ -54,6 +58,7 @@ def digest(labels, counts):
 
 
 def core(path, memory):
+    """Count with discreet under the limit; return a function that computes the digest."""
     import numpy as np
 
     from discreet import _core
@@ -70,11 +75,12 @@ def core(path, memory):
 
 
 def unlimited(path, memory):
+    """Count with discreet under a limit of 1 TB."""
     return core(path, "1TB")
 
 
 def top_only(path, memory):
-    """The 10,001 largest counts, as a release needs them."""
+    """Count only the 10,001 largest counts, as a release needs them."""
     from discreet.engines import local
 
     local.histogram(path, user="u", item="i", memory=memory, limit=10_001)
@@ -82,6 +88,7 @@ def top_only(path, memory):
 
 
 def duckdb(path, memory):
+    """Count with DuckDB under the limit; return a function that computes the digest."""
     import duckdb
 
     folder = str(Path(path).parent / "duckdb")
@@ -94,13 +101,15 @@ def duckdb(path, memory):
 
 def digest_of_table(found):
     # Arrow sorts text by its bytes, as `top` does.
+    """Return the digest of DuckDB's result."""
     found = found.sort_by([("n", "descending"), ("i", "ascending")])
     return digest(found["i"].to_pylist(), found["n"].to_numpy())
 
 
 def child(name, path, memory):
+    """Run one contestant and print its figures."""
     if name == "duckdb":
-        # What it needs to give a table of Arrow.
+        # DuckDB needs both to return an Arrow table.
         for module in ("duckdb", "pyarrow"):
             importlib.import_module(module)
     else:

@@ -1,10 +1,10 @@
-"""Draws noise by every contestant in turn and prints nanoseconds per draw on one core, and ratios.
+"""Nanoseconds per noise draw of every contestant on one core, and ratios.
 
     python benches/noise.py [--case NAME] [--rounds N] [--record FILE]
 
-`core` is exact and drawn from ChaCha20; numpy's generators are neither. OpenDP and diffprivlib are exact or
-hardened; they take part where they are installed. Contestants are interleaved; numbers are medians of rounds.
-Everyone returns new arrays of 64 KiB, which allocators keep at hand: larger ones would measure page faults.
+`core` is exact and reads ChaCha20; numpy's generators are neither exact nor secure. OpenDP and diffprivlib are exact
+or hardened, and take part if installed. Contestants are interleaved; numbers are medians of rounds. All return new
+arrays of 64 KiB, which allocators keep in cache: larger arrays would measure page faults.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ PEER_DRAWS = 300
 
 
 def core(kind, *parameters):
-    """This library: the law is tabulated once, as for one release."""
+    """Draw with this library; the distribution is tabulated once, as for one release."""
     rng, law = _core.Rng(), getattr(_core.Noise, kind)(*parameters)
     return lambda size: rng.sample(law, size)
 
 
 def core_float(kind, scale):
-    """This library's continuous noise."""
+    """Draw this library's continuous noise."""
     draw = getattr(_core.Rng(), kind)
     return lambda size: draw(scale, size)
 
 
 def numpy_generator(name, *parameters):
-    """numpy's own law."""
+    """Draw from numpy's own distribution."""
     draw = getattr(np.random.default_rng(), name)
     return lambda size: draw(*parameters, size)
 
 
 def numpy_rounded(sigma):
-    """What one would write for integers with the tails of a Gaussian."""
+    """Draw rounded numpy Gaussians, the usual way to get integers with Gaussian tails."""
     rng = np.random.default_rng()
     return lambda size: np.rint(rng.normal(0.0, sigma, size)).astype(np.int64)
 
 
 def numpy_difference(scale):
-    """What one would write for the two-sided geometric law."""
+    """Draw differences of numpy geometrics, the usual two-sided geometric noise."""
     rng, p = np.random.default_rng(), -math.expm1(-1 / scale)
     return lambda size: rng.geometric(p, size) - rng.geometric(p, size)
 
 
 def opendp(kind, scale):
-    """OpenDP's vector mechanism, on a vector of zeros."""
+    """Draw with OpenDP's vector mechanism, on a vector of zeros."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -64,7 +64,7 @@ def opendp(kind, scale):
 
 
 def diffprivlib(kind, **parameters):
-    """diffprivlib's mechanism, on a zero at a time."""
+    """Draw with diffprivlib's mechanism, one zero at a time."""
     from diffprivlib import mechanisms
 
     mechanism = getattr(mechanisms, kind)(**parameters)
@@ -121,7 +121,7 @@ MISSING = set()
 
 
 def contestants(case):
-    """The contestants of a case that are installed, ready to draw, and how many draws each makes at a time."""
+    """Return the installed contestants of a case, ready to draw, with the number of draws per call."""
     ready = {}
     for name, make in CASES[case].items():
         try:
@@ -147,7 +147,7 @@ def main():
         times = {name: [] for name in ready}
         for number in range(options.rounds):
             for name, (draw, size) in ready.items():
-                # The slow ones tell enough in fewer rounds.
+                # Fewer rounds suffice for the slow contestants.
                 if size < DRAWS and number % 20:
                     continue
                 started = time.perf_counter()

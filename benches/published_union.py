@@ -1,10 +1,10 @@
-"""The published algorithms of set union, told again in plain Python and numpy with real weights and real noise.
+"""Published set-union algorithms in plain Python and numpy, with real-valued weights and noise.
 
-What `set_union.py` measures `SetUnion` against. `users` are one array of item numbers for each user; the answers are
-the numbers of the items that are named. Weighted and policy: Gopi et al. (2020), with half of delta for the noise and
-half for the threshold. Greedy: Carvalho et al. (2022), with at most l0 items of a user. DP-SIPS: Swanberg et al.
-(2023), three rounds of which each has three times as much as the last. None of it is private: numpy's noise is no
-secret, its grid shows, and the greedy method's threshold does not pay for items that others leave nothing for.
+`set_union.py` compares `SetUnion` with them. `users` holds one array of item numbers for each user; the functions
+return the released item numbers. Weighted and policy: Gopi et al. (2020), with half of delta for the noise and half
+for the threshold. Greedy: Carvalho et al. (2022), with at most l0 items per user. DP-SIPS: Swanberg et al. (2023),
+three rounds, each with three times the budget of the previous one. None of them is private: numpy's noise is not
+secure, its grid reveals values, and the greedy method's threshold does not account for items that get no weight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from discreet.theorems.gopi2020 import round_shares
 
 
 def least_sigma(epsilon, delta):
-    """Balle and Wang (2018), by bisection."""
+    """Return the least sigma by bisection (Balle and Wang 2018)."""
     low, high = 1e-3, 1e4
     while high > low * (1 + 1e-9):
         middle = math.sqrt(low * high)
@@ -29,6 +29,7 @@ def least_sigma(epsilon, delta):
 
 
 def chance(delta, t):
+    """Return the probability per item for `t` new items."""
     return -math.expm1(math.log1p(-delta) / t)
 
 
@@ -45,8 +46,8 @@ def bounded(items, l0):
     return items if len(items) <= l0 else random.sample(items, l0)
 
 
-def named(weights, threshold, noise):
-    """The items of a dict of weights that exceed the threshold with noise on each."""
+def released(weights, threshold, noise):
+    """Return the items whose weight plus noise exceeds the threshold."""
     values = np.fromiter(weights.values(), float, len(weights)) + noise(len(weights))
     keys = np.fromiter(weights, np.int64, len(weights))
     return keys[values > threshold]
@@ -61,6 +62,7 @@ def laplace(epsilon):
 
 
 def shared(users, l0, share):
+    """Return the weights if each user gives every item the same share."""
     weights = {}
     for of_user in users:
         items = bounded(of_user, l0)
@@ -74,12 +76,12 @@ def shared(users, l0, share):
 def weighted_gaussian(users, *, epsilon, delta, l0):
     sigma = least_sigma(epsilon, delta / 2)
     weights = shared(users, l0, lambda d: 1 / math.sqrt(d))
-    return named(weights, gaussian_threshold(sigma, delta / 2, l0), gaussian(sigma))
+    return released(weights, gaussian_threshold(sigma, delta / 2, l0), gaussian(sigma))
 
 
 def weighted_laplace(users, *, epsilon, delta, l0):
     weights = shared(users, l0, lambda d: 1 / d)
-    return named(weights, laplace_threshold(epsilon, delta, l0), laplace(epsilon))
+    return released(weights, laplace_threshold(epsilon, delta, l0), laplace(epsilon))
 
 
 def policy_gaussian(users, *, epsilon, delta, l0, alpha=3.0):
@@ -93,7 +95,7 @@ def policy_gaussian(users, *, epsilon, delta, l0, alpha=3.0):
         step = min(1.0, norm) / norm if norm else 0.0
         for item, gap in gaps.items():
             weights[item] = weights.get(item, 0.0) + step * gap
-    return named(weights, threshold, gaussian(sigma))
+    return released(weights, threshold, gaussian(sigma))
 
 
 def policy_laplace(users, *, epsilon, delta, l0, alpha=3.0):
@@ -111,7 +113,7 @@ def policy_laplace(users, *, epsilon, delta, l0, alpha=3.0):
             left, level = left - cost, gap
         for gap, item in gaps:
             weights[item] = weights.get(item, 0.0) + min(gap, level)
-    return named(weights, threshold, laplace(epsilon))
+    return released(weights, threshold, laplace(epsilon))
 
 
 def greedy(users, *, epsilon, delta, l0, alpha=3.0):
@@ -124,7 +126,7 @@ def greedy(users, *, epsilon, delta, l0, alpha=3.0):
             if added > 0:
                 weights[item] = weights.get(item, 0.0) + added
                 budget -= added
-    return named(weights, threshold, laplace(epsilon))
+    return released(weights, threshold, laplace(epsilon))
 
 
 def dp_sips(users, *, epsilon, delta, l0, rounds=3):
@@ -134,12 +136,12 @@ def dp_sips(users, *, epsilon, delta, l0, rounds=3):
         part = sigma / math.sqrt(share)
         left = [items[~found[items]] for items in users] if found.any() else users
         weights = shared(left, l0, lambda d: 1 / math.sqrt(d))
-        found[named(weights, gaussian_threshold(part, share * delta / 2, l0), gaussian(part))] = True
+        found[released(weights, gaussian_threshold(part, share * delta / 2, l0), gaussian(part))] = True
     return np.flatnonzero(found)
 
 
 def weighted_gaussian_by_arrays(users, *, epsilon, delta, l0):
-    """The same as `weighted_gaussian`, without a loop over users."""
+    """Same as `weighted_gaussian`, without a loop over users."""
     sizes = np.array([len(items) for items in users])
     user, item = np.repeat(np.arange(len(users)), sizes), np.concatenate(users)
     order = np.lexsort((np.random.default_rng().random(len(item)), user))

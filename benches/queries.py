@@ -1,9 +1,9 @@
-"""The largest error of every method of `answer_queries`, expected and measured over many releases.
+"""Largest errors of every method of `answer_queries`, expected and measured over many releases.
 
     python benches/queries.py [--record FILE]
 
-Zeros are answered, so that the answers are the errors. "best" is the method of the smallest mean, "auto" the one that
-is chosen from public parameters alone.
+The true answers are zero, so the released answers are the errors. "best" is the method with the smallest mean error,
+"auto" the method chosen from public parameters alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from discreet.queries.choose import METHODS, plan_answers
 PROMISES = [{"epsilon": 1.0, "delta": 1e-6}, {"rho": 0.5, "delta": 1e-6}]
 RUNS = {10: 1000, 100: 1000, 1000: 1000, 10_000: 1000, 100_000: 60, 1_000_000: 20}
 FEW = {"gumbel_correction": 4, "iterative_sparse_vector": 4}
-"""By what the number of releases is divided where one takes long."""
+"""Divisors of the number of releases for slow methods."""
 
 
 def measure(name, k, promise, runs):
+    """Return the expected and the measured errors of one method."""
     kind = METHODS[name]
     try:
         mechanism = kind.from_rho(k=k, **promise) if "rho" in promise else kind.from_epsilon(k=k, **promise)
@@ -45,7 +46,7 @@ def main():
     tables = []
     for promise in PROMISES:
         for k, runs in RUNS.items():
-            # Under zCDP bounded noise is a truncated Gaussian, and the search for it long.
+            # Under zCDP bounded noise is a truncated Gaussian, and finding its parameters is slow.
             skipped = "rho" in promise and k > 1000
             row = {
                 name: measure(name, k, promise, max(3, runs // (FEW.get(name, 1) if k > 100 else 1)))

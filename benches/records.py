@@ -1,4 +1,4 @@
-"""What a benchmark that is a script asks for and writes down."""
+"""Command-line options and record files of the benchmark scripts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 def parser(text):
-    """Options with a place for the figures."""
+    """Return an option parser with `--record`."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--record", metavar="FILE", help="also write the figures there, as JSON")
+    made.add_argument("--record", metavar="FILE", help="also write the figures to FILE, as JSON")
     return made
 
 
 def machine(*peers):
-    """What the numbers depend on, with the versions of the peers that are installed."""
+    """Return the machine's properties and the versions of the installed packages."""
     versions = {}
     for name in ("discreet", "numpy", *peers):
         try:
@@ -29,6 +29,6 @@ def machine(*peers):
 
 
 def write(path, record):
-    """Writes the figures where they were asked for."""
+    """Write the record to `path`, if given."""
     if path:
         Path(path).write_text(json.dumps(record, indent=1) + "\n", "utf-8")

@@ -1,9 +1,9 @@
-"""Items that `select` names by each method, and which one `auto` takes, over promises and l0.
+"""Number of items that `select` releases with each method, and the method that `auto` chooses.
 
     python benches/select_methods.py FILE [--rounds N] [--record FILE]
 
-FILE is Parquet with columns user and item. Each l0 is tried on the table as it is ("long" lists) and on one in which
-every user has kept l0 items at most, at random ("short").
+FILE is Parquet with columns user and item. Each l0 is tested on the whole table ("long" lists) and on a table in
+which every user keeps at most l0 random items ("short").
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Decides on ten million items, and takes the largest of ten times as many counts, by core and by numpy in turn, and
-prints medians and ratios.
+"""Time of partition selection and thresholds on ten million items, and of the largest of ten times as many counts.
 
     python benches/selection.py [--rounds N] [--record FILE]
 
-`test_selection.py` has the same contestants, one after the other.
+Core and numpy take turns; medians and ratios are printed. `test_selection.py` runs the same contestants one after the
+other.
 """
 
 import statistics
@@ -52,13 +52,13 @@ def main():
             for name, way in both.items():
                 started = time.perf_counter()
                 way()
-                # The first of each makes pages and tables.
+                # The first run of each allocates pages and builds tables.
                 seconds[name] += [time.perf_counter() - started] if number else []
         medians = {name: statistics.median(all_runs) for name, all_runs in seconds.items()}
         ratio = medians["numpy"] / medians["core"]
         record["cases"][case] = {"median_seconds": medians, "numpy_over_core": ratio}
-        told = ", ".join(f"{name} {1e3 * median:.1f} ms" for name, median in medians.items())
-        print(f"{case}: {told}; {ratio:.{0 if ratio > 10 else 1}f} times")
+        times = ", ".join(f"{name} {1e3 * median:.1f} ms" for name, median in medians.items())
+        print(f"{case}: {times}; {ratio:.{0 if ratio > 10 else 1}f} times")
     records.write(options.record, record)
 
 

@@ -1,10 +1,11 @@
-"""Items that each method of set union names of a table, beside the published algorithms and thresholds on counts.
+"""Number of items that each set-union method releases, compared with published algorithms and thresholds on counts.
 
     python benches/set_union.py FILE... [--rounds N] [--record FILE]
 
-Files are Parquet with columns user and item. Medians over rounds, contestants in turn; epsilon 3, delta e^-10, at most
-100 items of a user. Seconds are those of the union alone: both sides have every user's distinct items at hand.
-`extra_bytes` is the peak above that of a process that has only imported what it needs, or that has read the table.
+Files are Parquet with columns user and item. Numbers are medians over rounds, contestants take turns; epsilon is 3,
+delta e^-10, and a user has at most 100 items. Seconds cover the union alone: both sides start from every user's
+distinct items. `extra_bytes` is the peak above that of a process that has only imported its modules, or that has read
+the table.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from published_union import METHODS as PUBLISHED
 from published_union import weighted_gaussian_by_arrays
 
 PAIR = 8
-"""Bytes of a user's and an item's number."""
+"""Bytes of a user number and an item number."""
 PROMISE = {"epsilon": 3.0, "delta": math.exp(-10), "l0": 100}
 
 
 def timed(work):
+    """Return the seconds and the result of `work`."""
     started = time.perf_counter()
     result = work()
     return time.perf_counter() - started, result
 
 
 def published_users(path):
-    """One array of item numbers for each user, in no order."""
+    """Return one array of item numbers for each user, in no particular order."""
     numbered = f"SELECT \"user\", dense_rank() OVER (ORDER BY item) - 1 AS item FROM '{path}'"
     rows = duckdb.sql(f"SELECT DISTINCT * FROM ({numbered}) ORDER BY 1").fetchnumpy()
     starts = np.flatnonzero(np.diff(rows["user"], prepend=rows["user"][0] - 1))
@@ -46,10 +48,11 @@ def published_users(path):
 
 
 def discovered(path, rounds):
+    """Return the figures of one table."""
     columns = {"user": "user", "item": "item"}
     reading, items = timed(lambda: dp.tables.UserItems.from_table(path, **columns))
     users = published_users(path)
-    published = {"policy_laplace": 3.0, "greedy": 3.0}  # the sources' alpha; ours misses fewer common items
+    published = {"policy_laplace": 3.0, "greedy": 3.0}  # the papers' alpha; our default misses fewer common items
     unions = {
         name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE) for name in METHODS
     }
@@ -95,6 +98,7 @@ def discovered(path, rounds):
 
 
 def summary(runs):
+    """Return the median number of items and the median time."""
     return {
         "items": statistics.median(count for count, _ in runs),
         "seconds_after_reading": statistics.median(seconds for _, seconds in runs),
@@ -102,17 +106,18 @@ def summary(runs):
 
 
 def faster(slow, fast):
-    """The median of the ratios of one round's times."""
+    """Return the median ratio of the times of one round."""
     return statistics.median(a / b for (_, a), (_, b) in zip(slow, fast, strict=True))
 
 
 def extra_bytes(path, step):
-    """Of a process of its own."""
+    """Return the extra bytes of one step, measured in its own process."""
     done = subprocess.run([sys.executable, __file__, path, "--child", step], check=True, capture_output=True, text=True)
     return int(done.stdout)
 
 
 def child(path, step):
+    """Run one step and print its extra bytes."""
     mechanism = dp.mechanisms.SetUnion.from_epsilon(method="weighted_gaussian", **PROMISE)
     mechanism.release(dp.tables.UserItems.from_pairs([1], [1]))
     dp.tables.UserItems.from_table({"user": [1], "item": ["a"]}, user="user", item="item")

@@ -1,4 +1,4 @@
-"""Generated tables of users and items, of the shapes that real ones have."""
+"""Generated tables of users and items with the shapes of real tables."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 
 _DEVIATES_95 = 1.6449
-"""How many standard deviations above its mean the 95th percentile of a normal law lies."""
+"""The 95th percentile of the standard normal distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Users with numbers of items by a lognormal law, drawn from items whose popularity is a law of Zipf."""
+    """A table shape: lognormal numbers of items per user, and Zipf popularity of items."""
 
     users: int
     items: int
     exponent: float
-    """The i-th item's popularity is i to the power of minus this."""
+    """The popularity of the i-th item is i ** -exponent."""
     median: float
-    """Of the items of a user, before repetitions are left out."""
+    """The median number of items per user, before deduplication."""
     most: float
-    """The 95th percentile of these."""
+    """The 95th percentile of the number of items per user, before deduplication."""
 
     def table(self, seed: int) -> dict[str, np.ndarray]:
-        """Distinct pairs, as columns user and item."""
+        """Return distinct pairs, as columns user and item."""
         random = np.random.default_rng(seed)
         spread = math.log(self.most / self.median) / _DEVIATES_95
         each = np.exp(random.normal(math.log(self.median), spread, self.users)).round().astype(np.int64)
@@ -44,4 +44,4 @@ SHAPES = {
     "flat": Shape(users=20_000, items=1_000, exponent=0.0, median=10, most=20),
     "heavy users": Shape(users=50_000, items=50_000, exponent=1.0, median=3, most=100),
 }
-"""Users, items and numbers of items as in the tables of Rogers (2024) and their like; the last two are made up."""
+"""Users, items and items per user as in the tables of Rogers (2024) and similar ones; the last two are invented."""

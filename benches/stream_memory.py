@@ -1,4 +1,4 @@
-"""How much memory a stream takes for one item, beside its label: what a fresh process grows by."""
+"""Memory of a stream per item, without its label: the growth of a fresh process."""
 
 import ctypes
 import resource
@@ -11,27 +11,28 @@ from discreet.streams import HonakerMechanism, SquareRootMechanism
 
 KINDS = {kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, SquareRootMechanism)}
 LABEL = 8
-"""The bytes of an item's own label, an integer."""
+"""Bytes of an item's label, an integer."""
 
 
 def bytes_per_item(kind: str, horizon: int, items: int) -> float:
-    """Measured in a process of its own, in the last rounds before the widest, beside the label."""
+    """Return the bytes per item without the label, measured in a new process up to the stream's widest round."""
     command = [sys.executable, __file__, kind, str(horizon), str(items)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return float(ended.stdout)
 
 
 def resident() -> int:
-    """The bytes of memory that this process holds now."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * resource.getpagesize()
 
 
 def grown(kind: str, horizon: int, items: int) -> float:
+    """Return how many bytes per item this process grows by, without the label."""
     stream = KINDS[kind].from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon).start()
     last, some = stream.mechanism.widest, 10_000
     begin = last - 8
-    # A first stream takes what is taken once.
+    # The first stream allocates memory that later streams share.
     warm = KINDS[kind].from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon).start()
     warm.step([[item] for item in range(some)], round=begin)
     before = resident()
@@ -39,7 +40,7 @@ def grown(kind: str, horizon: int, items: int) -> float:
         stream.step([[item] for item in range(first, min(items, first + some))], release=False)
     sums = stream.mechanism.sums()
     for number in range(begin, last + 1):
-        # A release that shows nothing is noise for all items all the same.
+        # Noise is drawn for all items even if nothing is released.
         sums.advance(stream._running.noise, number)
     ctypes.CDLL(None).malloc_trim(0)
     return (resident() - before) / items - LABEL

@@ -1,4 +1,4 @@
-"""Draws docs/streams.png: released running counts of a synthetic year, with their noise."""
+"""Script that draws docs/streams.png: released running counts of a synthetic year, with their noise."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ PAGES = {"home": 60, "help": 12, "news": 25, "jobs": 4}
 
 
 def main() -> None:
+    """Draw the picture."""
     random = np.random.default_rng(7)
     stream = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=365).start()
     seen: dict[str, list[tuple[int, int, float]]] = {}

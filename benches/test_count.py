@@ -1,4 +1,4 @@
-"""Distinct users per item, beside polars, DuckDB and numpy. `compare.py` runs the same with peak memory."""
+"""Distinct users per item, compared with polars, DuckDB and numpy; `compare.py` also measures peak memory."""
 
 import functools
 

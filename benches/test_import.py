@@ -1,4 +1,4 @@
-"""How long a process takes that only imports: the package, numpy, which it needs, and polars."""
+"""Import time of the package, of numpy (which it needs) and of polars, each in a new process."""
 
 import subprocess
 import sys

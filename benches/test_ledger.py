@@ -1,4 +1,4 @@
-"""A charge that is on the disk, beside a bare row of SQLite's that is, and a charge in memory."""
+"""Durable charges to a ledger, compared with a durable SQLite row and with a charge in memory."""
 
 import sqlite3
 
@@ -10,6 +10,7 @@ PART = Guarantee(2.0**-40, 2.0**-60)
 
 
 def bare(folder):
+    """Return a function that inserts one durable row into SQLite."""
     db = sqlite3.connect(folder / "bare", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")

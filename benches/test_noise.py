@@ -1,4 +1,4 @@
-"""Draws of each law, core beside numpy and the peers that are installed; `benches/noise.py` interleaves them."""
+"""Draws of every distribution, compared with numpy and the installed peers; `benches/noise.py` interleaves them."""
 
 import pytest
 

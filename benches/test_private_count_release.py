@@ -1,4 +1,4 @@
-"""A release after counting, beside the numpy loop of one argmax over k_bar candidates per call."""
+"""Private Count Release after counting, compared with a numpy loop of one argmax over k_bar candidates per step."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,12 @@ MECHANISM = PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
 def zipf_counts():
-    """589,000 items with a Zipf tail, the most common one with 223,000 users: the shape of words in posts."""
+    """Return 589,000 counts with a Zipf tail, the largest 223,000: the shape of words in posts."""
     return np.floor(223_000 / np.arange(1, 589_001) ** 0.65).astype(np.int64)
 
 
 def arguments(counts):
+    """Return the arguments of `price_list`."""
     return (
         counts[: MECHANISM.rows_needed],
         MECHANISM.rows_needed,
@@ -45,7 +46,7 @@ def test_reference(benchmark, counts):
 
 
 def test_whole_release(benchmark, counts):
-    """With the labels, their order and the Release."""
+    """Include the labels, their order and the Release."""
     benchmark.group = "private count release, k_bar = 10,000, rho = 1"
     histogram = Histogram.from_counts(np.arange(len(counts)), counts, l0=None, linf=1, complete=True)
     assert len(benchmark(lambda: MECHANISM.release(histogram))) > 1000

@@ -1,5 +1,7 @@
-"""The decision of partition selection and of a threshold on ten million items, and the largest of ten times as many
-counts: core, twin in numpy."""
+"""Partition selection, thresholds and the largest counts: core, compared with numpy.
+
+Selection and thresholds decide on ten million items; the largest counts are found among a hundred million.
+"""
 
 import math
 
@@ -14,7 +16,7 @@ LARGEST = 10_001
 
 
 def made(items):
-    """Counts of which few are large."""
+    """Return counts of which few are large."""
     return np.minimum(np.random.default_rng(1).zipf(2.0, items), 2**30).astype(np.int64)
 
 
@@ -24,7 +26,7 @@ def counts():
 
 
 def labelled(items):
-    """Labels of so many items, and counts of which many are equal."""
+    """Return labels of `items` items, and counts with many ties."""
     import pyarrow as pa
 
     numbers = np.arange(items, dtype=np.int32)
@@ -33,14 +35,14 @@ def labelled(items):
 
 
 def numpy_top(counts):
-    """The largest in descending order, ties in any."""
+    """Return the rows of the largest counts in descending order, ties in any order."""
     first = len(counts) - min(LARGEST, len(counts))
     rows = np.argpartition(counts, first)[first:]
     return rows[np.argsort(-counts[rows], kind="stable")]
 
 
 def numpy_selection(counts, rng):
-    """The closed form, vectorised, and one uniform number each."""
+    """Return the released rows by the vectorised closed form, with one uniform number per row."""
     e = math.expm1(EPSILON)
     n1 = 1 + math.floor(math.log1p(e * (1 - DELTA) / ((e + 2) * DELTA)) / EPSILON)
     at_n1 = DELTA * math.expm1(n1 * EPSILON) / e
@@ -51,6 +53,7 @@ def numpy_selection(counts, rng):
 
 
 def numpy_threshold(counts, value, rng):
+    """Return the released rows and their noisy counts."""
     noisy = counts + np.rint(rng.normal(0, 10.0, len(counts))).astype(np.int64)
     rows = np.flatnonzero(noisy > value)
     return rows, noisy[rows]

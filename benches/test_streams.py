@@ -1,4 +1,4 @@
-"""Rounds of a stream with many items: core, and the reference that goes from item to item."""
+"""Rounds of a stream with many items: core, compared with the reference that loops over items."""
 
 import json
 import time
@@ -23,11 +23,12 @@ EVENTS = 100
 
 
 def batch(random, items):
+    """Return the random events of one round."""
     return [[item] for item in random.integers(0, items, EVENTS).tolist()]
 
 
 def prepared(case, who):
-    """A stream in which all items have been seen, and what makes a further round of it."""
+    """Return a function that runs one round of a stream in which all items have appeared."""
     kind, horizon, items = CASES[case]
     mechanism = kind.from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon)
     random = np.random.default_rng(1)
@@ -51,9 +52,10 @@ def test_rounds(benchmark, case, who):
 
 
 def main() -> None:
-    """Both in turn, in the middle of the stream, by CPU time; prints the record of a row.
+    """Measure both in turn by CPU time, in the middle of the stream, and print the record.
 
-    The core works ahead of rounds, so that eight are taken together; the reference where a million items are not.
+    The core computes eight rounds at a time, so eight are measured together. The reference does too, except for a
+    million items.
     """
     options = records.parser(__doc__).parse_args()
     found = {}
@@ -68,7 +70,7 @@ def main() -> None:
                 begun = time.process_time()
                 for after in range(rounds):
                     step(number + after)
-                # The first rounds make thresholds and nodes that later ones share.
+                # The first rounds compute thresholds and nodes that later rounds share.
                 if number >= start + 16:
                     times[who].append(1e3 * (time.process_time() - begun) / rounds)
         medians = {f"{who}_ms": round(float(np.median(values)), 3) for who, values in times.items()}

@@ -1,11 +1,11 @@
-"""Items named, and how exactly, by each way to publish counts at the same promise.
+"""Number and accuracy of items that each mechanism releases at the same guarantee.
 
     python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE] [--picture FILE]
 
-Generated tables always; with --data also the Parquet files of columns user and item in a folder. Means over runs.
-delta is 1e-6 and rho is 0.1, 0.5 and 1. A count is good if it is within 10 % of the number of users who have the item;
-`good_clipped` holds it against the count that is left where at most l0 items of a user are kept. `rms` is the root of
-the mean squared relative error. Plume takes the true percentiles of items per user, which it would have to pay for.
+Generated tables always take part; with --data also the Parquet files of columns user and item in a folder. Figures
+are means over runs. delta is 1e-6, and rho is 0.1, 0.5 and 1. A count is good if it is within 10 % of the number of
+users who have the item. `good_clipped` compares it with the count after clipping each user to l0 items. `rms` is the
+root mean squared relative error. Plume gets the true percentiles of items per user, which cost budget in practice.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ DRAWN = {
     "threshold l0=10": "Gaussian threshold, l0 = 10",
     "opendp l0=10": "OpenDP, l0 = 10",
 }
-"""What the picture shows, and as what."""
+"""The mechanisms in the picture, with their labels."""
 
 
 def exact(data, **options):
-    """The counts by item."""
+    """Return the exact counts by item."""
     histogram = dp.Histogram.from_table(data, **COLUMNS, **options)
     counts = histogram._counts()
     return dict(zip(histogram._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
 
 
 def opendp_threshold(rho, l0):
-    """OpenDP's Gaussian noise and the least threshold that keeps delta, None where it is not installed."""
+    """Return OpenDP's Gaussian noise with the least threshold that keeps delta, or None if OpenDP is not installed."""
     try:
         import opendp.prelude as odp
     except ImportError:
@@ -71,7 +71,7 @@ def opendp_threshold(rho, l0):
 
 
 def quality(rows, truth, clipped=None):
-    """Of one release: items named, good ones, good ones against clipped counts, and squared relative errors."""
+    """Return the numbers of items, good counts and good clipped counts, and the sum of squared relative errors."""
     if not rows:
         return 0, 0, 0, 0.0
     noisy = np.array(list(rows.values()), float)
@@ -84,7 +84,7 @@ def quality(rows, truth, clipped=None):
 
 
 def summary(runs):
-    """The means of `quality`."""
+    """Return the means of `quality`."""
     named, good, kept, squares = np.sum(runs, axis=0)
     rms = math.sqrt(squares / named) if named else None
     return {
@@ -96,7 +96,7 @@ def summary(runs):
 
 
 def contest(data, runs):
-    """The figures of every contestant at every rho."""
+    """Return the figures of every mechanism at every rho."""
     truth = exact(data)
     histogram = dp.Histogram.from_table(data, **COLUMNS, count_users=True)
     swapped = dp.Histogram.from_table(data, user="item", item="user")._counts()
@@ -137,7 +137,7 @@ def contest(data, runs):
 
 
 def draw(record, path):
-    """Bars of the good items of every shape at the middle rho."""
+    """Draw bars of the good items of every shape at the middle rho."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -165,9 +165,9 @@ def draw(record, path):
 def main():
     options = records.parser(__doc__)
     options.add_argument("--runs", type=int, default=5)
-    options.add_argument("--shape", action="append", choices=list(SHAPES), help="of these alone; may be repeated")
+    options.add_argument("--shape", action="append", choices=list(SHAPES), help="use only this shape; may be repeated")
     options.add_argument("--data", type=Path, help="a folder of Parquet files with columns user and item")
-    options.add_argument("--picture", type=Path, help="draw the items within 10 % there")
+    options.add_argument("--picture", type=Path, help="draw the number of good items to this file")
     given = options.parse_args()
     record = {"machine": records.machine("opendp"), "delta": DELTA, "runs": given.runs, "shapes": {}, "tables": {}}
     for name in given.shape or SHAPES:
@@ -185,7 +185,7 @@ def main():
 
 
 def show(name, found):
-    """One line for each contestant and rho."""
+    """Print one line for each mechanism and rho."""
     for rho, row in found.items():
         for contestant, figures in row.items():
             rms = "-" if figures["rms"] is None else f"{figures['rms']:.3f}"

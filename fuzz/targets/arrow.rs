@@ -1,7 +1,7 @@
-//! Counts two Arrow columns whose buffers, offsets and null counts may contradict their type.
+//! Fuzz target for counting two Arrow columns whose buffers, offsets and null counts may contradict their type.
 //!
-//! Counting must never panic or read out of bounds. Where Arrow's own full validation accepts both columns, the counts
-//! must equal a plain count through Arrow's accessors.
+//! Counting must never panic or read out of bounds. If Arrow's full validation accepts both columns, the counts must
+//! equal a plain count through Arrow's accessors.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use discreet::columns::{Batch, Column};
 use discreet::count::{CountOptions, count_distinct};
 use libfuzzer_sys::fuzz_target;
 
-/// Rows of a column, at most: enough to pass the sizes at which the reader changes its way of reading.
+/// The most rows of a column: enough to pass the sizes at which the reader switches its method.
 const ROWS: u16 = 600;
 
 #[derive(Arbitrary, Debug)]
@@ -29,7 +29,7 @@ struct Table {
     slice: (u16, u16),
     l0: Option<u8>,
     limit: Option<u8>,
-    enough: Option<u8>,
+    cap: Option<u8>,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -38,15 +38,15 @@ struct Description {
     offset: u8,
     nulls: Option<(Vec<u8>, u16)>,
     buffers: [Bytes; 3],
-    /// How many of the buffers there are, where that is a lie.
-    lie: Option<u8>,
+    /// The number of buffers, if it differs from the layout's.
+    buffer_count: Option<u8>,
     values: (ValueKind, u8, [Bytes; 2]),
 }
 
-/// The bytes of a buffer: as they are, or repeated until they are enough for `ROWS` cells of 16 bytes.
+/// The bytes of a buffer: as given, or repeated up to `ROWS` cells of 16 bytes.
 #[derive(Arbitrary, Debug)]
 enum Bytes {
-    AsTheyAre(Vec<u8>),
+    AsGiven(Vec<u8>),
     Enough(Vec<u8>),
     Offsets(Vec<u8>),
     WideOffsets(Vec<u8>),
@@ -72,7 +72,7 @@ enum ValueKind {
 }
 
 impl ValueKind {
-    /// How many buffers an array has beside its bitmap; a view has any number of them.
+    /// Return the number of buffers besides the bitmap; a view may have any number.
     fn buffers(self) -> usize {
         match self {
             Self::Signed | Self::Unsigned | Self::Fixed(_) => 1,
@@ -100,13 +100,13 @@ impl Bytes {
         const ENOUGH: usize = 16 * (ROWS as usize + 256 + 1);
         let cycle =
             |bytes: Vec<u8>| -> Vec<u8> { bytes.into_iter().cycle().take(ENOUGH).collect() };
-        // Lengths of cells add up to offsets that grow, so that whole arrays are reached and not first errors alone.
+        // Cell lengths add up to ascending offsets, so that many inputs get past the first validation.
         let ends = |lens: Vec<u8>| {
             let lens = cycle(lens).into_iter().map(|len| u64::from(len % 32));
             lens.scan(0, |end, len| Some(std::mem::replace(end, *end + len))).collect::<Vec<u64>>()
         };
         match self {
-            Self::AsTheyAre(bytes) => Buffer::from_vec(bytes),
+            Self::AsGiven(bytes) => Buffer::from_vec(bytes),
             Self::Enough(bytes) => Buffer::from_vec(cycle(bytes)),
             Self::Offsets(lens) => {
                 Buffer::from_vec(ends(lens).into_iter().map(|end| end as i32).collect())
@@ -118,8 +118,8 @@ impl Bytes {
     }
 }
 
-/// An array that nobody has validated. The bitmap has as many bits as the array has cells, which Arrow's own import sees
-/// to; its count of NULLs may lie.
+/// Build an array without validation. The bitmap has one bit per cell, which Arrow's own import ensures; its null
+/// count may be wrong.
 fn array(
     data_type: DataType,
     (len, offset): (usize, usize),
@@ -130,7 +130,7 @@ fn array(
     let nulls = nulls.map(|(bits, count)| {
         let bits: Vec<u8> = bits.into_iter().chain([0xa5]).cycle().take(len.div_ceil(8)).collect();
         let bits = BooleanBuffer::new(Buffer::from_vec(bits), 0, len);
-        // SAFETY: the reader must not rely on the count for memory safety; that is what is tested.
+        // SAFETY: the reader must not rely on the null count for memory safety; this target tests that.
         unsafe { NullBuffer::new_unchecked(bits, count.into()) }
     });
     let builder = ArrayData::builder(data_type)
@@ -139,7 +139,7 @@ fn array(
         .nulls(nulls)
         .buffers(buffers)
         .child_data(child.into_iter().collect());
-    // SAFETY: none of Arrow's typed accessors sees the array before `validate_full` accepted it.
+    // SAFETY: Arrow's typed accessors see the array only after `validate_full` accepted it.
     unsafe { builder.build_unchecked() }
 }
 
@@ -160,13 +160,13 @@ impl Description {
                 (1, data_type, Some(child))
             }
         };
-        let count = self.lie.map_or(count, usize::from);
+        let count = self.buffer_count.map_or(count, usize::from);
         let buffers = self.buffers.into_iter().take(count).map(Bytes::buffer).collect();
         array(data_type, (len, self.offset.into()), self.nulls, buffers, child)
     }
 }
 
-/// A cell as text or as its integer, by Arrow's own accessors.
+/// A cell as bytes or as an integer, read by Arrow's own accessors.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Cell {
     Number(u64),
@@ -198,13 +198,13 @@ fn cells(data: &ArrayData) -> Vec<Option<Cell>> {
         DataType::BinaryView => array.as_binary_view().iter().map(bytes).collect(),
         DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().map(bytes).collect(),
         DataType::Dictionary(index, _) if **index == DataType::UInt8 => {
-            looked_up::<UInt8Type>(array.as_ref())
+            dictionary_cells::<UInt8Type>(array.as_ref())
         }
-        _ => looked_up::<Int32Type>(array.as_ref()),
+        _ => dictionary_cells::<Int32Type>(array.as_ref()),
     }
 }
 
-fn looked_up<K: ArrowDictionaryKeyType>(array: &dyn Array) -> Vec<Option<Cell>> {
+fn dictionary_cells<K: ArrowDictionaryKeyType>(array: &dyn Array) -> Vec<Option<Cell>> {
     let array = array.as_dictionary::<K>();
     let values = cells(&array.values().to_data());
     (0..array.len()).map(|row| array.key(row).and_then(|key| values[key].clone())).collect()
@@ -222,7 +222,7 @@ fn expected(users: &ArrayData, items: &ArrayData) -> Vec<i64> {
     counts
 }
 
-/// Whether Arrow finds nothing wrong. Its validation panics where a buffer is not aligned or ends within a cell.
+/// Return whether Arrow's validation accepts the array. It panics if a buffer is not aligned or ends within a cell.
 fn is_valid(data: &mut ArrayData) -> bool {
     let is_whole =
         |data: &ArrayData| data.buffers().first().is_none_or(|cells| cells.len() % 16 == 0);
@@ -243,9 +243,16 @@ fuzz_target!(|table: Table| {
     let l0 = table.l0.map(|l0| usize::from(l0.max(1)));
     let bound = Contribution::new(l0, None, types.1).expect("without a list nothing is drawn");
     let limit = table.limit.map(usize::from);
-    let enough = table.enough.map(|enough| i64::from(enough.max(1)));
-    let is_plain = bound.is_none() && limit.is_none() && enough.is_none();
-    let terms = CountOptions { bound: bound.as_ref(), limit, enough, threads: 1, memory: Some(1 << 26) };
+    let cap = table.cap.map(|cap| i64::from(cap.max(1)));
+    let is_plain = bound.is_none() && limit.is_none() && cap.is_none();
+    let terms = CountOptions {
+        bound: bound.as_ref(),
+        limit,
+        cap,
+        users: false,
+        threads: 1,
+        memory: Some(1 << 26),
+    };
     let batches = [Ok(Batch { users: user, items: item })].into_iter();
     let counted = count_distinct(batches, types, &terms, || Ok(()));
     if is_plain && is_valid(&mut users) && is_valid(&mut items) {

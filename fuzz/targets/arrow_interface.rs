@@ -1,8 +1,8 @@
-//! Hands the extension Arrow streams over the C interface whose structures contradict themselves, from Python's side.
+//! Fuzz target for the extension, called from Python with Arrow C streams whose structures contradict themselves.
 //!
-//! The answer must be counts, InputError or SchemaError, and every structure must be released once. The interface gives
-//! no sizes of buffers, so that a producer that promises more bytes than it has cannot be found out: here all buffers
-//! are as long as any length that is not refused for itself.
+//! The result must be counts, InputError or SchemaError, and every structure must be released exactly once. The
+//! interface does not give buffer sizes, so a producer that promises more bytes than it has cannot be detected. Here
+//! every buffer is as long as any length that is not rejected by itself.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use pyo3::types::{IntoPyDict, PyModule};
 
 /// More bytes than 2 * 255 cells of 127 bytes have.
 const ROOM: usize = 1 << 16;
-/// The largest end of a string, and length of a block of views.
+/// The largest end of a string and the largest length of a view block.
 const END: i64 = 1 << 13;
 
 #[repr(C)]
@@ -117,7 +117,7 @@ struct Cells {
     buffers: [Option<Vec<u8>>; 4],
 }
 
-/// Numbers that can be refused for themselves, and small ones.
+/// Small numbers, and numbers that must be rejected by themselves.
 #[derive(Arbitrary, Debug)]
 enum Number {
     Small(u8),
@@ -143,7 +143,7 @@ impl Format {
         match self {
             Self::Known(number) => Some(Self::KNOWN[usize::from(*number) % 16].into()),
             Self::Width(width) => Some(format!("w:{width}").into()),
-            // Cells that are wider than the room there is would be a lie that nobody can see.
+            // Cells wider than the buffer would be an error that no reader can detect.
             Self::Odd(bytes) if bytes.first() == Some(&b'w') => Some(b"x".into()),
             Self::Odd(bytes) => Some(bytes.clone()),
             Self::Missing => None,
@@ -151,7 +151,7 @@ impl Format {
     }
 }
 
-/// Everything that pointers of an input point at, which lives until the call is over.
+/// Owns everything that the pointers of one input point at, until the call returns.
 #[derive(Default)]
 struct Stage {
     texts: Vec<CString>,
@@ -189,7 +189,7 @@ impl Stage {
             Text::Odd(bytes) => self.text(Some(bytes.clone())),
             Text::Missing => null(),
         };
-        // A count of children without children: what counts of a table's are lies is the table's affair.
+        // Set at most a negative count of children here; the table's own counts are varied elsewhere.
         let n_children = field.children.map_or(0, |count| i64::from(count).min(0));
         let dictionary = values.unwrap_or(null_mut());
         let schema = RawSchema { format, name, n_children, dictionary, ..EMPTY_SCHEMA };
@@ -197,7 +197,7 @@ impl Stage {
         &raw mut **self.schemas.last_mut().unwrap()
     }
 
-    /// The number of children, which is never more than there are, and the list of them.
+    /// Return the number of children, at most the true number, and their list.
     fn children<T>(given: &Children, mut all: Vec<*mut T>) -> (i64, Vec<*mut T>) {
         for (child, is_missing) in all.iter_mut().zip(given.are_missing) {
             *child = if is_missing { null_mut() } else { *child };
@@ -306,7 +306,7 @@ impl Stage {
     }
 }
 
-/// A word of `parts` numbers of which none is above the room there is.
+/// Return a word of `parts` numbers, each at most the size of the buffer.
 fn bounded(word: u128, parts: u32) -> u128 {
     let bits = 128 / parts;
     (0..parts).fold(0, |all, part| {
@@ -341,7 +341,7 @@ const EMPTY_ARRAY: RawArray = RawArray {
     private_data: null_mut(),
 };
 
-// SAFETY of all callbacks: the consumer passes a structure that it was given, whose private data is the stage.
+// SAFETY of all callbacks: the consumer passes a structure that it received, whose private data is the stage.
 unsafe extern "C" fn release_schema(schema: *mut RawSchema) {
     unsafe {
         (*(*schema).private_data.cast::<Stage>()).released += 1;
@@ -398,7 +398,8 @@ unsafe extern "C" {
     fn PyInit__core() -> *mut pyo3::ffi::PyObject;
 }
 
-/// The extension itself. Its package is found without what it imports by itself, which would load another copy of it.
+/// Return the extension. Its package is imported without its `__init__`, which would load another copy of the
+/// extension.
 fn extension(py: Python<'_>) -> Bound<'_, PyModule> {
     static START: Once = Once::new();
     START.call_once(|| {
@@ -413,7 +414,7 @@ fn extension(py: Python<'_>) -> Bound<'_, PyModule> {
 }
 
 fuzz_target!(init: {
-    // SAFETY: Python has not been started yet.
+    // SAFETY: Python is not started yet.
     unsafe { pyo3::ffi::PyImport_AppendInittab(c"_core".as_ptr(), Some(PyInit__core)) };
     Python::initialize();
 }, |producer: Producer| {
@@ -444,7 +445,7 @@ fuzz_target!(init: {
         }
     });
     if stream.release.is_some() {
-        // SAFETY: nobody has taken the stream, so that it is ours to release.
+        // SAFETY: nobody took the stream, so this target must release it.
         unsafe { release_stream(&raw mut stream) };
     }
     assert_eq!(stage.given, stage.released, "every structure is released once");

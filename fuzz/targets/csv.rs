@@ -1,6 +1,6 @@
-//! Splits bytes as a CSV file that arrives in blocks of any lengths.
+//! Fuzz target for the CSV splitter, with files that arrive in blocks of any length.
 //!
-//! RecordLog and rows must be the same wherever the blocks end.
+//! Records and rows must be the same wherever the blocks end.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -23,7 +23,8 @@ enum Delimiter {
     Tab,
 }
 
-/// Parts of a file. Most bytes of a random file would be no marks, and cells shorter than a vector of the reader.
+/// Parts of a file. Purely random bytes would contain few quotes, delimiters and line ends, and only cells shorter
+/// than the reader's vectors.
 #[derive(Arbitrary, Debug)]
 enum Piece {
     Quote,
@@ -36,7 +37,7 @@ enum Piece {
 
 type Cell = Option<String>;
 
-/// The wanted columns of all rows, that of the header included. Rows are taken out after each block.
+/// Return the wanted columns of all rows, including the header's. Rows are taken after each block.
 fn columns(blocks: &[&[u8]], delimiter: u8, width: usize, wanted: &[usize]) -> Vec<Vec<Cell>> {
     let mut splitter = Splitter::new(delimiter);
     let mut rows = Rows::new(width, wanted).expect("different columns of the file");
@@ -94,16 +95,16 @@ fuzz_target!(|file: File| {
     let mut distinct = wanted.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let are_fit = distinct.len() == wanted.len()
+    let are_valid = distinct.len() == wanted.len()
         && distinct.len() < 255
         && wanted.iter().all(|&column| column < width);
-    assert_eq!(Rows::new(width, &wanted).is_ok(), are_fit);
+    assert_eq!(Rows::new(width, &wanted).is_ok(), are_valid);
     distinct.retain(|&column| column < width);
     distinct.truncate(254);
     let whole = columns(&[&bytes], delimiter, width, &distinct);
     assert_eq!(columns(&blocks, delimiter, width, &distinct), whole);
 
-    // Each row is a record of at least as many cells as the header, the wanted ones text.
+    // Each row is a record with at least as many cells as the header; the wanted cells are valid text.
     let is_row = |record: &&Vec<Vec<u8>>| {
         record.len() >= width
             && distinct.iter().all(|&column| std::str::from_utf8(&record[column]).is_ok())

@@ -1,8 +1,8 @@
-"""Parses damaged and forged ledgers: the result is a LedgerError, or a book that has lost no charge.
+"""Fuzz target for the ledger parser, with damaged and forged ledgers.
 
-Half of the inputs damage one or two places of a genuine ledger: one whose charges have all returned, or one that
-went on after a charge was interrupted. The others have lines of any JSON whose seals are right, so that the parser
-looks at what they say.
+The result must be a LedgerError, or a book that has lost no charge. Half of the inputs damage one or two places of a
+genuine ledger: one whose charges have all returned, or one that continued after an interrupted charge. The others
+have lines of arbitrary JSON with correct seals, so that the parser reads their content.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ import discreet as dp
 
 CHARGES = 5
 ROOM = 4096
-"""The most bytes that damage adds."""
+"""The most bytes that one damage inserts or removes."""
 
 
 def genuine(interrupted=False):
-    """Return the content of a ledger with some charges, as it lies on the disk when they have returned.
+    """Return the content of a ledger with some charges, as on disk after they have returned.
 
     `interrupted`: whether another charge was interrupted between its event and its mark, before the last one.
     """
@@ -51,7 +51,7 @@ SPENT = {content: ledger_format.parse(content).account("visits").spent for conte
 
 
 def damaged(content, given):
-    """Return a ledger with one or two places cut out, overwritten or filled with other bytes."""
+    """Return the ledger with one or two places removed, overwritten or filled with other bytes."""
     for _ in range(given.ConsumeIntInRange(1, 2)):
         start = given.ConsumeIntInRange(0, len(content))
         end = start + given.ConsumeIntInRange(0, min(len(content) - start, ROOM))
@@ -60,7 +60,7 @@ def damaged(content, given):
 
 
 def forged(given):
-    """Return a ledger whose lines after some genuine ones are of any JSON or bytes, with seals that are right."""
+    """Return a ledger with some genuine lines, followed by lines of any JSON or bytes with correct seals."""
     lines = WHOLE[ledger_format.HEAD_SIZE :].split(b"\n")[:-1]
     lines = lines[: given.ConsumeIntInRange(0, len(lines))]
     seal = lines[-1][-64:] if lines else HEAD.empty().hash.encode()
@@ -81,7 +81,7 @@ def forged(given):
 
 
 def value(given):
-    """Return what a field of a line might say."""
+    """Return a candidate value for a field of a line."""
     number, text = given.ConsumeInt(20), given.ConsumeUnicode(12)
     return given.PickValueInList(
         [number, -1, 2**200, 1.5, float("nan"), None, True, text, [number], {text: number}, "charged", "opened", "{}"]

@@ -1,4 +1,4 @@
-"""Opens streams of which one file is damaged: the result is a StateError, or the stream as it was."""
+"""Fuzz target for streams with one damaged file: the result must be a StateError, or the unchanged stream."""
 
 import os
 import sys
@@ -13,14 +13,14 @@ with atheris.instrument_imports(include=["discreet.streams"]):
 import discreet as dp
 
 ROUNDS = 3
-# Without a disk, to sync costs nothing.
+# In shared memory, syncing costs nothing.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 FOLDER = tempfile.TemporaryDirectory(dir=MEMORY)
 PATH = Path(FOLDER.name) / "stream"
 
 
 def state():
-    """Return what a stream's file holds; StateError if it cannot be opened."""
+    """Return the content of a stream's file; raise StateError if it cannot be opened."""
     file = stream_file.StreamFile.open(PATH, None)
     try:
         return file.round, file.key, file.mechanism, dict(file.items())
@@ -29,7 +29,7 @@ def state():
 
 
 def genuine():
-    """Make a stream of some rounds; return the content of its files by name."""
+    """Create a stream of some rounds, and return the content of its files by name."""
     with dp.Stream.open(PATH, dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=8)) as stream:
         for number in range(ROUNDS):
             stream.step([["common"]] * 30 + [[f"rare {number}"]])

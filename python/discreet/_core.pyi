@@ -1,4 +1,4 @@
-"""The Rust engine: exact counting, exact noise, exact selection. It knows no epsilon."""
+"""The Rust engine: exact counting, exact noise and exact selection. It has no notion of epsilon."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 LONGEST: int
-"""The most bytes of a user or an item that is text or bytes; rows with a longer one are left out."""
+"""The most bytes of a user or item that is text or bytes; longer ones are left out with their rows."""
 
 __version__: str
 
@@ -46,7 +46,7 @@ class Counts:
 
 @final
 class Labels:
-    """Distinct labels, one a row; not shown, compared, copied or pickled."""
+    """Distinct labels, one per row; not shown, compared, copied or pickled."""
 
     @staticmethod
     def from_sequence(values: Sequence[str | int | bytes] | ArrayLike) -> Labels: ...
@@ -80,7 +80,7 @@ class Lists:
 
 @final
 class CsvInput:
-    """A CSV table on standard input, which is read once."""
+    """A CSV table on standard input, which can be read only once."""
 
     def __new__(cls, head: bytes, delimiter: int) -> CsvInput: ...
     @property
@@ -88,9 +88,9 @@ class CsvInput:
     def stream(self, columns: Sequence[int]) -> object: ...
 
 def process() -> tuple[int, int]:
-    """Return the process id and the number of forks since the first import, which a forked child never shares.
+    """Return the process id and the number of forks since the first import; a forked child never has the same pair.
 
-    A child in a new PID namespace may get the id of its parent; the number of forks still differs.
+    A child in a new PID namespace may have the id of its parent, but its number of forks differs.
     """
 
 def csv_header(path: str, delimiter: int, *, block: int = ...) -> list[bytes]: ...
@@ -100,7 +100,7 @@ _Counts = Sequence[int] | NDArray[np.int64]
 
 @final
 class Rng:
-    """One stream of random bits for one release; not copied, pickled or used after a fork."""
+    """One stream of random bits for one release; it cannot be copied, pickled or used after a fork."""
 
     def __new__(cls) -> Rng: ...
     @staticmethod
@@ -133,7 +133,7 @@ class Rng:
 
 @final
 class Noise:
-    """An integer law: exact draws (`Rng.sample`), rigorous upper bounds of its tail."""
+    """An integer distribution with exact draws (`Rng.sample`) and rigorous upper bounds of its tail."""
 
     @staticmethod
     def discrete_gaussian(sigma: float) -> Noise: ...
@@ -158,7 +158,7 @@ class ItemTable:
 
 @final
 class NodeNoise:
-    """Noise that is the same whenever it is asked for, of the items of a stream at its nodes."""
+    """Reproducible noise for the items of a stream at its nodes."""
 
     def __new__(cls) -> NodeNoise: ...
     def extend(self, keys: bytes) -> None: ...
@@ -168,7 +168,7 @@ class NodeNoise:
 
 @final
 class WeightedNoise:
-    """Sums of the noises of all rounds so far, each weighted by how long ago it was, rounded to whole numbers."""
+    """Sums of the noise of all rounds so far, weighted by age and rounded to integers."""
 
     def __new__(cls, column: NDArray[np.int64]) -> WeightedNoise: ...
     @property
@@ -176,14 +176,14 @@ class WeightedNoise:
     def advance(
         self,
         noise: NodeNoise,
-        round: int,  # noqa: A002 - the word of the field
+        round: int,  # noqa: A002 - the field's term
         law: Noise,
     ) -> tuple[NDArray[np.int64], list[int]]: ...
     def history(self, item: int) -> list[int]: ...
 
 @final
 class Threshold:
-    """The rule by which a noisy count is released (it is larger than `value`), and the chance of passing it."""
+    """The rule that releases a noisy count larger than `value`, and the probability that a count passes it."""
 
     def __new__(cls, noise: Noise, value: int) -> Threshold: ...
     @staticmethod

@@ -1,11 +1,11 @@
-//! Convolution powers of laws on a grid, by a fast Fourier transform whose every rounding is accounted for.
+//! Convolution powers of distributions on a grid, by a fast Fourier transform with a rigorous bound on its rounding.
 //!
-//! With `u = 2^-53`: a product of complex numbers errs by a factor `1 + √5 u` at most (Brent, Percival and
-//! Zimmermann 2007), a sum by `1 + u`, and the roots of unity below are right to `2 u`. In a transform of
-//! `2^L` numbers every input reaches every output through `L` products and `L` sums, and these factors
-//! multiply along its way, so that no output errs by more than `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times
-//! the sum of the inputs' sizes. A power of a transform then errs by what `(|q| + e)^k - |q|^k` and the
-//! products made allow, and the transform back adds its own part and takes the mean of those errors.
+//! Let `u = 2^-53`. A complex product errs by a factor of at most `1 + √5 u` (Brent, Percival and Zimmermann 2007), a
+//! sum by `1 + u`, and the roots of unity below have an error of at most `2 u`. In a transform of `2^L` numbers,
+//! every input reaches every output through `L` products and `L` sums, and these factors multiply along the path. So
+//! no output errs by more than `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times the sum of the inputs' absolute
+//! values. A power of a transform errs by at most `(|q| + e)^k - |q|^k` plus the error of its products. The inverse
+//! transform adds its own error and averages the others.
 
 use num_bigint::BigInt;
 
@@ -13,20 +13,21 @@ use crate::error::{Error, Result};
 
 /// The unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
-/// Fractional bits of the roots of unity while they are computed.
+/// Fractional bits of the roots of unity during their computation.
 const PLACES: u32 = 62;
-/// The largest transform.
+/// The largest transform has `2^24` points.
 const BITS_LIMIT: u32 = 24;
-/// The most parts, each counted as often as it is taken.
+/// The most parts, counted with multiplicity.
 const POWER_LIMIT: u64 = 1 << 30;
-/// More than rounding can take away from the bounds, which themselves are made by up to `2^30` products.
+/// A factor that covers the rounding of the bounds themselves, which take up to `2^30` products.
 const SLACK: f64 = 1.0 + 1e-6;
 
-/// The cyclic convolution of all parts, each taken so many times; and a bound on the error of every entry.
+/// Return the cyclic convolution of all parts, each repeated as often as its number says, and an error bound for
+/// every entry.
 ///
 /// # Errors
-/// [`Error::Parameter`] where the parts are not equally long, their length not a power of two up to `2^24`, or
-/// a mass not a finite number from zero up, or where there are more than `2^30` parts in all.
+/// [`Error::Parameter`] if the parts differ in length, their length is not a power of two up to `2^24`, a mass is
+/// negative or not finite, or there are more than `2^30` parts in all.
 pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     let size = parts.first().map_or(0, |(masses, _)| masses.len());
     let legal = |(masses, _): &(Vec<f64>, u64)| {
@@ -39,15 +40,15 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
         || powers.is_none_or(|sum| sum > POWER_LIMIT)
     {
         return Err(Error::Parameter(
-            "laws to compose must be equally long, a power of two up to 2^24, have masses from zero up and be \
-             taken at most 2^30 times",
+            "distributions to compose must have the same length, a power of two up to 2^24, and finite masses of at \
+             least 0; they may be repeated at most 2^30 times in all",
         ));
     }
     let bits = size.trailing_zeros();
     let roots = roots(bits);
     let error = 6.0 * f64::from(bits.max(1)) * U;
     let mut product = vec![Complex { re: 1.0, im: 0.0 }; size];
-    // Upper bounds of the sizes of the exact product, and of its error relative to them.
+    // Upper bounds of the absolute value of the exact product, and of its relative error.
     let mut sizes = vec![1.0_f64; size];
     let mut losses = vec![0.0_f64; size];
     for (masses, power) in parts {
@@ -55,7 +56,7 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
         let mut transform: Vec<Complex> =
             masses.iter().map(|&re| Complex { re, im: 0.0 }).collect();
         fourier(&mut transform, &roots);
-        // The other half of the transform of real numbers is conjugate to this one.
+        // The transform of real numbers is conjugate symmetric, so half of it suffices.
         for (i, value) in transform.into_iter().take(size / 2 + 1).enumerate() {
             let size = value.re.hypot(value.im) * (1.0 + 8.0 * U) + error * total;
             product[i] = product[i].times(value.power(*power));
@@ -72,7 +73,7 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     }
     let mut spread = 0.0;
     for (size, loss) in sizes.iter().zip(&losses) {
-        // Both the exact and the computed value are within `size` of zero, whatever the errors.
+        // Both the exact and the computed value have an absolute value of at most `size`, whatever the errors.
         spread += size * (loss.exp_m1().min(2.1) + error);
     }
     for value in &mut product {
@@ -84,7 +85,7 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     Ok((composed, spread * scale * SLACK + 1e-300))
 }
 
-/// `size^power` by repeated squaring.
+/// Return `size^power` by repeated squaring.
 fn raised(size: f64, mut power: u64) -> f64 {
     let (mut result, mut square) = (1.0, size);
     while power > 0 {
@@ -113,7 +114,7 @@ impl Complex {
         }
     }
 
-    /// The power, each of whose factors is in `power - 1` products at most.
+    /// Return the power. Each factor takes part in at most `power - 1` products.
     fn power(self, mut power: u64) -> Self {
         let (mut result, mut square) = (Self { re: 1.0, im: 0.0 }, self);
         while power > 0 {
@@ -129,7 +130,7 @@ impl Complex {
     }
 }
 
-/// `Σ x_i ω^(ij)` with `ω = exp(-2πi/n)` for every `j`, in place: bits reversed, then butterflies.
+/// Compute `Σ x_i ω^(ij)` with `ω = exp(-2πi/n)` for every `j`, in place: bit reversal, then butterflies.
 fn fourier(values: &mut [Complex], roots: &[Complex]) {
     let size = values.len();
     let bits = size.trailing_zeros();
@@ -154,14 +155,14 @@ fn fourier(values: &mut [Complex], roots: &[Complex]) {
     }
 }
 
-/// `exp(-2πi j / 2^bits)` for the first half of all `j`: products of those of powers of two, in integers.
+/// Return `exp(-2πi j / 2^bits)` for the first half of all `j`, as integer products of the roots at powers of two.
 ///
-/// Each product loses two units of `2^-62`, and there are fewer than 24 in a row, on top of a unit for each
-/// factor: with the rounding to a float less than `2 u` in all.
+/// Each product loses two units of `2^-62`, with fewer than 24 products in a row, plus one unit for each factor.
+/// Together with the rounding to a float the error is below `2 u`.
 fn roots(bits: u32) -> Vec<Complex> {
     let one = 1_i64 << PLACES;
     let mut table = vec![(one, 0_i64)];
-    for (cosine, sine) in turns(bits) {
+    for (cosine, sine) in angles(bits) {
         for i in 0..table.len() {
             let (c, s) = table[i];
             let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
@@ -174,22 +175,23 @@ fn roots(bits: u32) -> Vec<Complex> {
     table.into_iter().map(|(re, im)| Complex { re: number(re), im: -number(im) }).collect()
 }
 
-/// Cosine and sine of the `2^(i - bits)`th parts of a full turn, for `i` from zero to `bits - 2`, by halving.
-fn turns(bits: u32) -> Vec<(i64, i64)> {
+/// Return cosine and sine of a full turn divided by `2^(bits - i)`, for `i` from zero to `bits - 2`, by halving
+/// angles.
+fn angles(bits: u32) -> Vec<(i64, i64)> {
     let places = 2 * PLACES;
     let one = BigInt::from(1) << places;
-    // A quarter turn; the root of one half loses a unit each time, far below those kept.
+    // Start with a quarter turn. The square root loses one unit each time, far below the kept bits.
     let (mut cosine, mut sine) = (BigInt::ZERO, one.clone());
-    let mut turns = Vec::new();
+    let mut angles = Vec::new();
     for _ in 1..bits {
         let kept = |value: &BigInt| i64::try_from(value >> PLACES).unwrap_or(0);
-        turns.push((kept(&cosine), kept(&sine)));
+        angles.push((kept(&cosine), kept(&sine)));
         let half: BigInt = ((&one + &cosine) << (places - 1)).sqrt();
         sine = (sine << (places - 1)) / &half;
         cosine = half;
     }
-    turns.reverse();
-    turns
+    angles.reverse();
+    angles
 }
 
 #[cfg(test)]
@@ -197,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_of_unity_are_right_to_two_units() {
+    fn roots_of_unity_are_correct_to_two_units() {
         for bits in [1, 2, 3, 10, 18] {
             let roots = roots(bits);
             assert_eq!(roots.len(), 1 << (bits - 1));
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn binomials_come_out_within_the_error() {
+    fn binomials_are_computed_within_the_error_bound() {
         let mut coin = vec![0.0; 64];
         (coin[0], coin[1]) = (0.25, 0.75);
         let (law, error) = compose(&[(coin, 40)]).unwrap();
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_law_on_a_grid_is_refused() {
+    fn invalid_distributions_are_refused() {
         for parts in [
             vec![],
             vec![(vec![1.0; 3], 1)],

@@ -1,3 +1,3 @@
-//! Convolution of privacy-loss laws.
+//! Convolution of privacy-loss distributions.
 
 pub mod convolution;

@@ -1,4 +1,4 @@
-//! `confirm`: confirmed counts.
+//! `confirm`: Confirmed Counts on exact counts.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -7,8 +7,8 @@ use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
 use crate::release::confirmed_counts::{Ending, Level, Measurement, Row, Setting, confirm};
 
-type Priced = (f64, u128);
-type Line = (f64, i64, [Priced; 4], Priced, f64);
+type SigmaAndCost = (f64, u128);
+type Line = (f64, i64, [SigmaAndCost; 4], SigmaAndCost, f64);
 type Rows<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,
@@ -18,7 +18,8 @@ type Rows<'py> = (
     &'static str,
 );
 
-/// Row numbers, noisy queries, scales, the price paid, the number of steps, and why it ended.
+/// Run Confirmed Counts. Return row numbers, noisy counts, scales, the cost, the number of steps, and why the release
+/// ended.
 #[pyfunction(name = "confirm")]
 #[pyo3(signature = (counts, limit, levels, step_deltas, bound_deltas, setting, rng=None))]
 #[allow(clippy::too_many_arguments)]
@@ -33,7 +34,7 @@ fn release<'py>(
     rng: Option<&mut PyRng>,
 ) -> Result<Rows<'py>> {
     if step_deltas.len() != 4 * levels.len() || bound_deltas.len() != levels.len() {
-        return Err(Error::Parameter("a level has four deltas of steps and one of its bound"));
+        return Err(Error::Parameter("every level needs four step_deltas and one of bound_deltas"));
     }
     let counts = counts.as_array().to_vec();
     let levels: Vec<Level> = levels
@@ -42,19 +43,22 @@ fn release<'py>(
         .map(|(line, (steps, bound))| level(line, steps, bound))
         .collect();
     let (lowest, budget, k_bar, most, factor, users, noisy_users, start, highest) = setting;
-    let dearest =
+    let largest_cost =
         levels.iter().flat_map(|l| l.steps.iter().chain([&l.bound])).map(|m| m.price).max();
-    if budget.max(dearest.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most > 1 << 30 {
-        return Err(Error::Parameter("a price is too large"));
+    if budget.max(largest_cost.unwrap_or(0)) >= 1 << 100 || k_bar > 1 << 30 || most > 1 << 30 {
+        return Err(Error::Parameter(
+            "the budget and all costs must be below 2^100, and k_bar and most at most 2^30",
+        ));
     }
     let setting =
         Setting { lowest, budget, k_bar, most, factor, users, noisy_users, start, highest };
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let sale = py.detach(|| confirm(&counts, limit, &levels, &setting, stream))?;
-    let column =
-        |value: fn(&Row) -> i64| sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py);
-    let ending = match sale.ending {
+    let released = py.detach(|| confirm(&counts, limit, &levels, &setting, stream))?;
+    let column = |value: fn(&Row) -> i64| {
+        released.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
+    };
+    let ending = match released.ending {
         Ending::Budget => "budget",
         Ending::Bound => "bound",
         Ending::Level => "level",
@@ -65,14 +69,14 @@ fn release<'py>(
         column(|row| row.row as i64),
         column(|row| row.value),
         column(|row| row.scale as i64),
-        sale.spent,
-        sale.steps,
+        released.spent,
+        released.steps,
         ending,
     ))
 }
 
 fn level((gamma, ceiling, steps, bound, variance): Line, deltas: &[f64], delta: f64) -> Level {
-    let priced = |(sigma, price): Priced, delta| Measurement { sigma, price, delta };
+    let priced = |(sigma, price): SigmaAndCost, delta| Measurement { sigma, price, delta };
     let steps = std::array::from_fn(|choice| priced(steps[choice], deltas[choice]));
     Level { gamma, ceiling, steps, bound: priced(bound, delta), variance }
 }

@@ -1,11 +1,12 @@
-//! `compose`: convolution powers of laws on a grid.
+//! `compose`: convolution powers of distributions on a grid.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::error::Result;
 
-/// The cyclic convolution of masses, each part taken so many times, and a bound on the error of every entry.
+/// Return the cyclic convolution of all parts, each repeated as often as its number says, and an error bound for
+/// every entry.
 #[pyfunction]
 pub fn compose<'py>(
     py: Python<'py>,

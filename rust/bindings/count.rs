@@ -1,4 +1,4 @@
-//! `count_distinct`, `count_with_users`, `count_pairs` and `top`: rows in, labels and counts out.
+//! `count_distinct`, `count_with_users`, `count_pairs` and `top`: from rows to labels and exact counts.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ use crate::labels::{LONGEST, LabelType, Labels};
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 
-/// The distinct users of each item of a source or of a list of sources: Arrow streams, objects that offer one, and
-/// tuples of two equally long sequences. Columns must be of the same kind in all of them.
+/// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
+/// that offers one, or a tuple of two sequences of one length. Columns must have the same type in all sources.
 #[pyfunction(name = "count_distinct")]
 #[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
-#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
+#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_sources<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
@@ -37,14 +37,14 @@ fn count_sources<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counted<'py>> {
     let columns = (source, user, item);
-    let wanted = Wanted { l0, limit, cap, threads, memory, users: false };
-    Ok(shown(py, count(py, columns, only, wanted, progress)?))
+    let options = Options { l0, limit, cap, threads, memory, users: false };
+    Ok(to_python(py, count(py, columns, only, options, progress)?))
 }
 
-/// The same, and how many distinct users have any of the counted rows.
+/// Same as `count_distinct`, and also count the distinct users who have any of the counted rows.
 #[pyfunction]
 #[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
-#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
+#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_with_users<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
@@ -59,15 +59,17 @@ fn count_with_users<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<WithUsers<'py>> {
     let columns = (source, user, item);
-    let wanted = Wanted { l0, limit, cap, threads, memory, users: true };
-    let counted = count(py, columns, only, wanted, progress)?;
-    let users = counted.users.ok_or(Error::Input("users were not counted"))?;
-    let (labels, counts) = shown(py, counted);
+    let options = Options { l0, limit, cap, threads, memory, users: true };
+    let counted = count(py, columns, only, options, progress)?;
+    let users = counted
+        .users
+        .ok_or(Error::Input("the users were not counted; this is an error in discreet"))?;
+    let (labels, counts) = to_python(py, counted);
     Ok((labels, counts, users))
 }
 
-/// How a source is to be counted.
-struct Wanted {
+/// Options of a count.
+struct Options {
     l0: Option<usize>,
     limit: Option<usize>,
     cap: Option<i64>,
@@ -80,10 +82,10 @@ fn count<'py>(
     py: Python<'py>,
     (source, user, item): (&Bound<'py, PyAny>, &str, &str),
     only: Option<&PyLabels>,
-    wanted: Wanted,
+    options: Options,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Counts> {
-    let Wanted { l0, limit, cap, threads, memory, users } = wanted;
+    let Options { l0, limit, cap, threads, memory, users } = options;
     make_ready(memory);
     let mut sources = Sources::open(source, user, item)?;
     let types = sources.types();
@@ -105,10 +107,10 @@ fn count<'py>(
     watched(py, progress, work)
 }
 
-/// The distinct users of each item of two equally long sequences.
+/// Count the distinct users of each item in two sequences of one length.
 #[pyfunction]
 #[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None))]
-#[allow(clippy::too_many_arguments, reason = "most go by name in Python")]
+#[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
 fn count_pairs<'py>(
     py: Python<'py>,
     users: &Bound<'py, PyAny>,
@@ -124,32 +126,34 @@ fn count_pairs<'py>(
     count_sources(py, &pair, "", "", l0, only, limit, cap, threads, memory, None)
 }
 
-/// What bounds a user's contribution, where the listed items are of the column's kind.
+/// Return the contribution bound, or an error if the listed items do not have the column's type.
 fn bound(
     l0: Option<usize>,
     only: Option<&PyLabels>,
     items: LabelType,
 ) -> Result<Option<Contribution>> {
     let only = only.map(|labels| &labels.0);
-    let is_alike = |labels: &Labels| {
+    let same_type = |labels: &Labels| {
         let listed = labels.label_type();
         labels.is_empty() || listed == items || listed.is_integer() && items.is_integer()
     };
-    if only.is_none_or(is_alike) {
+    if only.is_none_or(same_type) {
         return Contribution::new(l0, only, items);
     }
-    Err(Error::Schema("the listed items and the column of items are of different types".into()))
+    Err(Error::Schema(
+        "the listed items and the item column have different types; cast one of them".into(),
+    ))
 }
 
 fn threads_or_all(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 
-fn shown(py: Python<'_>, counts: Counts) -> Counted<'_> {
+fn to_python(py: Python<'_>, counts: Counts) -> Counted<'_> {
     (PyLabels(counts.labels), counts.counts.into_pyarray(py))
 }
 
-/// The row numbers of the `n` largest counts: by count, then by label.
+/// Return the row numbers of the `n` largest counts, ordered by count and then by label.
 #[pyfunction(name = "top")]
 fn largest<'py>(
     py: Python<'py>,
@@ -160,7 +164,7 @@ fn largest<'py>(
     let counts = counts.as_array();
     let counts = counts.to_slice().map_or_else(|| counts.to_vec().into(), Cow::Borrowed);
     if counts.len() != labels.0.len() {
-        return Err(Error::Parameter("labels and counts must be equally long").into());
+        return Err(Error::Parameter("labels and counts must have the same length").into());
     }
     let rows = guarded(|| Ok(py.detach(|| top(&labels.0, &counts, n))))?;
     Ok(rows.into_iter().map(|row| row as i64).collect::<Vec<_>>().into_pyarray(py))

@@ -11,10 +11,11 @@ use super::sources::watched;
 use crate::csv::{BLOCK, Batches, Source, Table};
 use crate::error::Error;
 
-const NO_FILE: Error = Error::Parameter("there must be a file");
-const READ_BEFORE: Error = Error::Input("standard input was read before");
+const NO_FILE: Error = Error::Parameter("no file was given; pass at least one");
+const READ_BEFORE: Error =
+    Error::Input("standard input was already read; it can be read only once");
 
-/// The cells of the first record of a file.
+/// Read the cells of a file's first record.
 #[pyfunction]
 #[pyo3(signature = (path, delimiter, *, block=BLOCK))]
 fn csv_header(
@@ -24,10 +25,10 @@ fn csv_header(
     block: usize,
 ) -> PyResult<Vec<Bound<'_, PyBytes>>> {
     let table = open(py, Source::File(path), delimiter, block)?;
-    Ok(shown(py, &table))
+    Ok(to_python(py, &table))
 }
 
-/// The columns of these places, different ones, of files with one header, as an Arrow stream of text.
+/// Open an Arrow stream of text over columns of files that have the same header. `columns` are distinct indices.
 #[pyfunction]
 #[pyo3(signature = (paths, delimiter, columns, *, block=BLOCK))]
 fn csv_stream(
@@ -42,27 +43,27 @@ fn csv_stream(
     stream(py, Batches::new(first, sources, &columns, block)?)
 }
 
-/// A CSV table on standard input, which is read once.
+/// A CSV table on standard input, which can be read only once.
 #[pyclass(name = "CsvInput", module = "discreet._core", frozen)]
 pub struct PyCsvInput(Mutex<Option<Table>>);
 
 #[pymethods]
 impl PyCsvInput {
-    /// Reads the header. `head`: the first bytes, which were read before.
+    /// Read the header. `head` are the first bytes, which were already read.
     #[new]
     fn new(py: Python<'_>, head: Vec<u8>, delimiter: u8) -> PyResult<Self> {
         let table = open(py, Source::Input(head), delimiter, BLOCK)?;
         Ok(Self(Mutex::new(Some(table))))
     }
 
-    /// The cells of the first record; none after `stream`.
+    /// The cells of the first record; empty after `stream`.
     #[getter]
     fn header<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.as_ref().map(|table| shown(py, table)).unwrap_or_default()
+        table.as_ref().map(|table| to_python(py, table)).unwrap_or_default()
     }
 
-    /// The columns of these places, different ones, as an Arrow stream of text; once.
+    /// Open an Arrow stream of text over columns; can be called once. `columns` are distinct indices.
     fn stream<'py>(&self, py: Python<'py>, columns: Vec<usize>) -> PyResult<Bound<'py, PyCapsule>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream(py, Batches::new(table.ok_or(READ_BEFORE)?, [], &columns, BLOCK)?)
@@ -73,7 +74,7 @@ fn open(py: Python<'_>, source: Source, delimiter: u8, block: usize) -> PyResult
     watched(py, None, |tick| Table::open(source, delimiter, block, tick))
 }
 
-fn shown<'py>(py: Python<'py>, table: &Table) -> Vec<Bound<'py, PyBytes>> {
+fn to_python<'py>(py: Python<'py>, table: &Table) -> Vec<Bound<'py, PyBytes>> {
     table.header().iter().map(|cell| PyBytes::new(py, cell)).collect()
 }
 

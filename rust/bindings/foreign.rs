@@ -1,4 +1,4 @@
-//! The structures of Arrow's C interfaces, as a producer fills them in; nothing in them is believed here.
+//! The structures of Arrow's C interfaces, filled in by a producer. Their content is untrusted.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -48,10 +48,10 @@ pub struct RawStream {
 
 /// A structure that its producer releases.
 pub trait Released: Sized {
-    /// A structure that counts as released.
+    /// An empty structure, which counts as released.
     const EMPTY: Self;
 
-    /// The producer's callback, which is missing once it was called.
+    /// Return the producer's release callback, which is `None` after it was called.
     fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
 }
 
@@ -73,16 +73,16 @@ released!(RawArray, length: 0, null_count: 0, offset: 0, n_buffers: 0, n_childre
     children: null_mut(), dictionary: null_mut());
 released!(RawStream, get_schema: None, get_next: None, get_last_error: None);
 
-/// A structure that is released when it is dropped.
+/// A structure that is released when dropped.
 pub struct Owned<T: Released>(pub T);
 
-// SAFETY: the interfaces let any one thread at a time use a structure, and only read what an array holds.
+// SAFETY: the interfaces allow one thread at a time to use a structure, and arrays are only read.
 unsafe impl<T: Released> Send for Owned<T> {}
-// SAFETY: as above; only an array is shared, which is read until the last owner drops it.
+// SAFETY: as above; only arrays are shared, and they are only read until the last owner drops them.
 unsafe impl Sync for Owned<RawArray> {}
 
 impl<T: Released> Owned<T> {
-    /// Whether it holds anything.
+    /// Return whether the structure is empty or already released.
     pub fn is_released(&mut self) -> bool {
         self.0.release().is_none()
     }
@@ -91,74 +91,74 @@ impl<T: Released> Owned<T> {
 impl<T: Released> Drop for Owned<T> {
     fn drop(&mut self) {
         if let Some(release) = *self.0.release() {
-            // SAFETY: the callback has not been called, and is not again. It expects to find itself in the structure.
+            // SAFETY: the callback was not called before and is called once. It must still be set in the structure.
             unsafe { release(&raw mut self.0) };
             *self.0.release() = None;
         }
     }
 }
 
-/// A pointer of the `index`-th of `count` structures or buffers.
+/// Return the `index`-th of `count` pointers to structures or buffers.
 ///
 /// # Errors
-/// [`BROKEN`] where `pointers` is NULL or there are not as many.
+/// [`BROKEN`] if `pointers` is NULL or `index` is out of range.
 fn nth<T: Copy>(pointers: *mut T, count: i64, index: usize) -> Result<T> {
     if pointers.is_null() || !usize::try_from(count).is_ok_and(|count| index < count) {
         return Err(BROKEN);
     }
-    // SAFETY: the interface promises `count` pointers here, and the index is below.
+    // SAFETY: the interface guarantees `count` pointers here, and the index is below `count`.
     Ok(unsafe { pointers.add(index).read() })
 }
 
-/// What a pointer of a structure points at.
+/// Dereference a pointer in a structure, or return `None` for NULL.
 fn target<'a, T>(pointer: *mut T) -> Option<&'a T> {
-    // SAFETY: the interface promises that a pointer is NULL or points at a structure that lives as long as its owner,
-    // to whom the callers below tie `'a`.
+    // SAFETY: the interface guarantees that a pointer is NULL or points at a structure that lives as long as its
+    // owner. The callers below tie `'a` to the owner.
     unsafe { pointer.cast_const().as_ref() }
 }
 
-/// The bytes of a text, none where there is no text.
+/// Return the bytes of a C string, or `None` for NULL.
 pub fn text<'a>(text: *const c_char) -> Option<&'a [u8]> {
-    // SAFETY: the interface promises text that ends with a zero and lives as long as its owner.
+    // SAFETY: the interface guarantees a zero-terminated string that lives as long as its owner.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes())
 }
 
 impl RawSchema {
-    /// How many columns there are.
+    /// Return the number of columns.
     pub fn columns(&self) -> Result<usize> {
         usize::try_from(self.n_children).map_err(|_| BROKEN)
     }
 
-    /// A column.
+    /// Return a column.
     pub fn column(&self, index: usize) -> Result<&Self> {
         target(nth(self.children, self.n_children, index)?).ok_or(BROKEN)
     }
 
-    /// What the values of a dictionary are.
+    /// Return the schema of a dictionary's values.
     pub fn dictionary(&self) -> Option<&Self> {
         target(self.dictionary)
     }
 }
 
 impl RawArray {
-    /// How many columns there are.
+    /// Return the number of columns.
     pub fn columns(&self) -> Result<usize> {
         usize::try_from(self.n_children).map_err(|_| BROKEN)
     }
 
-    /// A column that has not been released.
+    /// Return a column; an error if it has been released.
     pub fn column(&self, index: usize) -> Result<&Self> {
         let column = target(nth(self.children, self.n_children, index)?);
         column.filter(|column| column.release.is_some()).ok_or(BROKEN)
     }
 
-    /// The values of a dictionary, unless they have been released.
+    /// Return a dictionary's values; an error if they have been released.
     pub fn dictionary(&self) -> Result<Option<&Self>> {
         let values = target(self.dictionary);
         if values.is_some_and(|values| values.release.is_none()) { Err(BROKEN) } else { Ok(values) }
     }
 
-    /// Where a buffer begins; may be NULL.
+    /// Return the start of a buffer, which may be NULL.
     pub fn buffer(&self, index: usize) -> Result<*mut u8> {
         Ok(nth(self.buffers, self.n_buffers, index)?.cast_mut().cast())
     }

@@ -1,42 +1,43 @@
-//! Which process this is: a fork has the memory of another, and may have its number.
+//! Process identity that survives forks: a forked child shares memory with its parent and may have the same process
+//! id.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// How many forks lie between the first process that loaded the engine and this one. A process of another namespace may
-/// have the number of the process that forked it.
+/// The number of forks between the first process that loaded the engine and this one. A process in a new PID
+/// namespace may have the id of its parent.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// A process: its number, and its forks.
+/// A process: its id and its number of forks.
 pub type Process = (u32, u64);
 
-/// This process.
+/// Return this process.
 pub fn process() -> Process {
     (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
-/// The number of this process, and how many forks lie between the first process that loaded the engine and it.
+/// Return the process id, and the number of forks between the first process that loaded the engine and this one.
 #[pyfunction(name = "process")]
 fn this_process() -> Process {
     process()
 }
 
-/// Counts a fork, in the child.
+/// Count a fork, in the child.
 #[pyfunction]
 fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Adds `process`, and has Python count the forks that it makes.
+/// Add `process` to the module, and register the fork counter with Python.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(this_process, module)?)?;
     let os = module.py().import("os")?;
     if os.hasattr("register_at_fork")? {
-        let told = PyDict::new(module.py());
-        told.set_item("after_in_child", wrap_pyfunction!(count_fork, module)?)?;
-        os.call_method("register_at_fork", (), Some(&told))?;
+        let hooks = PyDict::new(module.py());
+        hooks.set_item("after_in_child", wrap_pyfunction!(count_fork, module)?)?;
+        os.call_method("register_at_fork", (), Some(&hooks))?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Columns of Arrow's C interface as arrays: every number that the interface lets one check is checked before a buffer
-//! is made of it.
+//! Columns of Arrow's C interface as arrays. Every number that can be checked is checked before a buffer is made from
+//! it.
 //!
-//! The interface gives no sizes of buffers. What has to be believed is that a buffer is as long as the layout asks for:
-//! its offset and length times the width of a cell, the last offset of strings, the lengths of blocks of views.
+//! The interface does not give buffer sizes. The reader must trust that a buffer has the length that its layout
+//! implies: offset plus length times the width of a cell, the last string offset, the lengths of view blocks.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ptr::NonNull;
@@ -20,41 +20,40 @@ use crate::error::{Error, Result};
 /// More bytes than a process can address.
 const MOST: usize = 1 << 47;
 
-/// The type of a column.
+/// Return the type of a column.
 ///
 /// # Errors
-/// [`Error::Schema`] where it is none that a label can have, [`Error::Input`] where there is none.
+/// [`Error::Schema`] if labels cannot have the type, [`Error::Input`] if the schema is malformed.
 pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
-    let unknown =
-        |what| format!("column {name:?} has a {what} type; cast it to text or to integers");
+    let unknown = |what| format!("column {name:?} has {what} type; cast it to text or to integers");
     for part in std::iter::once(schema).chain(schema.dictionary()) {
         let format = text(part.format).ok_or(BROKEN)?;
         if format.starts_with(b"+") {
-            return Err(Error::Schema(unknown("nested")));
+            return Err(Error::Schema(unknown("a nested")));
         }
         if std::str::from_utf8(format).is_err() {
             return Err(BROKEN);
         }
     }
     if schema.dictionary().and_then(RawSchema::dictionary).is_some() {
-        return Err(Error::Schema(unknown("nested")));
+        return Err(Error::Schema(unknown("a nested")));
     }
-    // SAFETY: both are `struct ArrowSchema`. All that is read of it are the formats, which are text, and a dictionary,
-    // which has none of its own.
+    // SAFETY: both are `struct ArrowSchema`. Only the formats are read, which are text, and a dictionary, which has
+    // no dictionary of its own.
     let schema = unsafe { &*std::ptr::from_ref(schema).cast::<FFI_ArrowSchema>() };
     match DataType::try_from(schema) {
         Ok(DataType::FixedSizeBinary(width)) if width < 0 => Err(BROKEN),
         Ok(found) => Ok(found),
-        Err(_) => Err(Error::Schema(unknown("foreign"))),
+        Err(_) => Err(Error::Schema(unknown("an unsupported"))),
     }
 }
 
-/// A number of rows or of buffers.
+/// Check a number of rows or of buffers.
 pub fn whole(number: i64) -> Result<usize> {
     usize::try_from(number).ok().filter(|&number| number <= MOST).ok_or(BROKEN)
 }
 
-/// One array of a producer, which lives as long as its owner.
+/// One array of a producer; it lives as long as its owner.
 pub struct Foreign<'a> {
     owner: &'a Arc<Owned<RawArray>>,
     array: &'a RawArray,
@@ -63,29 +62,29 @@ pub struct Foreign<'a> {
 }
 
 impl<'a> Foreign<'a> {
-    /// A look at an array.
+    /// Wrap an array.
     ///
     /// # Errors
-    /// [`Error::Input`] where its length or offset cannot be.
+    /// [`Error::Input`] if its length or offset is impossible.
     pub fn new(owner: &'a Arc<Owned<RawArray>>, array: &'a RawArray) -> Result<Self> {
         Ok(Self { owner, array, offset: whole(array.offset)?, len: whole(array.length)? })
     }
 
-    /// The rows that it has.
+    /// Return offset and length.
     pub fn rows(&self) -> (usize, usize) {
         (self.offset, self.len)
     }
 
-    /// Which cells are NULL, nothing where there is no bitmap.
+    /// Return the validity bitmap, or `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Input`] where their number is not what the producer says.
+    /// [`Error::Input`] if it contradicts the producer's null count.
     pub fn nulls(&self) -> Result<Option<NullBuffer>> {
         let said = self.array.null_count;
         if !(-1..=self.len as i64).contains(&said) {
             return Err(BROKEN);
         }
-        // A table without a bitmap may have no buffer at all.
+        // A table without a bitmap may have no buffers.
         if self.array.n_buffers == 0 || self.len == 0 || self.array.buffer(0)?.is_null() {
             return if said > 0 { Err(BROKEN) } else { Ok(None) };
         }
@@ -95,10 +94,10 @@ impl<'a> Foreign<'a> {
         if is_true { Ok(Some(nulls)) } else { Err(BROKEN) }
     }
 
-    /// The array as one of this type, which is that of a label.
+    /// Import the array with this type, which is a label's type.
     ///
     /// # Errors
-    /// [`Error::Input`] where it contradicts its own layout.
+    /// [`Error::Input`] if it contradicts its own layout.
     pub fn import(&self, data_type: &DataType) -> Result<ArrayData> {
         let nulls = self.nulls()?;
         let index = match data_type {
@@ -115,11 +114,11 @@ impl<'a> Foreign<'a> {
             .nulls(nulls)
             .buffers(buffers)
             .child_data(values.into_iter().collect());
-        // SAFETY: `Column` reads an array through slices whose bounds it checks, and takes no text for UTF-8.
+        // SAFETY: `Column` reads an array through bounds-checked slices, and does not assume valid UTF-8.
         unsafe { builder.skip_validation(true) }.build().map_err(|_| BROKEN)
     }
 
-    /// The values of a dictionary.
+    /// Import the values of a dictionary.
     fn values(&self, data_type: &DataType) -> Result<Option<ArrayData>> {
         match (self.array.dictionary()?, data_type) {
             (Some(values), DataType::Dictionary(_, kind)) => {
@@ -130,7 +129,7 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// The buffers behind the bitmap.
+    /// Return the buffers after the bitmap.
     fn buffers(&self, data_type: &DataType) -> Result<Vec<Buffer>> {
         let end = self.offset + self.len;
         let width = match data_type {
@@ -144,7 +143,7 @@ impl<'a> Foreign<'a> {
         Ok(vec![self.buffer(1, bytes(end, width)?)?])
     }
 
-    /// Offsets and what they point at.
+    /// Return the string offsets and the string bytes.
     fn strings(&self, width: usize) -> Result<Vec<Buffer>> {
         self.require_buffers(3)?;
         if self.len == 0 {
@@ -160,7 +159,7 @@ impl<'a> Foreign<'a> {
         Ok(vec![offsets, self.buffer(2, whole(end)?)?])
     }
 
-    /// Views, and the blocks of bytes that they point at, whose lengths come last.
+    /// Return the views and the blocks of bytes that they point at. The last buffer holds the blocks' lengths.
     fn views(&self) -> Result<Vec<Buffer>> {
         let views = self.buffer(1, bytes(self.offset + self.len, size_of::<u128>())?)?;
         let blocks = whole(self.array.n_buffers)?.checked_sub(3).ok_or(BROKEN)?;
@@ -176,22 +175,22 @@ impl<'a> Foreign<'a> {
         if self.array.n_buffers == number { Ok(()) } else { Err(BROKEN) }
     }
 
-    /// So many bytes of a buffer, which may be missing where there are none.
+    /// Return the first `bytes` bytes of a buffer, which may be NULL if `bytes` is zero.
     fn buffer(&self, index: usize, bytes: usize) -> Result<Buffer> {
         match (NonNull::new(self.array.buffer(index)?), bytes) {
             (_, 0) => Ok(Buffer::from(&[] as &[u8])),
             (None, _) => Err(BROKEN),
             (Some(start), _) => {
                 let owner = Arc::clone(self.owner);
-                // SAFETY: the interface promises a buffer that lives as long as its owner and is as long as the layout
-                // asks for (see above).
+                // SAFETY: the interface guarantees a buffer that lives as long as its owner and has the length that
+                // the layout implies (see the module's documentation).
                 Ok(unsafe { Buffer::from_custom_allocation(start, bytes, owner) })
             }
         }
     }
 }
 
-/// The bytes of some cells.
+/// Return the size of some cells in bytes.
 fn bytes(cells: usize, width: usize) -> Result<usize> {
     cells.checked_mul(width).filter(|&bytes| bytes <= MOST).ok_or(BROKEN)
 }

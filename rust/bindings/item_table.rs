@@ -20,7 +20,7 @@ impl PyItemTable {
         Self::default()
     }
 
-    /// Adds labels; the first ones decide on the type.
+    /// Add labels. The first ones determine the type.
     fn extend(&mut self, labels: &Bound<'_, PyAny>) -> PyResult<()> {
         let cells = self.cells(labels)?;
         if self.0.is_none() {
@@ -37,7 +37,7 @@ impl PyItemTable {
         Ok(added?)
     }
 
-    /// The rows of labels, -1 where one is not there.
+    /// Return the row of each label, or -1 if it is unknown.
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -51,25 +51,27 @@ impl PyItemTable {
         Ok(rows.into_pyarray(py))
     }
 
-    /// The labels of some rows.
+    /// Return the labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> Result<PyLabels> {
-        let table = self.0.as_ref().ok_or(Error::Parameter("there are no items yet"))?;
+        let table = self.0.as_ref().ok_or(Error::Parameter(
+            "the table has no items yet; add items before selecting rows",
+        ))?;
         Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)?))
     }
 
-    /// How many labels there are: private, as the labels are.
+    /// Return the number of labels, which is as private as the labels.
     fn items(&self) -> usize {
         self.0.as_ref().map_or(0, |table| table.labels().len())
     }
 }
 
 impl PyItemTable {
-    /// Labels of the type of those that are there.
+    /// Read labels; an error if their type is not the table's type.
     fn cells(&self, labels: &Bound<'_, PyAny>) -> PyResult<Cells> {
         let cells = guarded(|| Cells::read(labels))?;
         match &self.0 {
             Some(table) if table.label_type() != cells.label_type() => {
-                Err(Error::Schema("items must be of one type".into()).into())
+                Err(Error::Schema("all items of a stream must have one type".into()).into())
             }
             _ => Ok(cells),
         }

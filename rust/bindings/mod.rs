@@ -1,4 +1,4 @@
-//! Python's view of the engine: thin wrappers that release the GIL around the kernels.
+//! Python bindings: thin wrappers that release the GIL while the kernels run.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod confirmed_counts;
@@ -28,7 +28,8 @@ use crate::random::entropy;
 /// The Rust engine of `discreet`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Classes of Python are made by hash tables of the standard library, which panic without randomness.
+    // PyO3 creates classes with hash tables of the standard library, which panic without randomness. Fail with an
+    // error first.
     let [_] = entropy::words()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<noise::PyNoise>()?;

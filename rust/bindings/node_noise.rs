@@ -1,4 +1,4 @@
-//! Noise that is tied to items and nodes, and sums of it.
+//! `NodeNoise` and `WeightedNoise`: reproducible noise for items and tree nodes, and weighted sums of it.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::stream::node_noise::NodeNoise;
 use crate::stream::weighted_noise::WeightedNoise;
 
-/// Noise that is the same whenever it is asked for, of the items of a stream at its nodes.
+/// Reproducible noise for the items of a stream at its nodes.
 #[pyclass(name = "NodeNoise", module = "discreet._core")]
 #[derive(Default)]
 pub struct PyNodeNoise(NodeNoise);
@@ -20,17 +20,17 @@ impl PyNodeNoise {
         Self::default()
     }
 
-    /// Adds items by their keys of 32 bytes each.
+    /// Add items by their keys of 32 bytes each.
     fn extend(&mut self, keys: &[u8]) -> Result<()> {
         let (items, rest) = keys.as_chunks();
         if !rest.is_empty() {
-            return Err(Error::Parameter("a key has 32 bytes"));
+            return Err(Error::Parameter("keys must have 32 bytes each"));
         }
         self.0.extend(items);
         Ok(())
     }
 
-    /// The noise of every item at a node.
+    /// Draw the noise of every item at a node.
     fn draw<'py>(
         &mut self,
         py: Python<'py>,
@@ -40,7 +40,7 @@ impl PyNodeNoise {
         py.detach(|| self.0.draw(node, noise.sampler())).into_pyarray(py)
     }
 
-    /// The noise at a node of the items from the `first` on.
+    /// Draw the noise at a node for the items from index `first` on.
     fn draw_from<'py>(
         &self,
         py: Python<'py>,
@@ -51,13 +51,13 @@ impl PyNodeNoise {
         py.detach(|| self.0.draw_from(first, node, noise.sampler())).into_pyarray(py)
     }
 
-    /// How many items there are: private, as the items are.
+    /// Return the number of items, which is as private as the items.
     fn items(&self) -> usize {
         self.0.items()
     }
 }
 
-/// Sums of the noises of all rounds so far, each weighted by how long ago it was, rounded to whole numbers.
+/// Sums of the noise of all rounds so far, weighted by age and rounded to integers.
 #[pyclass(name = "WeightedNoise", module = "discreet._core")]
 pub struct PyWeightedNoise(WeightedNoise);
 
@@ -68,13 +68,13 @@ impl PyWeightedNoise {
         Ok(Self(WeightedNoise::new(&column.as_array().to_vec())?))
     }
 
-    /// The weights that undo the column, in units of `2^-62`, each at most two units off.
+    /// The weights that invert the column, in units of `2^-62`, each at most two units off.
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         self.0.weights().to_vec().into_pyarray(py)
     }
 
-    /// The rounded sum of every item in a round, and the items whose sums 62 bits leave open.
+    /// Return the rounded sum of every item in a round, and the items whose sums 62 bits do not decide.
     fn advance<'py>(
         &mut self,
         py: Python<'py>,
@@ -87,7 +87,7 @@ impl PyWeightedNoise {
         Ok((sums.into_pyarray(py), open))
     }
 
-    /// The noises of an item, from the first round on to a little beyond the last.
+    /// Return the noise of an item, from the first round to the end of the current block.
     fn history(&self, item: usize) -> Vec<i64> {
         self.0.history(item)
     }

@@ -1,5 +1,5 @@
-//! `Noise` and `Threshold`: laws with their tails, rules with their chances. Counts are read
-//! where they lie; nobody may write to an array meanwhile (`SECURITY.md`).
+//! `Noise` and `Threshold`: distributions with their tails, and release rules with their probabilities. Counts are
+//! read in place; no other thread may write to the array meanwhile (`SECURITY.md`).
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::release::threshold::Threshold;
 /// Row numbers and noisy counts.
 type Rows<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
-/// An integer law: exact draws, rigorous tails.
+/// An integer distribution with exact draws and rigorous upper bounds of its tail.
 #[pyclass(name = "Noise", module = "discreet._core", frozen)]
 pub struct PyNoise {
     sampler: Sampler,
@@ -26,7 +26,7 @@ impl PyNoise {
         Self { sampler: sampler.into(), text }
     }
 
-    /// The sampler of the law.
+    /// Return the sampler of the distribution.
     pub fn sampler(&self) -> &Sampler {
         &self.sampler
     }
@@ -34,37 +34,37 @@ impl PyNoise {
 
 #[pymethods]
 impl PyNoise {
-    /// `P[x] ∝ exp(-x² / (2 sigma²))`.
+    /// Create the discrete Gaussian, `P[x] ∝ exp(-x² / (2 sigma²))`.
     #[staticmethod]
     fn discrete_gaussian(sigma: f64) -> Result<Self> {
         Ok(Self::new(DiscreteGaussian::new(sigma)?, format!("discrete_gaussian({sigma:?})")))
     }
 
-    /// `P[x] ∝ exp(-|x| / scale)`.
+    /// Create the discrete Laplace distribution, `P[x] ∝ exp(-|x| / scale)`.
     #[staticmethod]
     fn discrete_laplace(scale: f64) -> Result<Self> {
         Ok(Self::new(DiscreteLaplace::new(scale)?, format!("discrete_laplace({scale:?})")))
     }
 
-    /// `P[x] ∝ exp(-|x| / scale)` for `|x| <= bound`.
+    /// Create the truncated geometric distribution, `P[x] ∝ exp(-|x| / scale)` for `|x| <= bound`.
     #[staticmethod]
     fn truncated_geometric(scale: f64, bound: i64) -> Result<Self> {
         let text = format!("truncated_geometric({scale:?}, {bound})");
         Ok(Self::new(TruncatedGeometric::new(scale, bound)?, text))
     }
 
-    /// `P[x] ∝ exp(-x / scale)` for `x >= 0`.
+    /// Create the geometric distribution, `P[x] ∝ exp(-x / scale)` for `x >= 0`.
     #[staticmethod]
     fn geometric(scale: f64) -> Result<Self> {
         Ok(Self::new(Geometric::new(scale)?, format!("geometric({scale:?})")))
     }
 
-    /// An upper bound of `P[X >= m]`.
+    /// Return an upper bound of `P[X >= m]`.
     fn tail(&self, py: Python<'_>, m: i64) -> f64 {
         py.detach(|| self.sampler.law().tail(m))
     }
 
-    /// The least `m` from one up with `tail(m) <= p`.
+    /// Return the least `m >= 1` with `tail(m) <= p`.
     fn quantile(&self, py: Python<'_>, p: f64) -> Result<i64> {
         py.detach(|| self.sampler.law().quantile(p))
     }
@@ -74,7 +74,7 @@ impl PyNoise {
     }
 }
 
-/// The rule by which a noisy count is released, and the chance that a count passes it.
+/// The rule that releases a noisy count larger than `value`, and the probability that a count passes it.
 #[pyclass(name = "Threshold", module = "discreet._core", frozen)]
 pub struct PyThreshold {
     threshold: Threshold,
@@ -91,30 +91,30 @@ impl PyThreshold {
         })
     }
 
-    /// The least threshold, from `count` up, that `count` passes with probability `p` at most.
+    /// Create the least threshold, from `count` up, that `count` passes with probability at most `p`.
     #[staticmethod]
     fn for_chance(py: Python<'_>, noise: &PyNoise, count: i64, p: f64) -> Result<Self> {
         let threshold = py.detach(|| Threshold::for_chance(noise.sampler().clone(), count, p))?;
         Ok(Self { threshold, text: noise.text.clone() })
     }
 
-    /// What a noisy count must exceed.
+    /// The value that a noisy count must exceed.
     #[getter]
     fn value(&self) -> i64 {
         self.threshold.value()
     }
 
-    /// The rule.
+    /// Return whether a noisy count is released.
     fn passes(&self, noisy: i64) -> bool {
         self.threshold.passes(noisy)
     }
 
-    /// An upper bound of the probability that the noisy count of `count` passes.
+    /// Return an upper bound of the probability that the noisy count of `count` passes.
     fn chance(&self, py: Python<'_>, count: i64) -> f64 {
         py.detach(|| self.threshold.chance(count))
     }
 
-    /// The rows whose noisy counts pass, and those counts.
+    /// Return the rows whose noisy counts pass, and these noisy counts.
     #[pyo3(signature = (counts, rng=None))]
     fn release<'py>(
         &self,
@@ -136,7 +136,8 @@ impl PyThreshold {
     }
 }
 
-/// The rows that are released with the chances of a table, in units of `2^-64`; beyond it with certainty.
+/// Return the rows released with the probabilities of a table, in units of `2^-64`; larger counts are always
+/// released.
 #[pyfunction]
 #[pyo3(signature = (counts, chances, rng=None))]
 pub fn partition_selection<'py>(

@@ -1,11 +1,11 @@
-//! `price_list`: Private Count Release on counts.
+//! `price_list`: Private Count Release on exact counts.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::rng::{PyRng, given_or_fresh};
 use crate::error::{Error, Result};
-use crate::release::private_count_release::{Level, Purse, Sale, price_list};
+use crate::release::private_count_release::{Level, Limits, Release, price_list};
 
 type Line = (f64, f64, f64, u128, u128);
 type Rows<'py> = (
@@ -17,7 +17,8 @@ type Rows<'py> = (
     bool,
 );
 
-/// Row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out.
+/// Run Private Count Release. Return row numbers, noisy counts, levels, the number of steps, the cost, and whether
+/// the rows ran out.
 #[pyfunction(name = "price_list")]
 #[pyo3(signature = (counts, limit, levels, budget, calls, k_bar, rng=None))]
 #[allow(clippy::too_many_arguments)]
@@ -34,22 +35,22 @@ fn release<'py>(
     let counts = counts.as_array().to_vec();
     let levels: Vec<Level> = levels.into_iter().map(level).collect();
     if budget >= 1 << 126 || levels.iter().any(|l| l.call_price.max(l.count_price) >= 1 << 126) {
-        return Err(Error::Parameter("a price is too large"));
+        return Err(Error::Parameter("the budget and all costs must be below 2^126"));
     }
-    let purse = Purse { budget, calls, k_bar };
+    let limits = Limits { budget, calls, k_bar };
     let mut fresh = None;
     let stream = given_or_fresh(rng, &mut fresh)?;
-    let sale: Sale = py.detach(|| price_list(&counts, limit, &levels, purse, stream))?;
+    let released: Release = py.detach(|| price_list(&counts, limit, &levels, limits, stream))?;
     let column = |value: fn(&crate::release::private_count_release::Row) -> i64| {
-        sale.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
+        released.rows.iter().map(value).collect::<Vec<_>>().into_pyarray(py)
     };
     Ok((
         column(|row| row.row as i64),
         column(|row| row.count),
         column(|row| row.level as i64),
-        sale.calls,
-        sale.spent,
-        sale.stopped_early,
+        released.calls,
+        released.spent,
+        released.stopped_early,
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `Rng`: a random stream that Python can hold, and the exact draws that the kernels make from it.
+//! `Rng`: a random stream for Python, and exact draws from it.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -29,12 +29,14 @@ impl PyRng {
         Self { stream, process: process() }
     }
 
-    /// The stream, where this is still the process that opened it: a forked copy would repeat noise.
+    /// Return the stream; an error in a forked process, whose copy would repeat noise.
     pub fn stream(&mut self) -> Result<&mut SecureRng> {
         if self.process == process() {
             Ok(&mut self.stream)
         } else {
-            Err(Error::Resource("this random stream belongs to another process; open a new one"))
+            Err(Error::Resource(
+                "this random stream was opened in another process; open a new one after a fork",
+            ))
         }
     }
 
@@ -58,7 +60,7 @@ impl PyRng {
         size: usize,
     ) -> Result<Bound<'py, PyArray1<f64>>> {
         if !(scale > 0.0 && scale.is_finite()) {
-            return Err(Error::Parameter("scale must be a number above zero"));
+            return Err(Error::Parameter("scale must be finite and above 0"));
         }
         let stream = self.stream()?;
         let mut draws: Vec<f64> = zeros(size)?;
@@ -68,7 +70,7 @@ impl PyRng {
     }
 }
 
-/// The stream that Python gave, or a fresh one kept in `fresh`.
+/// Return the stream that Python passed, or a fresh one kept in `fresh`.
 pub fn given_or_fresh<'a>(
     rng: Option<&'a mut PyRng>,
     fresh: &'a mut Option<SecureRng>,
@@ -79,12 +81,12 @@ pub fn given_or_fresh<'a>(
     }
 }
 
-/// So many zeros, where there is memory for them.
+/// Allocate `size` zeros, or return an error if memory does not suffice.
 fn zeros<T: Clone + Default>(size: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     let reserved = values.try_reserve_exact(size);
     reserved.map_err(|_| {
-        Error::Resource("there is no memory for so many draws; ask for fewer at a time")
+        Error::Resource("not enough memory for this many draws; draw fewer at a time")
     })?;
     values.resize(size, T::default());
     Ok(values)
@@ -92,19 +94,19 @@ fn zeros<T: Clone + Default>(size: usize) -> Result<Vec<T>> {
 
 #[pymethods]
 impl PyRng {
-    /// A stream with a fresh key from the operating system.
+    /// Open a stream with a fresh key from the operating system.
     #[new]
     fn from_os() -> Result<Self> {
         Ok(Self::new(SecureRng::from_os()?))
     }
 
-    /// A repeatable stream, for tests alone.
+    /// Open a repeatable stream, only for tests.
     #[staticmethod]
     fn seeded(seed: u64) -> Self {
         Self::new(SecureRng::seeded(seed))
     }
 
-    /// A repeatable stream that begins with up to 1,024 chosen words of 32 bits, for tests alone.
+    /// Open a repeatable stream that begins with up to 1,024 chosen 32-bit words, only for tests.
     #[staticmethod]
     fn scripted(words: Vec<u32>) -> Result<Self> {
         if words.len() > 1024 {
@@ -113,7 +115,7 @@ impl PyRng {
         Ok(Self::new(SecureRng::scripted(&words)))
     }
 
-    /// A new stream, keyed by 256 bits of this one.
+    /// Return a new stream, keyed by the next 256 bits of this one.
     fn split(&mut self) -> Result<Self> {
         Ok(Self::new(self.stream()?.split()))
     }
@@ -124,17 +126,17 @@ impl PyRng {
         self.stream.is_seeded()
     }
 
-    /// 32 random bits.
+    /// Draw 32 random bits.
     fn bits32(&mut self) -> Result<u32> {
         Ok(self.stream()?.next_u32())
     }
 
-    /// 64 random bits: two words of 32, the lower half first.
+    /// Draw 64 random bits: two 32-bit words, the low half first.
     fn bits64(&mut self) -> Result<u64> {
         Ok(self.stream()?.next_u64())
     }
 
-    /// The next words of 32 random bits.
+    /// Draw `size` 32-bit words.
     fn words<'py>(&mut self, py: Python<'py>, size: usize) -> Result<Bound<'py, PyArray1<u32>>> {
         let stream = self.stream()?;
         let mut words: Vec<u32> = zeros(size)?;
@@ -142,12 +144,12 @@ impl PyRng {
         Ok(words.into_pyarray(py))
     }
 
-    /// True with probability exactly `p`.
+    /// Return true with probability exactly `p`.
     fn bernoulli(&mut self, p: f64) -> Result<bool> {
         bernoulli(self.stream()?, p)
     }
 
-    /// True with probability exactly `exp(-x)`.
+    /// Return true with probability exactly `exp(-x)`.
     fn bernoulli_exp(&mut self, x: f64) -> Result<bool> {
         if !(0.0..=1e9).contains(&x) {
             return Err(Error::Parameter("x must lie between 0 and 1e9"));
@@ -157,12 +159,12 @@ impl PyRng {
         Ok(bernoulli_exp(self.stream()?, rest, || (x, 0)))
     }
 
-    /// True with probability exactly `exp(-numerator / denominator)`.
+    /// Return true with probability exactly `exp(-numerator / denominator)`.
     fn bernoulli_exp_ratio(&mut self, numerator: u64, denominator: u64) -> Result<bool> {
         bernoulli_exp_ratio(self.stream()?, numerator, denominator)
     }
 
-    /// Draws of integer noise.
+    /// Draw integer noise.
     fn sample<'py>(
         &mut self,
         py: Python<'py>,
@@ -172,7 +174,7 @@ impl PyRng {
         self.draw(py, noise.sampler(), size)
     }
 
-    /// Draws from the discrete Gaussian of scale `sigma`.
+    /// Draw from the discrete Gaussian of scale `sigma`.
     fn discrete_gaussian<'py>(
         &mut self,
         py: Python<'py>,
@@ -182,7 +184,7 @@ impl PyRng {
         self.draw(py, &DiscreteGaussian::new(sigma)?.into(), size)
     }
 
-    /// Draws from the discrete Laplace law of a scale.
+    /// Draw from the discrete Laplace distribution.
     fn discrete_laplace<'py>(
         &mut self,
         py: Python<'py>,
@@ -192,7 +194,7 @@ impl PyRng {
         self.draw(py, &DiscreteLaplace::new(scale)?.into(), size)
     }
 
-    /// Draws from the discrete Laplace law of a scale within a bound.
+    /// Draw from the truncated geometric distribution: discrete Laplace within a bound.
     fn truncated_geometric<'py>(
         &mut self,
         py: Python<'py>,
@@ -203,7 +205,7 @@ impl PyRng {
         self.draw(py, &TruncatedGeometric::new(scale, bound)?.into(), size)
     }
 
-    /// Draws from the geometric law of a scale.
+    /// Draw from the geometric distribution.
     fn geometric<'py>(
         &mut self,
         py: Python<'py>,
@@ -213,7 +215,7 @@ impl PyRng {
         self.draw(py, &Geometric::new(scale)?.into(), size)
     }
 
-    /// Draws from `P[x] ∝ (reach² - x²)^power` on `|x| < reach`.
+    /// Draw from `P[x] ∝ (reach² - x²)^power` on `|x| < reach`.
     fn bounded_beta<'py>(
         &mut self,
         py: Python<'py>,
@@ -228,7 +230,7 @@ impl PyRng {
         Ok(draws.into_pyarray(py))
     }
 
-    /// Floating-point draws from the Gaussian law; not for published counts.
+    /// Draw Gaussian noise in floating point; not for published counts.
     fn float_gaussian<'py>(
         &mut self,
         py: Python<'py>,
@@ -238,7 +240,7 @@ impl PyRng {
         self.draw_float(py, Continuous::Gaussian, scale, size)
     }
 
-    /// Floating-point draws from the Laplace law; not for published counts.
+    /// Draw Laplace noise in floating point; not for published counts.
     fn float_laplace<'py>(
         &mut self,
         py: Python<'py>,
@@ -248,7 +250,7 @@ impl PyRng {
         self.draw_float(py, Continuous::Laplace, scale, size)
     }
 
-    /// Floating-point draws from the Gumbel law; not for published counts.
+    /// Draw Gumbel noise in floating point; not for published counts.
     fn float_gumbel<'py>(
         &mut self,
         py: Python<'py>,
@@ -258,7 +260,7 @@ impl PyRng {
         self.draw_float(py, Continuous::Gumbel, scale, size)
     }
 
-    /// The slot that the exponential mechanism selects, or `len(counts)` for the stop element.
+    /// Return the slot that the exponential mechanism selects, or `len(counts)` for the stop element.
     fn select(
         &mut self,
         py: Python<'_>,
@@ -275,11 +277,11 @@ impl PyRng {
         Ok(slot(choice, counts.len()))
     }
 
-    /// Up to `k` slots that the exponential mechanism selects one after the other, without replacement, and
-    /// whether the stop element ended them.
+    /// Return up to `k` slots that the exponential mechanism selects without replacement, and whether the stop
+    /// element ended the selection.
     #[allow(
         clippy::too_many_arguments,
-        reason = "the parameters of a selection, by name in Python"
+        reason = "the parameters of a selection, passed by name in Python"
     )]
     fn peel(
         &mut self,
@@ -297,7 +299,7 @@ impl PyRng {
         py.detach(|| Candidates::new(scores).peel(k, stream))
     }
 
-    /// The slot that permute-and-flip selects, or `len(counts)` for the stop element.
+    /// Return the slot that permute-and-flip selects, or `len(counts)` for the stop element.
     fn permute_and_flip(
         &mut self,
         py: Python<'_>,
@@ -315,7 +317,7 @@ impl PyRng {
     }
 }
 
-/// Counts as an array or as a list.
+/// Counts as an array or a list.
 #[derive(FromPyObject)]
 enum Counts<'py> {
     Array(PyReadonlyArray1<'py, i64>),

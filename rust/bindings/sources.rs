@@ -1,4 +1,4 @@
-//! Where rows come from in Python, and work on them without the GIL that can be watched and interrupted.
+//! Sources of rows in Python, and work on them without the GIL, with progress calls and interrupts.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::columns::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 
-/// How often the work looks for Ctrl-C and tells its progress.
+/// The interval between checks for Ctrl-C and calls of `progress`.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rows of users and items: an Arrow stream, or two equally long sequences.
+/// Rows of users and items: an Arrow stream, or two sequences of one length.
 enum Source {
     Stream(PairStream),
     Pairs(Option<Box<Batch>>),
@@ -30,12 +30,12 @@ impl Source {
         let (users, items) =
             (Cells::read(&users)?.into_column()?, Cells::read(&items)?.into_column()?);
         if users.len() != items.len() {
-            return Err(Error::Parameter("users and items must be equally long").into());
+            return Err(Error::Parameter("users and items must have the same length").into());
         }
         Ok(Self::Pairs(Some(Box::new(Batch { users, items }))))
     }
 
-    /// What users and items are, unless there is none of either.
+    /// Return the types of users and items, or `None` if the rows were already taken.
     fn types(&self) -> Option<(LabelType, LabelType)> {
         match self {
             Self::Stream(stream) => Some(stream.types()),
@@ -56,15 +56,15 @@ impl Iterator for Source {
     }
 }
 
-/// The rows of a source or of a list of sources: Arrow streams, objects that offer one, and tuples of two equally long
-/// sequences. Columns must be of the same kind in all of them.
+/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers one, or a tuple of
+/// two sequences of one length. Columns must have the same type in all sources.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),
 }
 
 impl Sources {
-    /// Looks at the schemas; nothing is read.
+    /// Open the sources and check their schemas; no rows are read.
     pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
         let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, user, item));
         let all: Vec<Source> = match source.cast::<PyList>() {
@@ -72,26 +72,27 @@ impl Sources {
             Err(_) => vec![open(source)?],
         };
         let mut types = all.iter().filter_map(Source::types);
-        let first = types.next().ok_or(Error::Parameter("there must be a table to count"))?;
+        let first =
+            types.next().ok_or(Error::Parameter("no table was given; pass at least one"))?;
         if !types.all(|others| others == first) {
-            let text = "the tables' columns are of different types; cast them to the same";
+            let text = "the tables' columns have different types; cast them to one type";
             return Err(Error::Schema(text.into()).into());
         }
         Ok(Self { types: first, all })
     }
 
-    /// What users and items are.
+    /// Return the types of users and items.
     pub fn types(&self) -> (LabelType, LabelType) {
         self.types
     }
 
-    /// All rows, batch by batch.
+    /// Return all rows as batches.
     pub fn batches(&mut self) -> impl Iterator<Item = Result<Batch>> + Send {
         self.all.iter_mut().flatten()
     }
 }
 
-/// Works without the GIL; now and then looks for Ctrl-C and calls `progress`.
+/// Run `work` without the GIL. Check for Ctrl-C and call `progress` every 100 ms.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -104,11 +105,11 @@ pub fn watched<T: Send>(
             return Ok(());
         }
         last = Instant::now();
-        let told = Python::attach(|py| {
+        let called = Python::attach(|py| {
             py.check_signals()?;
             progress.as_ref().map_or(Ok(()), |call| call.call0(py).map(drop))
         });
-        told.map_err(|error| {
+        called.map_err(|error| {
             raised = Some(error);
             Error::Resource("interrupted")
         })

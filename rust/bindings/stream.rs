@@ -1,4 +1,4 @@
-//! Arrow's C stream interface: the one place where the engine follows pointers that others made.
+//! Arrow's C stream interface, the only place where the engine follows pointers of other libraries.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::sync::Arc;
@@ -14,14 +14,13 @@ use crate::columns::{Batch, Column};
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 
-const FAILED: Error = Error::Input("the source failed while it was read");
-const STARVED: Error =
-    Error::Resource("the scan of the data needs more memory; allow more with `memory`");
+const FAILED: Error = Error::Input("the data source failed while it was being read");
+const STARVED: Error = Error::Resource("the scan of the data needs more memory; raise `memory`");
 
-/// Two columns of a producer's stream. It is opened and dropped with the GIL held and read without.
+/// Two columns of a producer's stream. It is opened and dropped with the GIL held, and read without it.
 pub struct PairStream {
     raw: Owned<RawStream>,
-    /// How many columns a table has.
+    /// The number of columns of the table.
     columns: usize,
     user: Named,
     item: Named,
@@ -29,14 +28,14 @@ pub struct PairStream {
 
 /// A column of labels.
 struct Named {
-    /// Its place among the columns.
+    /// Its index.
     index: usize,
     data_type: DataType,
     kind: LabelType,
 }
 
 impl PairStream {
-    /// Takes the stream out of a capsule or of an object that offers one, and looks at its schema.
+    /// Take the stream out of a capsule, or of an object that offers one, and check its schema.
     pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
         let capsule = if source.is_instance_of::<PyCapsule>() {
             source.clone()
@@ -44,18 +43,18 @@ impl PairStream {
             source.call_method0("__arrow_c_stream__")?
         };
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-        // SAFETY: a capsule of this name holds a valid stream; moving it out and leaving one that counts
-        // as released is how the interface hands over ownership.
+        // SAFETY: a capsule of this name holds a valid stream. The interface transfers ownership by moving the stream
+        // out and leaving a released one.
         let mut raw = Owned(unsafe { pointer.cast::<RawStream>().replace(RawStream::EMPTY) });
         let schema = schema(&mut raw)?;
         if text(schema.0.format) != Some(b"+s") {
-            return Err(Error::Schema("the Arrow stream is no table".into()).into());
+            return Err(Error::Schema("the Arrow stream does not contain a table; pass a table with a user and an item column".into()).into());
         }
         let (user, item) = (label(&schema.0, user)?, label(&schema.0, item)?);
         Ok(Self { raw, columns: schema.0.columns()?, user, item })
     }
 
-    /// What users and items are.
+    /// Return the types of users and items.
     pub fn types(&self) -> (LabelType, LabelType) {
         (self.user.kind, self.item.kind)
     }
@@ -63,7 +62,7 @@ impl PairStream {
     fn read(&mut self) -> Result<Option<Batch>> {
         let get_next = self.raw.0.get_next.ok_or(FAILED)?;
         let mut array = Owned(RawArray::EMPTY);
-        // SAFETY: the stream is not released and `array` is an empty structure to be filled.
+        // SAFETY: the stream is not released, and the producer fills the empty `array`.
         if unsafe { get_next(&raw mut self.raw.0, &raw mut array.0) } != 0 {
             return Err(self.failure());
         }
@@ -87,12 +86,13 @@ impl PairStream {
         Ok(Some(Batch { users: column(&self.user)?, items: column(&self.item)? }))
     }
 
-    /// Why the source failed: for want of memory, or for a reason that its text, which may quote cells, keeps.
+    /// Return why the source failed. Only a lack of memory is reported: other texts may quote cells.
     fn failure(&mut self) -> Error {
         let Some(get_last_error) = self.raw.0.get_last_error else { return FAILED };
-        // SAFETY: the last call of the stream, which is not released, has failed; the text is valid until the next.
-        let told = text(unsafe { get_last_error(&raw mut self.raw.0) });
-        let is_starved = told.is_some_and(|told| told.starts_with(b"Out of Memory Error"));
+        // SAFETY: the stream is not released and its last call failed; the text is valid until the next call.
+        let text_of_error = text(unsafe { get_last_error(&raw mut self.raw.0) });
+        let is_starved = text_of_error
+            .is_some_and(|text_of_error| text_of_error.starts_with(b"Out of Memory Error"));
         if is_starved { STARVED } else { FAILED }
     }
 }
@@ -105,20 +105,20 @@ impl Iterator for PairStream {
     }
 }
 
-/// What a stream says of its tables.
+/// Read the schema of a stream.
 fn schema(stream: &mut Owned<RawStream>) -> Result<Owned<RawSchema>> {
-    const READ: Error = Error::Input("the Arrow stream was read before");
+    const READ: Error = Error::Input("the Arrow stream was already read; it can be read only once");
     let is_released = stream.is_released();
     let get_schema = stream.0.get_schema.filter(|_| !is_released).ok_or(READ)?;
     let mut schema = Owned(RawSchema::EMPTY);
-    // SAFETY: the stream is not released and `schema` is an empty structure to be filled.
+    // SAFETY: the stream is not released, and the producer fills the empty `schema`.
     if unsafe { get_schema(&raw mut stream.0, &raw mut schema.0) } != 0 {
         return Err(FAILED);
     }
     if schema.is_released() { Err(BROKEN) } else { Ok(schema) }
 }
 
-/// The one column of a name. Other columns may be of any type, and have any name.
+/// Find the only column with this name. Other columns may have any type and any name.
 fn label(schema: &RawSchema, name: &str) -> Result<Named> {
     let mut found = None;
     for index in 0..schema.columns()? {
@@ -126,7 +126,9 @@ fn label(schema: &RawSchema, name: &str) -> Result<Named> {
         if text(column.name).unwrap_or_default() == name.as_bytes()
             && found.replace((index, column)).is_some()
         {
-            return Err(Error::Schema(format!("there is more than one column {name:?}")));
+            return Err(Error::Schema(format!(
+                "there is more than one column {name:?}; rename all but one"
+            )));
         }
     }
     let missing = || Error::Schema(format!("there is no column {name:?}"));

@@ -14,8 +14,8 @@ use pyo3::types::PyCapsule;
 use super::guard::guarded;
 use crate::error::Error;
 
-/// Columns of (name, values, type) as an Arrow stream of one batch. The type is one of int64, uint64,
-/// float64, string and binary; the schema is the same with and without rows.
+/// Return columns of (name, values, type) as an Arrow stream of one batch. The type is int64, uint64, float64, string
+/// or binary. The schema is the same with and without rows.
 #[pyfunction]
 fn arrow_stream<'py>(
     py: Python<'py>,
@@ -30,7 +30,7 @@ fn arrow_stream<'py>(
     }
     let schema = Arc::new(Schema::new(fields));
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
-        .map_err(|_| Error::Parameter("the columns of a table must be equally long"))?;
+        .map_err(|_| Error::Parameter("the columns of a table must have the same length"))?;
     let reader = RecordBatchIterator::new([Ok(batch)], schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(reader));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -48,7 +48,12 @@ fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
             let cells = values.extract::<Vec<Vec<u8>>>()?;
             Arc::new(BinaryArray::from_iter_values(cells))
         }
-        _ => return Err(Error::Parameter("a column's type is not known").into()),
+        _ => {
+            return Err(Error::Parameter(
+                "unknown column type; use int64, uint64, float64, string or binary",
+            )
+            .into());
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! `Lists`: the items of every user, which only Rust reads, and the weights that users give to items.
+//! `Lists`: the items of every user, which Python cannot read, and the weights that users give to items.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -14,13 +14,13 @@ use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
 
-/// The items of every user. It is not shown, compared, copied or pickled.
+/// The items of every user; not shown, compared, copied or pickled.
 #[pyclass(name = "Lists", module = "discreet._core", frozen)]
 pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// The items' labels and the lists of a source, or of a list of sources, as `count_distinct` takes them.
+    /// Read the item labels and the lists of a source or a list of sources, as in `count_distinct`.
     #[staticmethod]
     #[pyo3(signature = (source, user, item, *, l0=None, memory=None, progress=None))]
     fn read(
@@ -44,7 +44,7 @@ impl PyLists {
         Ok((PyLabels(labels), Self(lists)))
     }
 
-    /// The same of two equally long sequences.
+    /// Read the item labels and the lists of two sequences of one length.
     #[staticmethod]
     #[pyo3(signature = (users, items, *, l0=None, memory=None))]
     fn from_pairs(
@@ -58,8 +58,8 @@ impl PyLists {
         Self::read(py, &pair, "", "", l0, memory, None)
     }
 
-    /// At most `l0` of each user's items that are not among the rows `found`, chosen uniformly by a key of four words, by
-    /// all users alike where they choose `shared_order`.
+    /// Choose at most `l0` of each user's items that are not among the rows `found`, uniformly by a key of four
+    /// words. With `shared_order` all users choose by one random order of all items.
     #[pyo3(signature = (l0, found, key, *, shared_order=false))]
     fn bounded(
         &self,
@@ -72,15 +72,15 @@ impl PyLists {
         if l0 == 0 {
             return Err(NO_ITEM.into());
         }
-        let mut marks = vec![false; self.0.size];
+        let mut flags = vec![false; self.0.size];
         for &row in found.as_array() {
-            let mark = usize::try_from(row).ok().and_then(|row| marks.get_mut(row));
-            *mark.ok_or(Error::Parameter("a row number is out of range"))? = true;
+            let flag = usize::try_from(row).ok().and_then(|row| flags.get_mut(row));
+            *flag.ok_or(Error::Parameter("a row number is out of range"))? = true;
         }
-        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &marks, key, shared_order)))))
+        guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
     }
 
-    /// The weights of all items, in units of `2^-bits`.
+    /// Return the weights of all items, in units of `2^-bits`.
     #[pyo3(signature = (weighting, bits, *, target=1, few=1))]
     fn weights<'py>(
         &self,
@@ -97,7 +97,7 @@ impl PyLists {
             "greedy" => Weighting::Greedy(target),
             "step" => Weighting::Step(target),
             "adaptive" if few > 0 => Weighting::Adaptive(target, few),
-            _ => return Err(Error::Parameter("there is no such weighting").into()),
+            _ => return Err(Error::Parameter("unknown weighting or few is 0; use even_squares, even, water, greedy, step or adaptive").into()),
         };
         let weights = guarded(|| Ok(py.detach(|| weighting.weights(&self.0, bits))?))?;
         Ok(weights.into_pyarray(py))

@@ -17,7 +17,7 @@ use crate::labels::LabelType;
 use crate::labels::Labels;
 use crate::random::entropy::keyed_hash;
 
-/// The cells of a column, NULL where `None`.
+/// The cells of a column; `None` is NULL.
 pub enum Cells {
     Signed(Vec<Option<i64>>),
     Unsigned(Vec<Option<u64>>),
@@ -30,8 +30,8 @@ fn refused() -> Error {
 }
 
 impl Cells {
-    /// Reads a numpy array of integers or text, or any sequence. None and NaN are NULL, as is text that
-    /// no UTF-8 can hold.
+    /// Read a numpy array of integers or text, or any sequence. None, NaN and text that UTF-8 cannot encode become
+    /// NULL.
     pub fn read(values: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(array) = values.cast::<PyUntypedArray>() {
             if array.ndim() != 1 {
@@ -50,9 +50,9 @@ impl Cells {
                 }
                 kind @ (b'U' | b'S' | b'O') => {
                     let cells = Self::read_list(&values.call_method0("tolist")?)?;
-                    // An array of bytes is one even where it has no cell that tells.
+                    // A bytes array keeps its type even if every cell is missing.
                     Ok(match cells {
-                        Self::Text(none) if kind == b'S' => Self::Binary(vec![None; none.len()]),
+                        Self::Text(nulls) if kind == b'S' => Self::Binary(vec![None; nulls.len()]),
                         cells => cells,
                     })
                 }
@@ -107,7 +107,7 @@ impl Cells {
         Self::of_whole(&cells?)
     }
 
-    /// Signed where all fit, else unsigned where all fit.
+    /// Return signed integers if all cells fit, else unsigned integers if all cells fit.
     fn of_whole(cells: &[Option<i128>]) -> PyResult<Self> {
         fn all<T: TryFrom<i128>>(cells: &[Option<i128>]) -> Option<Vec<Option<T>>> {
             cells
@@ -123,7 +123,7 @@ impl Cells {
         })
     }
 
-    /// What the cells are.
+    /// Return the type of the cells.
     pub fn label_type(&self) -> LabelType {
         match self {
             Self::Signed(_) => LabelType::Signed,
@@ -133,7 +133,7 @@ impl Cells {
         }
     }
 
-    /// Does `work` on the bytes of every cell that is not NULL, as `Labels::push_bytes` takes them.
+    /// Call `work` with the bytes of every cell that is not NULL, in the form of `Labels::push_bytes`.
     pub fn for_each(&self, mut work: impl FnMut(&[u8])) {
         match self {
             Self::Signed(cells) => cells.iter().flatten().for_each(|v| work(&v.to_le_bytes())),
@@ -153,31 +153,31 @@ impl Cells {
     }
 }
 
-/// Distinct labels, one a row. What they are is known to Rust alone.
+/// Distinct labels, one per row; not shown, compared, copied or pickled.
 #[pyclass(name = "Labels", module = "discreet._core", frozen)]
 pub struct PyLabels(pub Labels);
 
 #[pymethods]
 impl PyLabels {
-    /// Labels from a sequence of distinct integers, strings or bytes.
+    /// Create labels from a sequence of distinct integers, strings or bytes.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
         let cells = guarded(|| Cells::read(values))?;
-        let legal = match &cells {
+        let valid = match &cells {
             Cells::Signed(cells) => distinct(cells),
             Cells::Unsigned(cells) => distinct(cells),
             Cells::Text(cells) => distinct(cells),
             Cells::Binary(cells) => distinct(cells),
         }?;
-        if !legal {
-            return Err(Error::Parameter("items must be distinct, and none may be missing").into());
+        if !valid {
+            return Err(Error::Parameter("items must be distinct and must not be missing").into());
         }
         let mut labels = Labels::new(cells.label_type());
         cells.for_each(|label| labels.push_bytes(label));
         Ok(Self(labels))
     }
 
-    /// The labels of some rows as Python objects.
+    /// Return the labels of some rows as Python objects.
     fn take<'py>(
         &self,
         py: Python<'py>,
@@ -198,7 +198,7 @@ impl PyLabels {
         }
     }
 
-    /// The labels of some rows.
+    /// Return the labels of some rows.
     fn select(&self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<Self> {
         Ok(Self(self.0.select(&checked(&self.0, &rows)?)?))
     }
@@ -215,7 +215,7 @@ impl PyLabels {
     }
 }
 
-/// Exact counts. Python cannot see them by walking over an object that holds them.
+/// Exact counts; not shown, compared, copied or pickled. Tools that walk over Python objects cannot see them.
 #[pyclass(name = "Counts", module = "discreet._core", frozen)]
 pub struct PyCounts(Py<PyArray1<i64>>);
 
@@ -226,21 +226,21 @@ impl PyCounts {
         Self(counts.unbind())
     }
 
-    /// The counts.
+    /// Return the counts as an array.
     fn array(&self, py: Python<'_>) -> Py<PyArray1<i64>> {
         self.0.clone_ref(py)
     }
 }
 
-/// Whether all cells are there and no two are equal.
+/// Return whether all cells are present and distinct.
 fn distinct<T: Hash + Eq>(cells: &[Option<T>]) -> Result<bool> {
     let mut seen = HashSet::with_capacity_and_hasher(cells.len(), keyed_hash()?);
     Ok(cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell))))
 }
 
-/// Row numbers of labels that are there.
+/// Check that all row numbers are in range.
 pub fn checked(labels: &Labels, rows: &PyReadonlyArray1<'_, i64>) -> Result<Vec<usize>> {
-    let legal = |&row: &i64| usize::try_from(row).ok().filter(|&row| row < labels.len());
-    let rows: Option<Vec<usize>> = rows.as_array().iter().map(legal).collect();
+    let valid = |&row: &i64| usize::try_from(row).ok().filter(|&row| row < labels.len());
+    let rows: Option<Vec<usize>> = rows.as_array().iter().map(valid).collect();
     rows.ok_or(Error::Parameter("a row number is out of range"))
 }

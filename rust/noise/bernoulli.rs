@@ -1,7 +1,8 @@
-//! Coins of exact probability: a lazily refined uniform number is compared with the probability, and
-//! bits are read until the comparison cannot change.
+//! Exact Bernoulli draws by lazy comparison. A lazily extended uniform number is compared with the probability; more
+//! bits are read until further bits cannot change the result.
 //!
-//! The bits read depend on the probability alone, and not on how quickly it was told from them.
+//! The number of bits read depends only on the probability and the bits, not on whether the fast or the exact
+//! comparison decided.
 
 use num_bigint::BigInt;
 use rand::Rng;
@@ -10,7 +11,7 @@ use super::dyadic::{Dyadic, exp_neg_bounds, exp_neg_bounds_of};
 use super::fixed::Fixed;
 use crate::error::{Error, Result};
 
-/// The first bits of a uniform number, as the upper bits of a word.
+/// The first bits of a uniform number in `[0, 1)`, stored in the upper bits of a word.
 #[derive(Debug, Clone, Copy)]
 pub struct Prefix {
     word: u64,
@@ -18,33 +19,33 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// A prefix of 64 fresh bits.
+    /// Draw a prefix of 64 fresh bits.
     pub fn draw<R: Rng + ?Sized>(rng: &mut R) -> Self {
         Self { word: rng.next_u64(), bits: 64 }
     }
 
-    /// The upper `bits` bits of a word, at least one.
+    /// Take the upper `bits` bits of a word; `bits` is 1 to 64.
     #[must_use]
     #[inline]
     pub fn new(word: u64, bits: u32) -> Self {
         Self { word: word & !(u64::MAX >> 1 >> (bits - 1)), bits }
     }
 
-    /// The least that the number can be, in units of `2^-64`.
+    /// Return the smallest possible value of the number, in units of `2^-64`.
     #[must_use]
     pub fn first(self) -> u64 {
         self.word
     }
 
-    /// The greatest that its first 64 bits can be, in the same units.
+    /// Return the largest possible value of the number's first 64 bits, in the same units.
     #[must_use]
     #[inline]
     pub fn last(self) -> u64 {
         self.word | (u64::MAX >> 1 >> (self.bits - 1))
     }
 
-    /// Whether the number lies below a probability known to within `error`, in units of `2^-64`; nothing
-    /// where the bits do not say.
+    /// Compare the number with a probability known to within `error`, in units of `2^-64`. Return `None` if these
+    /// bits do not decide.
     #[must_use]
     pub fn below(self, probability: u64, error: u64) -> Option<bool> {
         if self.last() < probability.saturating_sub(error) {
@@ -54,8 +55,8 @@ impl Prefix {
             .then_some(false)
     }
 
-    /// Goes on reading words until the number is below or above a probability given by its bounds:
-    /// integers `low <= p 2^bits <= high`, as tight as one likes for more bits.
+    /// Read words until the number is certainly below or above a probability. `bounds(bits)` returns integers `low <=
+    /// p 2^bits <= high`, which must tighten as `bits` grows.
     #[cold]
     pub fn below_exactly<R: Rng + ?Sized>(
         self,
@@ -65,7 +66,7 @@ impl Prefix {
         let mut prefix = BigInt::from(self.word.checked_shr(64 - self.bits).unwrap_or(0));
         let mut bits = self.bits;
         loop {
-            // 64 bits beyond the prefix make the bounds of the probability tighter than any prefix.
+            // With 64 bits more than the prefix, the bounds are tighter than one unit of the prefix.
             let (low, high) = bounds(bits + 64);
             if (&prefix + 1_u32) << 64 <= low {
                 return true;
@@ -79,9 +80,9 @@ impl Prefix {
     }
 }
 
-/// True with probability exactly `exp(-x) 2^s`, which must lie in `[0, 1]`.
+/// Return true with probability exactly `exp(-x) 2^s`, which must lie in `[0, 1]`.
 ///
-/// `rest` is `x - s ln 2`; `exact` gives `(x, s)` and is called with probability about `2^-58`.
+/// `rest` approximates `x - s ln 2`. `exact` returns `(x, s)`; it is called with probability about `2^-58`.
 pub fn bernoulli_exp<R: Rng + ?Sized>(
     rng: &mut R,
     rest: Fixed,
@@ -91,7 +92,7 @@ pub fn bernoulli_exp<R: Rng + ?Sized>(
     bernoulli_exp_from(rng, prefix, rest, exact)
 }
 
-/// As [`bernoulli_exp`], with some bits of the uniform number already drawn.
+/// Same as [`bernoulli_exp`], but starts from bits of the uniform number that are already drawn.
 pub fn bernoulli_exp_from<R: Rng + ?Sized>(
     rng: &mut R,
     prefix: Prefix,
@@ -105,17 +106,17 @@ pub fn bernoulli_exp_from<R: Rng + ?Sized>(
     })
 }
 
-/// True with probability exactly `exp(-numerator / denominator)`.
+/// Return true with probability exactly `exp(-numerator / denominator)`.
 ///
 /// # Errors
-/// [`Error::Parameter`] where the denominator is zero.
+/// [`Error::Parameter`] if the denominator is zero.
 pub fn bernoulli_exp_ratio<R: Rng + ?Sized>(
     rng: &mut R,
     numerator: u64,
     denominator: u64,
 ) -> Result<bool> {
     if denominator == 0 {
-        return Err(Error::Parameter("the denominator of an exponent must be at least 1"));
+        return Err(Error::Parameter("denominator must be at least 1"));
     }
     let scaled = |places: i64| (BigInt::from(numerator) << places.unsigned_abs()) / denominator;
     let value = i128::try_from(scaled(64)).unwrap_or(i128::MAX);
@@ -126,13 +127,13 @@ pub fn bernoulli_exp_ratio<R: Rng + ?Sized>(
         .unwrap_or_else(|| prefix.below_exactly(rng, |bits| exp_neg_bounds_of(scaled, 0, bits))))
 }
 
-/// True with probability exactly `p`.
+/// Return true with probability exactly `p`.
 ///
 /// # Errors
-/// [`Error::Parameter`] where `p` is not in `[0, 1]`.
+/// [`Error::Parameter`] if `p` is not in `[0, 1]`.
 pub fn bernoulli<R: Rng + ?Sized>(rng: &mut R, p: f64) -> Result<bool> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(Error::Parameter("a probability must lie between 0 and 1"));
+        return Err(Error::Parameter("p must lie between 0 and 1"));
     }
     let p = Dyadic::from_f64(p);
     let word = u64::try_from(p.floor_scaled(64)).unwrap_or(u64::MAX);
@@ -146,7 +147,7 @@ pub fn bernoulli<R: Rng + ?Sized>(rng: &mut R, p: f64) -> Result<bool> {
     }))
 }
 
-/// A uniform integer below `n`, which must be above zero: bits are drawn until they are below it.
+/// Draw a uniform integer below `n` by rejection; `n` must be above zero.
 pub fn uniform_below<R: Rng + ?Sized>(rng: &mut R, n: u64) -> u64 {
     let mask = u64::MAX >> (n | 1).leading_zeros();
     loop {
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use crate::random::rng::{SecureRng, repetitions};
 
-    fn heads(x: f64, error: u64, draws: u32) -> u32 {
+    fn count_heads(x: f64, error: u64, draws: u32) -> u32 {
         let mut rng = SecureRng::seeded(11);
         let x = Dyadic::from_f64(x);
         let rest = Fixed { error, ..Fixed::from(&x) };
@@ -171,26 +172,26 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_path_decides_as_the_fast_path() {
+    fn the_exact_path_agrees_with_the_fast_path() {
         for x in [0.0, 0.01, 0.5, 1.0, 3.0, 100.0] {
             let draws = repetitions(2_000);
-            assert_eq!(heads(x, 1, draws), heads(x, u64::MAX, draws));
+            assert_eq!(count_heads(x, 1, draws), count_heads(x, u64::MAX, draws));
         }
     }
 
     #[test]
-    fn heads_come_as_often_as_they_should() {
+    fn the_share_of_heads_matches_the_probability() {
         let draws = repetitions(1_000_000);
         for x in [0.05_f64, 0.5, 1.0, 2.5] {
             let p = (-x).exp();
             let sd = (p * (1.0 - p) * f64::from(draws)).sqrt();
-            assert!((f64::from(heads(x, 1, draws)) - p * f64::from(draws)).abs() < 5.0 * sd);
+            assert!((f64::from(count_heads(x, 1, draws)) - p * f64::from(draws)).abs() < 5.0 * sd);
         }
-        assert_eq!(heads(0.0, 1, 1_000), 1_000);
+        assert_eq!(count_heads(0.0, 1, 1_000), 1_000);
     }
 
     #[test]
-    fn a_ratio_is_the_exponent_that_it_equals() {
+    fn a_ratio_draws_the_same_as_the_equal_exponent() {
         let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
         let x = Dyadic::from_f64(0.75);
         for _ in 0..repetitions(2_000) {
@@ -203,16 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_probability_is_met_to_the_last_bit() {
-        // 2^-40 (1 + 2^-52) has its last digit at the 92nd place. Numbers that begin like it are below it where
-        // the 92nd digit of theirs is zero, and not where it is one.
+    fn the_last_bit_of_a_probability_decides() {
+        // The last binary digit of p = 2^-40 (1 + 2^-52) is the 92nd. A uniform number with the same first 91 digits
+        // is below p if its 92nd digit is 0, and not below p if it is 1.
         let p = f64::from_bits((1.0 / (1_u64 << 40) as f64).to_bits() + 1);
-        let begins_like_it = |more: u32| {
+        let first_digits_equal = |more: u32| {
             let mut rng = SecureRng::scripted(&[1 << 24, 0, 0, more, 0, 0]);
             bernoulli(&mut rng, p).unwrap()
         };
-        assert!(begins_like_it(0) && begins_like_it((1 << 4) - 1));
-        assert!(!begins_like_it(1 << 4));
+        assert!(first_digits_equal(0) && first_digits_equal((1 << 4) - 1));
+        assert!(!first_digits_equal(1 << 4));
         let mut rng = SecureRng::seeded(1);
         assert!(bernoulli(&mut rng, 1.0).unwrap() && !bernoulli(&mut rng, 0.0).unwrap());
         assert!(bernoulli(&mut rng, 1.5).is_err() && bernoulli(&mut rng, f64::NAN).is_err());

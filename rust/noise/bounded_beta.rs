@@ -1,7 +1,7 @@
-//! Bounded symmetric noise, `P[x] ∝ (N² - x²)^m` on the integers `|x| < N`: the shape of a beta law.
+//! Bounded symmetric noise, `P[x] ∝ (N² - x²)^m` on the integers `|x| < N`, the shape of a beta distribution.
 //!
-//! A uniform place is accepted by `m` coins of `(N² - x²) / N²` each, in integers; about one place in
-//! `2 √(m/π)` is accepted, and a refused one mostly falls at its first coin.
+//! Rejection sampling in integers: a uniform candidate passes `m` tests of probability `(N² - x²) / N²` each. About
+//! one candidate in `2 √(m/π)` is accepted; a rejected candidate usually fails its first test.
 
 use rand::Rng;
 use rand_distr::Distribution;
@@ -9,7 +9,7 @@ use rand_distr::Distribution;
 use super::bernoulli::uniform_below;
 use crate::error::{Error, Result};
 
-/// Integer noise that is never as large as `reach`.
+/// Integer noise whose absolute value is below `reach`.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundedBeta {
     reach: u64,
@@ -17,20 +17,20 @@ pub struct BoundedBeta {
 }
 
 impl BoundedBeta {
-    /// The largest reach: its square fits into a word.
+    /// The largest reach. Its square fits into 64 bits.
     pub const REACH_LIMIT: u64 = 1 << 31;
     /// The largest power.
     pub const POWER_LIMIT: u32 = 1000;
 
-    /// Noise below `reach` in size, the narrower the larger `power` is.
+    /// Create noise with `|x| < reach`. A larger `power` gives narrower noise.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `reach` is not between 1 and [`Self::REACH_LIMIT`] or `power` above
+    /// [`Error::Parameter`] if `reach` is not between 1 and [`Self::REACH_LIMIT`] or `power` above
     /// [`Self::POWER_LIMIT`].
     pub fn new(reach: u64, power: u32) -> Result<Self> {
         if !(1..=Self::REACH_LIMIT).contains(&reach) || power > Self::POWER_LIMIT {
             return Err(Error::Parameter(
-                "reach must lie between 1 and 2^31 and power between 0 and 1,000",
+                "reach must lie between 1 and 2^31, and power must be at most 1,000",
             ));
         }
         Ok(Self { reach, power })
@@ -41,10 +41,10 @@ impl Distribution<i64> for BoundedBeta {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let square = self.reach * self.reach;
         loop {
-            let place = uniform_below(rng, 2 * self.reach - 1) as i64 - (self.reach as i64 - 1);
-            let kept = square - place.unsigned_abs().pow(2);
-            if (0..self.power).all(|_| uniform_below(rng, square) < kept) {
-                return place;
+            let candidate = uniform_below(rng, 2 * self.reach - 1) as i64 - (self.reach as i64 - 1);
+            let limit = square - candidate.unsigned_abs().pow(2);
+            if (0..self.power).all(|_| uniform_below(rng, square) < limit) {
+                return candidate;
             }
         }
     }
@@ -56,7 +56,7 @@ mod tests {
     use crate::random::rng::{SecureRng, repetitions};
 
     #[test]
-    fn draws_follow_the_law() {
+    fn draws_follow_the_distribution() {
         let law = BoundedBeta::new(4, 3).unwrap();
         let weights: Vec<f64> = (-3_i64..=3).map(|x| ((16 - x * x) as f64).powi(3)).collect();
         let total: f64 = weights.iter().sum();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_work_and_beyond_them_it_is_refused() {
+    fn parameters_beyond_the_ends_of_the_range_are_refused() {
         let mut rng = SecureRng::seeded(4);
         assert_eq!(BoundedBeta::new(1, 1000).unwrap().sample(&mut rng), 0);
         let widest = BoundedBeta::new(BoundedBeta::REACH_LIMIT, 2).unwrap();

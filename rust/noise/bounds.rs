@@ -1,60 +1,61 @@
-//! Numbers enclosed by integers of any length: what is computed of bounds are bounds of the result.
+//! Interval arithmetic with integers of any length. Every operation returns bounds that enclose the exact result.
 
 use num_bigint::BigInt;
 
-/// Integers that enclose a number in units of `2^-places`.
+/// Integers that enclose a real number, in units of `2^-places`.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// At most the number.
+    /// The lower bound.
     pub low: BigInt,
-    /// At least the number.
+    /// The upper bound.
     pub high: BigInt,
-    /// How many binary places there are.
+    /// The number of fractional bits.
     pub places: u32,
 }
 
 impl Bounds {
-    /// Bounds of a number in units of `2^-places`.
+    /// Create bounds in units of `2^-places`.
     pub fn new((low, high): (BigInt, BigInt), places: u32) -> Self {
         Self { low, high, places }
     }
 
-    /// A whole number, which bounds itself.
+    /// Create bounds of an integer; both are exact.
     pub fn integer(value: u32, places: u32) -> Self {
         let value = BigInt::from(value) << places;
         Self { low: value.clone(), high: value, places }
     }
 
-    /// The sum, of numbers with the same places.
+    /// Return the sum. Both numbers must have the same places.
     pub fn plus(&self, other: &Self) -> Self {
         Self { low: &self.low + &other.low, high: &self.high + &other.high, places: self.places }
     }
 
-    /// The difference, of numbers with the same places.
+    /// Return the difference. Both numbers must have the same places.
     pub fn minus(&self, other: &Self) -> Self {
         Self { low: &self.low - &other.high, high: &self.high - &other.low, places: self.places }
     }
 
-    /// The product by a whole number.
+    /// Return the product with an integer.
     pub fn scaled(&self, factor: u64) -> Self {
         Self { low: &self.low * factor, high: &self.high * factor, places: self.places }
     }
 
-    /// The product of numbers from zero up, with the places of this one.
+    /// Return the product of two non-negative numbers, with the places of `self`.
     pub fn times(&self, other: &Self) -> Self {
         let low = (&self.low * &other.low) >> other.places;
         let high = ((&self.high * &other.high) >> other.places) + 1;
         Self { low, high, places: self.places }
     }
 
-    /// The quotient by a number above zero, with the places of this one.
+    /// Return the quotient by a number above zero, with the places of `self`.
     pub fn over(&self, other: &Self) -> Self {
         let low = (&self.low << other.places) / &other.high;
         let high = (&self.high << other.places) / &other.low + 1;
         Self { low, high, places: self.places }
     }
 
-    /// A probability as a float, rounded up: to one where it may be more, to the least normal float where it is less.
+    /// Return the upper bound as a float, rounded up. A value of at least one becomes 1.0; a value below the least
+    /// normal float becomes that float.
     pub fn rounded_up(&self) -> f64 {
         let Self { high: value, places, .. } = self;
         let bits = value.bits() as i64;
@@ -72,7 +73,7 @@ impl Bounds {
         let mantissa =
             if down > 0 { ((value - 1) >> down as u64) + 1 } else { value << -down as u64 };
         let mantissa = u64::try_from(mantissa).unwrap_or(1 << 53);
-        // A mantissa of 2^53 carries into the exponent, as it should.
+        // A mantissa of 2^53 carries into the exponent bits, which is the correct next float.
         f64::from_bits((((exponent + 1023) as u64) << 52) + (mantissa - (1 << 52)))
     }
 }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_become_floats_from_above() {
+    fn upper_bounds_round_up_to_floats() {
         let twentieth = 1.0 / f64::from(1 << 20);
         for (value, places, float) in [
             (BigInt::from(3), 2, 0.75),

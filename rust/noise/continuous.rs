@@ -1,9 +1,6 @@
-//! Continuous noise in floating point, for the comparison with papers and with others. NEVER on the path of a published
-//! count, whose low-order bits would tell what it was.
-#![allow(
-    clippy::float_arithmetic,
-    reason = "continuous noise is floating point; nothing exact is here"
-)]
+//! Continuous noise in floating point, only to compare with papers and other libraries. NEVER use it for a published
+//! count: its low-order bits can reveal the true count.
+#![allow(clippy::float_arithmetic, reason = "continuous noise is floating point by design")]
 
 use rand::Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -11,15 +8,15 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 use super::float_gumbel::{fill_float_gumbel, float_gumbel};
 use crate::random::rng::SecureRng;
 
-/// Floating-point noise of a scale, a finite number above zero. Gaussian and Laplace draws of one seed need not
-/// be equal on all platforms.
+/// Floating-point noise; the scale is finite and above zero. Gaussian and Laplace draws for one seed may differ
+/// between platforms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Continuous {
-    /// The Gaussian of this standard deviation.
+    /// The Gaussian distribution with this standard deviation.
     Gaussian(f64),
-    /// The Laplace law with density `exp(-|x| / scale) / (2 scale)`.
+    /// The Laplace distribution with density `exp(-|x| / scale) / (2 scale)`.
     Laplace(f64),
-    /// The Gumbel law with distribution function `exp(-exp(-x / scale))`.
+    /// The Gumbel distribution with distribution function `exp(-exp(-x / scale))`.
     Gumbel(f64),
 }
 
@@ -40,7 +37,7 @@ impl Distribution<f64> for Continuous {
 }
 
 impl Continuous {
-    /// Fills `out` with what as many samples would be, faster where there is a faster way.
+    /// Fill `out` with the same draws as repeated sampling, in bulk if there is a faster way.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [f64]) {
         match *self {
             Self::Gumbel(scale) => fill_float_gumbel(scale, rng, out),
@@ -55,7 +52,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "moments take many draws")]
-    fn moments_are_those_of_the_laws() {
+    fn moments_match_the_distributions() {
         let draws = 400_000;
         let euler = 0.577_215_664_901_532_9;
         let pi = std::f64::consts::PI;

@@ -1,23 +1,23 @@
-//! The discrete Gaussian, `P[x] ∝ exp(-h x²)` over the integers with `h = 1/(2σ²)` rounded down
-//! (Canonne, Kamath and Steinke 2020, Definition 1).
+//! The discrete Gaussian, `P[x] ∝ exp(-h x²)` over the integers, with `h = 1/(2σ²)` rounded down (Canonne, Kamath and
+//! Steinke 2020, Definition 1).
 
 use super::decay::Decay;
 use super::dyadic::Dyadic;
 use super::sampler::{Sampler, integer_law, scale_bits};
 use crate::error::Result;
 
-/// Integer noise with the tails of a Gaussian: zCDP like the continuous one (theorem 4 of the source).
+/// Integer noise with Gaussian tails. It satisfies zCDP like the continuous Gaussian (theorem 4 of the source).
 #[derive(Debug, Clone)]
 pub struct DiscreteGaussian(Sampler);
 
 impl DiscreteGaussian {
-    /// The smallest and the largest σ that can be asked for.
+    /// The smallest and largest accepted σ.
     pub const SIGMA_RANGE: (f64, f64) = (1e-3, 1e9);
 
-    /// Noise of scale `sigma` or a hair more.
+    /// Create noise of scale `sigma`, or larger by a relative error below `2^-62`.
     ///
     /// # Errors
-    /// [`crate::error::Error::Parameter`] where `sigma` is not in [`Self::SIGMA_RANGE`].
+    /// [`crate::error::Error::Parameter`] if `sigma` is not in [`Self::SIGMA_RANGE`].
     pub fn new(sigma: f64) -> Result<Self> {
         Ok(Self(Sampler::new(Self::law(sigma)?, Self::bits(sigma)?)))
     }

@@ -1,11 +1,11 @@
-//! Numbers `m 2^e` held exactly, and rigorous bounds of `exp(-x) 2^s` at any precision.
+//! Exact dyadic numbers `m 2^e`, and rigorous bounds of `exp(-x) 2^s` at any precision.
 
 use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
 
 use num_bigint::{BigInt, Sign};
 
-/// The number `mantissa * 2^exponent`, exactly.
+/// An exact number `mantissa * 2^exponent`.
 #[derive(Debug, Clone)]
 pub struct Dyadic {
     mantissa: BigInt,
@@ -13,13 +13,13 @@ pub struct Dyadic {
 }
 
 impl Dyadic {
-    /// `mantissa * 2^exponent`.
+    /// Create `mantissa * 2^exponent`.
     #[must_use]
     pub fn new(mantissa: impl Into<BigInt>, exponent: i64) -> Self {
         Self { mantissa: mantissa.into(), exponent }
     }
 
-    /// The value of a finite float, exactly; zero where the float is not finite.
+    /// Convert a finite float exactly. A float that is not finite becomes zero.
     #[must_use]
     pub fn from_f64(value: f64) -> Self {
         if !value.is_finite() {
@@ -33,23 +33,23 @@ impl Dyadic {
         Self::new(if value < 0.0 { -mantissa } else { mantissa }, exponent)
     }
 
-    /// `1 / self` rounded down to 64 significant bits; for a positive number.
+    /// Return `1 / self` rounded down to 64 significant bits; `self` must be positive.
     #[must_use]
     pub fn reciprocal(&self) -> Self {
         let places = self.mantissa.bits() + 63;
         let quotient = (BigInt::from(1) << places) / &self.mantissa;
-        // The quotient has 64 bits, or 65 where the mantissa is a power of two.
+        // The quotient has 64 bits, or 65 if the mantissa is a power of two.
         Self::new(quotient, -(places as i64) - self.exponent).truncated()
     }
 
-    /// The number rounded down to 64 significant bits; for a positive number.
+    /// Round down to 64 significant bits; `self` must be positive.
     #[must_use]
     pub fn truncated(self) -> Self {
         let excess = self.mantissa.bits().saturating_sub(64);
         Self::new(self.mantissa >> excess, self.exponent + excess as i64)
     }
 
-    /// The mantissa and the exponent of a number from zero up that has at most 64 significant bits.
+    /// Return mantissa and exponent of a non-negative number with at most 64 significant bits.
     #[must_use]
     pub fn parts(&self) -> (u64, i64) {
         let zeros = self.mantissa.trailing_zeros().unwrap_or(0);
@@ -57,19 +57,19 @@ impl Dyadic {
         (mantissa, self.exponent + zeros as i64)
     }
 
-    /// The greatest `n` with `2^n <= self`; for a positive number.
+    /// Return the largest `n` with `2^n <= self`; `self` must be positive.
     #[must_use]
     pub fn log2_floor(&self) -> i64 {
         self.mantissa.bits() as i64 - 1 + self.exponent
     }
 
-    /// Whether the number is below zero.
+    /// Return whether the number is below zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.mantissa.sign() == Sign::Minus
     }
 
-    /// `floor(self * 2^bits)`.
+    /// Return `floor(self * 2^bits)`.
     #[must_use]
     pub fn floor_scaled(&self, bits: i64) -> BigInt {
         shift(self.mantissa.clone(), self.exponent + bits)
@@ -106,26 +106,25 @@ impl Mul for Dyadic {
     }
 }
 
-/// Integers `low <= exp(-x) 2^(s + bits) <= high`, at most two units apart for most `x`.
+/// Return integers `low <= exp(-x) 2^(s + bits) <= high`, at most two units apart for most `x`.
 ///
-/// As [`exp_neg_bounds_of`], for an exponent that is a dyadic number.
+/// Same as [`exp_neg_bounds_of`], for a dyadic exponent.
 #[must_use]
 pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
     if x.mantissa == BigInt::ZERO && s + i64::from(bits) >= 0 {
-        // Exactly one: no digits of a coin need be read.
+        // Exactly one, so no digits of the uniform number need to be read.
         let one = BigInt::from(1) << (s + i64::from(bits)).unsigned_abs();
         return (one.clone(), one);
     }
     exp_neg_bounds_of(|places| x.floor_scaled(places), s, bits)
 }
 
-/// Integers `low <= exp(-x) 2^(s + bits) <= high` for a real number given by `floor(x 2^places)`.
+/// Return integers `low <= exp(-x) 2^(s + bits) <= high` for a real number given by `floor(x 2^places)`.
 ///
-/// Writes `x = n ln 2 + y` with `0 <= y < ln 2` and sums the series of `exp(-y)` in fixed point. With
-/// `p` fractional bits each truncation errs by at most one unit of `2^-p`: `x` by one, `n ln 2` by at
-/// most `2 n p` (the series of `ln 2` has fewer than `p` terms), the series of `exp` by two a term.
-/// Together that is below `2^(48 + integer bits of x)` units for every `p < 2^32`, and 64 guard bits
-/// more than that keep the bounds tight.
+/// Write `x = n ln 2 + y` with `0 <= y < ln 2`, and sum the series of `exp(-y)` in fixed point. With `p` fractional
+/// bits, each truncation errs by at most one unit of `2^-p`: `x` by one unit, `n ln 2` by at most `2 n p` (the series
+/// of `ln 2` has fewer than `p` terms), the series of `exp` by two per term. The total is below `2^(48 + integer bits
+/// of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds tight.
 #[must_use]
 pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
     let error_bits = 48 + x(0).bits() as i64 + 1;
@@ -137,7 +136,7 @@ pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigIn
         n -= 1;
     }
     let Ok(n) = i64::try_from(&n) else {
-        // Beyond 2^63 halvings: zero, or larger than any bound that is asked for.
+        // More than 2^63 halvings: zero, or larger than any bound that a caller needs.
         return (BigInt::ZERO, BigInt::from(1));
     };
     if n > i64::from(bits) + s + 2 {
@@ -151,7 +150,7 @@ pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigIn
     (low, shift(sum + error, down) + 1)
 }
 
-/// `floor(value * 2^bits)` for a shift in either direction.
+/// Return `floor(value * 2^bits)` for a shift in either direction.
 fn shift(value: BigInt, bits: i64) -> BigInt {
     match bits {
         0.. => value << bits.unsigned_abs(),
@@ -211,13 +210,13 @@ fn pi_series(places: u32) -> (BigInt, BigInt) {
         }
         sum
     };
-    // Each of the fewer than 2^16 terms errs by two units at most, times twenty.
+    // Each of fewer than 2^16 terms errs by at most two units, multiplied by twenty.
     let pi = (atan(5) << 4) - (atan(239) << 2);
     let error = BigInt::from(1) << 24;
     ((&pi - &error) >> guard, ((pi + error) >> guard) + 1)
 }
 
-/// The series of `exp(-y)`, where `y` and the sum carry `precision` fractional bits and `0 <= y < 1`.
+/// Sum the series of `exp(-y)` for `0 <= y < 1`. `y` and the sum carry `precision` fractional bits.
 fn exp_neg_series(y: &BigInt, precision: i64) -> BigInt {
     let mut term = BigInt::from(1) << precision.unsigned_abs();
     let mut sum = BigInt::ZERO;

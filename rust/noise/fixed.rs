@@ -1,14 +1,14 @@
-//! Fixed-point numbers with 64 binary places: quick answers with a rigorous error, without a float.
+//! Fixed-point numbers with 64 fractional bits and a rigorous error bound, without floating point.
 
 use super::dyadic::Dyadic;
 
-/// `floor(2^64 ln 2)` and the 64 bits that follow it.
+/// `floor(2^64 ln 2)`, and below it the next 64 bits.
 const LN_2: u64 = 0xb172_17f7_d1cf_79ab;
 const LN_2_LOW: u64 = 0xc9e3_b398_03f2_f6af;
-/// `floor(2^64 / ln 2)` less its integer part, 1.
+/// `floor(2^64 / ln 2)` without its integer part, 1.
 const LOG2_E: u64 = 0x7154_7652_b82f_e177;
 
-/// What [`exp_neg`] may err by, in units of `2^-64`, beyond the error of its argument.
+/// The largest error of [`exp_neg`], in units of `2^-64`, in addition to the error of its argument.
 pub const EXP_ERROR: u64 = 1 << 5;
 
 /// A real number known to within `error` units of `2^-64`.
@@ -16,13 +16,13 @@ pub const EXP_ERROR: u64 = 1 << 5;
 pub struct Fixed {
     /// The number times `2^64`.
     pub value: i128,
-    /// How far off it may be, in the same units.
+    /// The largest error, in the same units.
     pub error: u64,
 }
 
 impl Fixed {
-    /// An integer multiple of a number `mantissa 2^exponent` with at most 64 bits of mantissa, one unit
-    /// below the truth at most. The product must lie below `2^62`.
+    /// Return `factor * mantissa 2^exponent`, at most one unit below the exact product. The product must lie below
+    /// `2^62`.
     #[must_use]
     pub fn product(factor: i64, mantissa: u64, exponent: i64) -> Self {
         let product = i128::from(factor) * i128::from(mantissa);
@@ -35,25 +35,25 @@ impl Fixed {
         Self { value, error: 1 }
     }
 
-    /// The difference, with both errors.
+    /// Return the difference; the errors add up.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { value: self.value - other.value, error: self.error + other.error }
     }
 
-    /// A multiple of ln 2 to subtract so that what remains is at least zero for certain, and below `ln 2` but
-    /// for the error and `|x| + 2` units.
+    /// Return an `n` such that `x - n ln 2` is certainly at least zero. The remainder is below `ln 2`, except for the
+    /// error and `|x| + 2` units.
     #[must_use]
     pub fn halvings(self) -> i64 {
         let least = self.value - i128::from(self.error);
-        // x / ln 2 = x + x (1/ln 2 - 1), rounded down in each part; a unit more makes up for LOG2_E.
+        // x / ln 2 = x + x (1/ln 2 - 1), each part rounded down; one unit more covers the rounding of LOG2_E.
         let high = (least >> 64) * i128::from(LOG2_E);
         let low = (u128::from(least as u64) * u128::from(LOG2_E)) >> 64;
         let slack = (least >> 64).unsigned_abs() as i128 + 2;
         ((least + high + low as i128 - slack) >> 64) as i64
     }
 
-    /// The number less `n ln 2`, for `|n| < 2^47`.
+    /// Return the number minus `n ln 2`, for `|n| < 2^47`.
     #[must_use]
     pub fn minus_ln2(self, n: i64) -> Self {
         let n = i128::from(n);
@@ -61,7 +61,7 @@ impl Fixed {
         Self { value: self.value - product, error: self.error + 2 }
     }
 
-    /// `exp(-x)` in units of `2^-64`, and a bound of its error; one where `x` is negative.
+    /// Return `exp(-x)` in units of `2^-64`, and a bound of its error. A negative `x` counts as zero.
     #[must_use]
     pub fn exp_neg(self) -> (u64, u64) {
         let x = self.value.max(0).unsigned_abs();
@@ -77,9 +77,9 @@ impl From<&Dyadic> for Fixed {
     }
 }
 
-/// `2^64 exp(-x / 2^64)` to within [`EXP_ERROR`], and less than `2^64`.
+/// Return `2^64 exp(-x / 2^64)` to within [`EXP_ERROR`], and below `2^64`.
 fn exp_neg(x: u128) -> u64 {
-    // The quotient is at most one too small, which leaves y below 2 ln 2 and is mended.
+    // The quotient is at most one too small. Then y is below 2 ln 2, and the branch below corrects it.
     let mut n = x / (u128::from(LN_2) + 1);
     if n > 63 {
         return 0;
@@ -90,8 +90,8 @@ fn exp_neg(x: u128) -> u64 {
         n += 1;
     }
     let y = u64::try_from(y).unwrap_or(u64::MAX);
-    // Horner's rule for the series: 1 - y (1 - y/2 (1 - y/3 (...))), in units of 2^-63. Each step loses at
-    // most two units, which the next one multiplies by y/k < 0.7; the series ends below 2^-70.
+    // Horner's rule for the series: 1 - y (1 - y/2 (1 - y/3 (...))), in units of 2^-63. Each step loses at most two
+    // units, which the next step multiplies by y/k < 0.7. The omitted terms are below 2^-70.
     let one = 1_u64 << 63;
     let mut sum = one;
     for k in (1..=20).rev() {
@@ -109,7 +109,7 @@ mod tests {
     use num_bigint::BigInt;
 
     #[test]
-    fn the_exponential_is_as_near_as_it_says() {
+    fn the_exponential_is_within_its_stated_error() {
         for i in 0..u64::from(repetitions(20_000)) {
             let x = u128::from(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(i % 60);
             let (low, high) = exp_neg_bounds(&Dyadic::new(x, -64), 0, 64);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_after_the_halvings_is_small_and_not_negative() {
+    fn the_rest_after_the_halvings_is_small_and_not_negative() {
         for i in (0..20_000_i128).step_by(20_000 / repetitions(20_000) as usize) {
             let value = (i - 10_000) * 0x0123_4567_89ab_cdef_0123_4567 + i;
             let x = Fixed { value, error: 1 };

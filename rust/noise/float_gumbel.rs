@@ -1,14 +1,14 @@
-//! Gumbel noise in floating point: `G = -ln E` with `E = -ln U`, of which either tail is as fine as the
-//! middle. NEVER on the path of a published count.
+//! Gumbel noise in floating point: `G = -ln E` with `E = -ln U`. Both tails have the resolution of the middle. NEVER
+//! use it for a published count.
 //!
-//! `U` is `u` or `1 - u` by a fair coin, where `u` is uniform below one half with an exponent as small as
-//! `2^-960`. Logarithms are sums that any processor rounds alike, many at a time where it can.
+//! A fair coin sets `U` to `u` or `1 - u`. Here `u` is uniform below one half, with exponents down to `2^-960`. The
+//! logarithms are sums that every processor rounds in the same way, and they vectorise.
 //!
-//! A result lies within `2^-49 (|G| + 1)` of that of the real number whose digits were drawn. `u` is known
-//! to `2^-52` of itself, `E` therefore to `1.45 2^-52`; [`ln_1p`] errs by `1.6 2^-52` of itself, and by less
-//! than `2^-60` for the terms left out; each sum with a multiple of `ln 2` adds `2^-53` of either.
-#![allow(clippy::float_arithmetic, reason = "floating point by purpose; nothing exact is here")]
-#![allow(clippy::inline_always, reason = "what is not inlined is not compiled for wider vectors")]
+//! A result lies within `2^-49 (|G| + 1)` of the exact result for the real number whose digits were drawn. The
+//! relative error of `u` is `2^-52`, so that of `E` is `1.45 2^-52`. The relative error of [`ln_1p`] is `1.6 2^-52`,
+//! plus less than `2^-60` for the omitted terms. Each sum with a multiple of `ln 2` adds `2^-53` of either term.
+#![allow(clippy::float_arithmetic, reason = "Gumbel noise is floating point by design")]
+#![allow(clippy::inline_always, reason = "only inlined code is compiled for wide vector units")]
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
@@ -17,20 +17,20 @@ use rand::Rng;
 
 use crate::random::rng::SecureRng;
 
-/// Words below this one have too few digits for a full mantissa.
+/// Words below this value have too few digits for a full mantissa.
 const LEAST: u64 = 1 << 53;
-/// How many further words may follow one.
+/// The most further words that may follow one word.
 const MORE: usize = 14;
-/// The place of the last of 64 digits.
+/// The place value of the last of 64 digits.
 const PLACE: f64 = 1.0 / (1_u128 << 64) as f64;
 
-/// A draw of scale one.
+/// Draw one value of scale one.
 pub fn float_gumbel<R: Rng + ?Sized>(rng: &mut R) -> f64 {
     let word = rng.next_u64();
     if word >= LEAST { from_word(word) } else { from_tail(word, rng) }
 }
 
-/// Fills `out` with what as many draws times the scale would be, faster.
+/// Fill `out` with the same values as repeated draws times the scale, in bulk.
 pub fn fill_float_gumbel(scale: f64, rng: &mut SecureRng, out: &mut [f64]) {
     let mut filled = 0;
     while filled < out.len() {
@@ -45,7 +45,7 @@ pub fn fill_float_gumbel(scale: f64, rng: &mut SecureRng, out: &mut [f64]) {
     }
 }
 
-/// Words that are already there, and where their draws go.
+/// Buffered words, and the output for their draws.
 struct Block<'a> {
     scale: f64,
     words: &'a [[u8; 8]],
@@ -53,7 +53,7 @@ struct Block<'a> {
 }
 
 impl WithSimd for Block<'_> {
-    /// How many draws are good: those before the first word with too few digits.
+    /// The number of valid draws: those before the first word with too few digits.
     type Output = usize;
 
     #[inline(always)]
@@ -74,13 +74,13 @@ impl WithSimd for Block<'_> {
     }
 }
 
-/// The draw of one word: a coin, and 63 digits of `u`.
+/// Convert one word: one bit chooses `u` or `1 - u`, 63 digits are `u`.
 #[inline(always)]
 fn from_word(word: u64) -> f64 {
     gumbel((word >> 1) as f64 * PLACE, word & 1 == 1)
 }
 
-/// The draw of a word that begins with zeros: as many digits follow as it takes.
+/// Convert a word that starts with zeros, and read further digits as needed.
 #[cold]
 fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
     let (mut digits, mut place) = (u128::from(word >> 1), PLACE);
@@ -93,12 +93,12 @@ fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
     gumbel(digits.max(1) as f64 * place, word & 1 == 1)
 }
 
-/// `-ln(-ln U)` for `U = u` below one half, or for `1 - u`.
+/// Return `-ln(-ln U)` for `U = u` below one half (`low`), or for `U = 1 - u`.
 #[inline(always)]
 fn gumbel(u: f64, low: bool) -> f64 {
     let (mut k, mut f) = split(u);
     if !low {
-        // 1 - u, or twice that below √½, less one: exact either way.
+        // 1 + f is 1 - u, or 2 (1 - u) if 1 - u is below √½; both are exact.
         let far = u > 1.0 - FRAC_1_SQRT_2;
         k = if far { -1.0 } else { 0.0 };
         f = if far { 1.0 - 2.0 * u } else { -u };
@@ -107,19 +107,19 @@ fn gumbel(u: f64, low: bool) -> f64 {
     -(k * LN_2 + ln_1p(f))
 }
 
-/// `k` and `f` with `x = 2^k (1 + f)` and `1 + f` from `√½` up to `√2`, both exact.
+/// Return `k` and `f` with `x = 2^k (1 + f)` and `1 + f` in `[√½, √2)`, both exact.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     let root = FRAC_1_SQRT_2.to_bits();
     let bits = x.to_bits().wrapping_add(1.0_f64.to_bits() - root);
-    // The exponent's bits as the lowest of 2^52 + k + 1023.
+    // Put the exponent into the low bits of the float 2^52 + k + 1023.
     let k = f64::from_bits(bits >> 52 | 0x433 << 52) - ((1_u64 << 52) + 1023) as f64;
-    // Nothing wraps here, nor is it checked, which no vector could.
+    // This addition cannot wrap. `wrapping_add` omits the overflow check, which would prevent vectorisation.
     (k, f64::from_bits((bits & ((1 << 52) - 1)).wrapping_add(root)) - 1.0)
 }
 
-/// `ln(1 + f) = 2 atanh(s)` with `s = f / (2 + f)`, by the terms of its series up to `s^23`; for `|s| < 0.172`
-/// the rest is less than `2^-60` of it.
+/// Return `ln(1 + f) = 2 atanh(s)` with `s = f / (2 + f)`, by its series up to `s^23`. For `|s| < 0.172` the relative
+/// error of the omitted terms is below `2^-60`.
 #[inline(always)]
 fn ln_1p(f: f64) -> f64 {
     let s = f / (2.0 + f);
@@ -150,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn tails_have_the_digits_of_further_words() {
+    fn tails_read_digits_from_further_words() {
         let draw = |words: &[u32]| float_gumbel(&mut SecureRng::scripted(words));
-        // u = 2^-80, from the second bit of a second word's upper half, on either side.
+        // u = 2^-80, from the second bit of the upper half of the second word, in either tail.
         let upper = draw(&[0, 0, 0, 1 << 16]);
         let lower = draw(&[1, 0, 0, 1 << 16]);
         assert!((upper - 80.0 * LN_2).abs() < 1e-13 && (lower + (80.0 * LN_2).ln()).abs() < 1e-13);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn any_sizes_give_the_same_draws() {
+    fn batches_of_any_size_give_the_same_draws() {
         let (mut a, mut b) = (SecureRng::seeded(5), SecureRng::seeded(5));
         for size in [0, 1, 3, 600, 5_000, 17] {
             let mut out = vec![0.0; size];

@@ -1,9 +1,9 @@
-//! Exact integer samplers: the law drawn from is the law stated, to the last bit.
+//! Exact integer samplers. Their output distribution equals the stated distribution to the last bit.
 //!
-//! No floating-point number decides an outcome: floats are parameters, taken at their exact value, and
-//! the lint below refuses to compute with them. Quick answers come from integers with a rigorous error
-//! bound; what they leave open goes to exact arithmetic of any precision. The exceptions are
-//! `continuous` and `float_gumbel`, which no published count rests on.
+//! No floating-point number decides an outcome. Parameters are floats, taken at their exact value, and the lint below
+//! forbids float arithmetic. The fast path computes in integers with a rigorous error bound; if that bound cannot
+//! decide, exact arithmetic of any precision does. Exceptions: `continuous` and `float_gumbel`, which no published
+//! count uses.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bernoulli;

@@ -1,9 +1,9 @@
-//! Exact draws from a [`Decay`] of any scale: from a table of all its values, or from a table of blocks.
+//! Exact draws from a [`Decay`] of any scale, by a table of all values or by a table of blocks.
 //!
-//! From a scale of 1024 up a table of all values would be large. Then a block of `2^b` values is drawn as
-//! if all its values were as likely as its first, the largest; a place in the block is drawn uniformly,
-//! and accepted with what its value is less likely than the first. A block spans at most a 64th of the
-//! scale, so that about 99 of 100 are accepted.
+//! For scales of at least 1024 a table of all values would be large. Instead, the sampler draws a block of `2^b`
+//! values as if all had the probability of its first and most likely value. It then draws a uniform place in the
+//! block and accepts it with the ratio of its probability to that of the first value. A block spans at most 1/64 of
+//! the scale, so about 99 of 100 places are accepted.
 
 use rand::Rng;
 use rand_distr::Distribution;
@@ -16,14 +16,14 @@ use super::table::{Guide, Table};
 use crate::error::{Error, Result};
 use crate::random::rng::SecureRng;
 
-/// The least scale, as a power of two, of which not all values are tabulated.
+/// Use blocks from this scale on, as a power of two.
 const TABLE_BITS: u32 = 10;
-/// A scale spans this many blocks or up to twice as many, as a power of two.
+/// A scale spans between this many blocks and twice as many, as a power of two.
 const BLOCKS: u32 = 6;
-/// Up to this many bits for the place in a block, one word has enough more of them for the coin.
+/// With at most this many bits for the place, one 32-bit word also has enough bits for the acceptance test.
 const NARROW: u32 = 16;
 
-/// A sampler of a law over the integers from zero, or of its mirror image on both sides of zero.
+/// A sampler of a distribution over the non-negative integers, or of its mirror image on both sides of zero.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     law: Decay,
@@ -31,25 +31,25 @@ pub struct Sampler {
     blocks: Option<Blocks>,
 }
 
-/// How a place in a block is drawn.
+/// Draws places within blocks.
 #[derive(Debug, Clone)]
 struct Blocks {
     /// Blocks have `2^bits` values.
     bits: u32,
-    /// For each block what the upper half of a coin must be below to accept any place in it; zero where
-    /// there is more to a place than its coin.
-    coins: Vec<u32>,
-    /// The law's coefficient is `mantissa 2^(up - 128)`.
+    /// For each block, a bound: if the upper half of the uniform number is below it, every place of the block is
+    /// accepted. Zero if the block needs further checks.
+    accept_below: Vec<u32>,
+    /// The distribution's coefficient is `mantissa 2^(up - 128)`.
     mantissa: u64,
     up: u32,
-    /// Multiples up to this one lie below one.
+    /// The largest factor whose multiple of the coefficient is below one.
     most: u64,
     limit: u64,
 }
 
 impl Sampler {
-    /// A sampler of a law that falls by at most `e` over `2^scale_bits` values from zero, and is nearly
-    /// spent after a few dozen times as many.
+    /// Create a sampler. The weights of `law` fall by at most a factor `e` over the first `2^scale_bits` values, and
+    /// become negligible after a few dozen times as many.
     #[must_use]
     pub(super) fn new(law: Decay, scale_bits: u32) -> Self {
         if scale_bits < TABLE_BITS {
@@ -58,38 +58,38 @@ impl Sampler {
         let bits = scale_bits - BLOCKS;
         let (mantissa, exponent) = law.coefficient.parts();
         let zeros = mantissa.leading_zeros();
-        // Above zero, as the coefficient is at least 2^-62, and below 64, as it is below 2^-9.
+        // Above zero because the coefficient is at least 2^-62, and below 64 because it is below 2^-9.
         let up = (128 + exponent - i64::from(zeros)) as u32;
         let limit = law.limit.unwrap_or(u64::MAX);
         let mut blocks = Blocks {
             bits,
-            coins: Vec::new(),
+            accept_below: Vec::new(),
             mantissa: mantissa << zeros,
             up,
             most: u64::MAX >> up,
             limit,
         };
         let table = Table::new(law.of_blocks(bits));
-        let foreign = if bits <= NARROW { bits } else { bits.saturating_sub(32) };
+        let place_bits = if bits <= NARROW { bits } else { bits.saturating_sub(32) };
         for block in 0..table.cells() {
             let (first, last) = (block << bits, (block + 1) << bits);
             let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
-            // A coin whose upper half is below this lies below 1 - y for the last place of the block,
-            // whatever the bits of the place that follow the coin's.
+            // A uniform number whose upper half is below this is below 1 - y for the last place of the block,
+            // whatever place bits follow it.
             let least = (!blocks.exponent(factor) >> 32) as u32;
-            let coin = least >> foreign << foreign;
-            blocks.coins.push(if first == 0 || last > limit { 0 } else { coin });
+            let uniform = least >> place_bits << place_bits;
+            blocks.accept_below.push(if first == 0 || last > limit { 0 } else { uniform });
         }
         Self { table, law, blocks: Some(blocks) }
     }
 
-    /// The law, which has an exact tail.
+    /// Return the distribution, which computes exact tails.
     #[must_use]
     pub fn law(&self) -> &Decay {
         &self.law
     }
 
-    /// A draw; negative ones only of a mirrored law.
+    /// Draw one value. Only a mirrored distribution gives negative values.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
         let Some(blocks) = &self.blocks else { return self.signed(self.table.sample(rng)) };
         loop {
@@ -106,7 +106,7 @@ impl Sampler {
         }
     }
 
-    /// Fills `out` with what as many samples would be, faster.
+    /// Fill `out` with the same values as repeated sampling, in bulk.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
         match self.table.guide() {
             Guide::Narrow(buckets) => self.fill_by(buckets, rng, out),
@@ -144,8 +144,7 @@ impl Sampler {
         }
     }
 
-    /// Draws from words that are already there until one of the draws needs more: how many were drawn, and
-    /// from how many bytes.
+    /// Draw from buffered words until one draw needs further words. Return the number of draws and of bytes used.
     #[inline]
     fn quick<const N: usize>(
         &self,
@@ -162,18 +161,18 @@ impl Sampler {
         (drawn, drawn * N)
     }
 
-    /// The value with its sign, by two's complement: no processor could predict a branch.
+    /// Apply the sign by two's complement. The sign is random, so a branch would be mispredicted half of the time.
     #[inline]
     fn signed(&self, (magnitude, negative): (u64, bool)) -> i64 {
         let sign = -i64::from(negative & self.law.mirrored);
         (magnitude as i64 ^ sign).wrapping_sub(sign)
     }
 
-    /// A place in a block from the upper `width` bits of a word: their lower end is the place, the rest
-    /// begins the coin.
+    /// Propose a place in a block from the upper `width` bits of a word. The low bits are the place, the others start
+    /// the uniform number of the acceptance test.
     #[inline]
     fn trial(&self, blocks: &Blocks, block: u64, negative: bool, word: u64, width: u32) -> Trial {
-        // Values lie far below 2^62: nothing here can wrap.
+        // Values stay far below 2^62, so nothing here can wrap.
         let place = blocks.place(word, width);
         let start = block.wrapping_shl(blocks.bits);
         let value = start | place;
@@ -181,64 +180,65 @@ impl Sampler {
             if self.law.square { place.wrapping_mul(start.wrapping_add(value)) } else { place };
         Trial {
             value,
-            // Zero has no sign: one of its two draws is refused.
+            // Zero has no sign, so one of its two signed draws is rejected.
             possible: value <= blocks.limit && (value != 0 || !negative || !self.law.mirrored),
             factor,
             exponent: blocks.exponent(factor),
-            coin: Prefix::new(word, width.wrapping_sub(blocks.bits)),
+            uniform: Prefix::new(word, width.wrapping_sub(blocks.bits)),
         }
     }
 
-    /// The coin of a trial that is not likely enough.
+    /// Decide a proposal exactly, after the quick test failed.
     #[cold]
     fn accept<R: Rng + ?Sized>(&self, rng: &mut R, trial: &Trial) -> bool {
         let y = trial.exponent;
-        // exp(-y) <= 1 - y + y²/2 refuses nearly always.
+        // exp(-y) <= 1 - y + y²/2 rejects nearly all of these proposals.
         let square = ((u128::from(y) * u128::from(y)) >> 65) as u64;
-        if y < u64::MAX && trial.coin.first() >= (!y).saturating_add(square + 8) {
+        if y < u64::MAX && trial.uniform.first() >= (!y).saturating_add(square + 8) {
             return false;
         }
         let error = if y < u64::MAX { 4 } else { u64::MAX };
         let rest = Fixed { value: i128::from(y), error };
-        bernoulli_exp_from(rng, trial.coin, rest, || (self.law.exponent(trial.factor), 0))
+        bernoulli_exp_from(rng, trial.uniform, rest, || (self.law.exponent(trial.factor), 0))
     }
 }
 
-/// A place in a block, and the coin that accepts it with probability `exp(-factor c)`.
+/// A proposed place in a block, and the uniform number that accepts it with probability `exp(-factor c)`.
 struct Trial {
     value: u64,
     possible: bool,
     factor: u64,
-    /// `factor c` in units of `2^-64`, at most two too large; the largest number from `1/2` up.
+    /// `factor c` in units of `2^-64`, at most two units too large; `u64::MAX` from `1/2` up.
     exponent: u64,
-    coin: Prefix,
+    uniform: Prefix,
 }
 
 impl Trial {
-    /// Whether the coin lies below `1 - y`, as nearly all do, and so below `exp(-y)`.
+    /// Return whether the uniform number lies below `1 - y`, and thus below `exp(-y)`. This holds for nearly all
+    /// proposals.
     #[inline]
     fn likely(&self) -> bool {
-        self.coin.last() <= !self.exponent
+        self.uniform.last() <= !self.exponent
     }
 }
 
 impl Blocks {
-    /// The lower end of the upper `width` bits of a word.
+    /// Return the place: the low bits of the upper `width` bits of a word.
     #[inline]
     fn place(&self, word: u64, width: u32) -> u64 {
         (word >> (64 - width)) & !u64::MAX.wrapping_shl(self.bits)
     }
 
-    /// The draw that needs neither a further word nor the exponent of its place.
+    /// Return a draw that needs neither a further word nor the exponent of its place, or `None`.
     #[inline]
     fn quick(&self, (block, negative): (u64, bool), word: u64, width: u32) -> Option<(u64, bool)> {
-        let coin = (word >> 32) as u32;
-        let most = *self.coins.get(block as usize)?;
+        let uniform = (word >> 32) as u32;
+        let most = *self.accept_below.get(block as usize)?;
         let value = block.wrapping_shl(self.bits) | self.place(word, width);
-        (coin < most).then_some((value, negative))
+        (uniform < most).then_some((value, negative))
     }
 
-    /// A multiple of the law's coefficient in units of `2^-64`, rounded up.
+    /// Return `factor` times the distribution's coefficient in units of `2^-64`, rounded up.
     #[inline]
     fn exponent(&self, factor: u64) -> u64 {
         if factor > self.most {
@@ -255,10 +255,10 @@ impl Distribution<i64> for Sampler {
     }
 }
 
-/// The binary logarithm, rounded down and at least zero, of a scale within a range.
+/// Return the binary logarithm of a scale, rounded down and at least zero, after checking the scale's range.
 ///
 /// # Errors
-/// [`Error::Parameter`] with a message of the caller's, where the scale is out of range.
+/// [`Error::Parameter`] with the caller's message if the scale is out of range.
 pub fn scale_bits(scale: f64, range: (f64, f64), message: &'static str) -> Result<u32> {
     if scale >= range.0 && scale <= range.1 {
         Ok(Dyadic::from_f64(scale).log2_floor().max(0) as u32)
@@ -267,7 +267,7 @@ pub fn scale_bits(scale: f64, range: (f64, f64), message: &'static str) -> Resul
     }
 }
 
-/// What every law over the integers offers, as a type around its [`Sampler`].
+/// Implements the common traits of an integer distribution that wraps a [`Sampler`].
 macro_rules! integer_law {
     ($law:ident) => {
         impl rand_distr::Distribution<i64> for $law {

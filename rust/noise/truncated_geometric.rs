@@ -1,11 +1,11 @@
-//! The truncated symmetric geometric law, `P[x] ∝ exp(-γ |x|)` for `|x| <= bound`, with `γ = 1/scale`
+//! The truncated symmetric geometric distribution, `P[x] ∝ exp(-γ |x|)` for `|x| <= bound`, with `γ = 1/scale`
 //! rounded down (Desfontaines et al. 2020, Definition 6).
 
 use super::discrete_laplace::exponential;
 use super::sampler::{Sampler, integer_law};
 use crate::error::{Error, Result};
 
-/// Bounded integer noise: a noisy count above `bound` came from a true count above zero.
+/// Integer noise within `±bound`. A noisy count above `bound` proves that the true count is above zero.
 #[derive(Debug, Clone)]
 pub struct TruncatedGeometric(Sampler);
 
@@ -13,10 +13,10 @@ impl TruncatedGeometric {
     /// The largest bound.
     pub const BOUND_LIMIT: i64 = 1 << 52;
 
-    /// Noise of this scale or a hair more, between `-bound` and `bound`.
+    /// Create noise of this scale, or larger by a relative error below `2^-62`, between `-bound` and `bound`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the scale is not in [`super::discrete_laplace::SCALE_RANGE`] or the
+    /// [`Error::Parameter`] if the scale is not in [`super::discrete_laplace::SCALE_RANGE`] or the
     /// bound not between 0 and [`Self::BOUND_LIMIT`].
     pub fn new(scale: f64, bound: i64) -> Result<Self> {
         match u64::try_from(bound) {

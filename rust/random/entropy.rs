@@ -1,13 +1,13 @@
-//! Fresh bits from the operating system.
+//! Random words from the operating system.
 
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
 
-/// So many random words.
+/// Return `N` random words.
 ///
 /// # Errors
-/// [`Error::Entropy`] where the operating system gives no randomness.
+/// [`Error::Entropy`] if the operating system gives no randomness.
 pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
     let mut words = [0; N];
     for word in &mut words {
@@ -16,10 +16,10 @@ pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
     Ok(words)
 }
 
-/// A keyed hash of this run's own: nobody can choose values that collide.
+/// Return a hash with a fresh random key, so that nobody can choose colliding values.
 ///
 /// # Errors
-/// [`Error::Entropy`] where the operating system gives no randomness.
+/// [`Error::Entropy`] if the operating system gives no randomness.
 pub(crate) fn keyed_hash() -> Result<RandomState> {
     let [a, b, c, d] = words()?;
     Ok(RandomState::with_seeds(a, b, c, d))

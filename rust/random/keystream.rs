@@ -1,14 +1,15 @@
-//! First blocks of many `ChaCha20` streams at once, one stream a lane of the vector unit, where a cipher with one
-//! key at a time would leave most of it idle.
+//! First `ChaCha20` blocks of eight streams at once, one stream per vector lane. A cipher that handles one key at a
+//! time leaves most of the vector unit idle.
 
-/// How many streams are worked on together.
+/// The number of streams computed together.
 pub(crate) const LANES: usize = 8;
-/// A word of each of the streams.
+/// One word of each stream.
 type Row = [u32; LANES];
 
-/// The first 16 words of the streams with these keys and one nonce (Bernstein 2008), the counter being zero.
+/// Return the first 16 words of the streams with these keys and one nonce (Bernstein 2008); the block counter is
+/// zero.
 #[inline(always)]
-#[allow(clippy::inline_always)] // compiled for the vector unit of whoever dispatches to it
+#[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
 pub(crate) fn first_blocks(keys: &[[u8; 32]; LANES], nonce: u64) -> [Row; 16] {
     let mut start = [[0; LANES]; 16];
     let constants = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
@@ -46,13 +47,13 @@ pub(crate) fn first_blocks(keys: &[[u8; 32]; LANES], nonce: u64) -> [Row; 16] {
 #[allow(clippy::inline_always)]
 fn quarter(a: &mut Row, b: &mut Row, c: &mut Row, d: &mut Row) {
     add(a, b);
-    turn(d, a, 16);
+    xor_rotate(d, a, 16);
     add(c, d);
-    turn(b, c, 12);
+    xor_rotate(b, c, 12);
     add(a, b);
-    turn(d, a, 8);
+    xor_rotate(d, a, 8);
     add(c, d);
-    turn(b, c, 7);
+    xor_rotate(b, c, 7);
 }
 
 #[inline(always)]
@@ -63,10 +64,10 @@ fn add(row: &mut Row, other: &Row) {
     }
 }
 
-/// Mixes by exclusive or, and turns to the left.
+/// XOR `other` into `row`, then rotate left.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn turn(row: &mut Row, other: &Row, bits: u32) {
+fn xor_rotate(row: &mut Row, other: &Row, bits: u32) {
     for lane in 0..LANES {
         row[lane] = (row[lane] ^ other[lane]).rotate_left(bits);
     }
@@ -79,7 +80,7 @@ mod tests {
     use chacha20::cipher::{KeyIvInit, StreamCipher};
 
     #[test]
-    fn blocks_are_those_of_the_cipher() {
+    fn blocks_equal_the_keystream_of_the_cipher() {
         for nonce in [0, 1, 77, u64::MAX, 1 << 63 | 5] {
             let keys: [[u8; 32]; LANES] = std::array::from_fn(|lane| {
                 std::array::from_fn(|byte| (lane * 31 + byte * 7) as u8 ^ nonce as u8)

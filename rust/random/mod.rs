@@ -1,4 +1,4 @@
-//! The one source of randomness: a fresh stream for each release.
+//! The only source of randomness: a fresh stream for each release.
 
 pub(crate) mod entropy;
 pub(crate) mod keystream;

@@ -1,4 +1,4 @@
-//! Rows in parts, worked on by all cores: what comes out does not depend on how many there are.
+//! Parallel work on chunks of rows. Results do not depend on the number of cores.
 
 use std::iter;
 use std::panic::resume_unwind;
@@ -7,15 +7,15 @@ use std::thread;
 
 use crate::random::rng::SecureRng;
 
-/// Rows that share a stream.
+/// Rows per random stream.
 const ROWS: usize = 1 << 16;
-/// Rows that a thread takes at a time where each has a stream of its own.
+/// Rows per task if every row has its own stream or needs none.
 pub(crate) const FEW_ROWS: usize = 1 << 14;
 
-/// Where a part begins, its counts, and the stream of its noise.
+/// The first row of a chunk, its counts, and the stream of its noise.
 pub(crate) type Part<'a> = (usize, &'a [i64], SecureRng);
 
-/// What `work` makes of every part, in their order.
+/// Run `work` on every chunk of counts, each with its own stream. Return the results in order.
 pub(crate) fn of_parts<T: Send>(
     counts: &[i64],
     rng: &mut SecureRng,
@@ -25,12 +25,12 @@ pub(crate) fn of_parts<T: Send>(
     on_all_cores(counts.chunks(ROWS).enumerate().map(split).collect(), work)
 }
 
-/// What `work` makes of every few rows that need no stream, in their order.
+/// Run `work` on every chunk of rows, without streams. Return the results in order.
 pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + Sync) -> Vec<T> {
     on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
 }
 
-/// Does `work` on every part.
+/// Run `work` on every part.
 pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
     on_all_cores(parts.collect(), work);
 }
@@ -41,7 +41,7 @@ fn on_all_cores<P: Send, T: Send>(parts: Vec<P>, work: impl Fn(P) -> T + Sync) -
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || iter::from_fn(next).map(|(number, part)| (number, work(part))).collect();
     let mut done: Vec<(usize, T)> = thread::scope(|scope| {
-        // A thread that the system refuses leaves its parts to the others.
+        // If the system refuses a thread, the other threads take its parts.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done: Vec<_> = work();

@@ -1,9 +1,9 @@
-//! The one source of randomness: a `ChaCha20` stream with a fresh key from the operating system.
+//! A `ChaCha20` stream with a fresh key from the operating system, the only source of randomness.
 //!
-//! A release opens one `SecureRng`, passes it down as an argument and drops it, key and buffer
-//! zeroised. There is no global and no thread-local generator: no second release and no second thread
-//! can repeat noise. A thread gets a stream of its own from [`SecureRng::split`]. The stream itself does not
-//! know of forks, so that the one way to hold it for longer than a release, Python's `Rng`, does.
+//! A release opens one `SecureRng`, passes it down as an argument and drops it, which zeroises key and buffer. There
+//! is no global and no thread-local generator, so neither a second release nor a second thread can repeat noise. A
+//! thread gets its own stream from [`SecureRng::split`]. The stream does not detect forks; Python's `Rng`, the only
+//! way to hold a stream for longer than a release, does.
 
 use std::convert::Infallible;
 
@@ -14,11 +14,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::error::{Error, Result};
 
-/// How many bytes of keystream are made at a time: enough for the widest vector code, and within the
-/// nearest cache.
+/// Bytes of keystream per refill: enough for the widest vector code, and within the L1 cache.
 const BUFFER: usize = 4096;
 
-/// A cryptographic stream of random bits, read in words of 32. It is neither `Clone` nor `Default`.
+/// A cryptographically secure stream of random bits, read in 32-bit words. It is neither `Clone` nor `Default`.
 pub struct SecureRng {
     /// The variant with a 64-bit counter, which no release exhausts.
     cipher: ChaCha20Legacy,
@@ -28,10 +27,10 @@ pub struct SecureRng {
 }
 
 impl SecureRng {
-    /// A stream with a fresh 256-bit key from the operating system.
+    /// Open a stream with a fresh 256-bit key from the operating system.
     ///
     /// # Errors
-    /// [`Error::Entropy`] where the operating system refuses.
+    /// [`Error::Entropy`] if the operating system gives no randomness.
     pub fn from_os() -> Result<Self> {
         Self::from_source(|key| getrandom::fill(key).map_err(|_| Error::Entropy))
     }
@@ -44,7 +43,7 @@ impl SecureRng {
         filled.map(|()| new)
     }
 
-    /// A repeatable stream, for tests alone: what it draws protects nobody.
+    /// Open a repeatable stream, only for tests: its draws give no privacy.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut key = [0_u8; 32];
@@ -52,11 +51,10 @@ impl SecureRng {
         Self::with_key(&key, true)
     }
 
-    /// A repeatable stream that begins with up to 1,024 chosen words, so that a test reaches what chance does
-    /// not.
+    /// Open a repeatable stream that begins with up to 1,024 chosen words, so that tests reach improbable cases.
     ///
     /// # Panics
-    /// Where there are more words.
+    /// If there are more than 1,024 words.
     #[must_use]
     pub fn scripted(words: &[u32]) -> Self {
         assert!(words.len() <= BUFFER / 4, "a script has at most 1,024 words");
@@ -68,7 +66,8 @@ impl SecureRng {
         new
     }
 
-    /// Another stream, keyed by 256 bits of this one: independent of what this one goes on to draw.
+    /// Return another stream, keyed by the next 256 bits of this one. It is independent of the later bits of this
+    /// one.
     #[must_use]
     pub fn split(&mut self) -> Self {
         let mut key = [0_u8; 32];
@@ -85,24 +84,24 @@ impl SecureRng {
         Self { cipher, buffer: [0; BUFFER], position: BUFFER, seeded }
     }
 
-    /// Whether the stream is repeatable, so that its draws give no privacy.
+    /// Return whether the stream is repeatable, so that its draws give no privacy.
     #[must_use]
     pub fn is_seeded(&self) -> bool {
         self.seeded
     }
 
-    /// The bytes of the words to come that are already made.
+    /// Return the buffered bytes that are not yet read.
     pub(crate) fn upcoming(&self) -> &[u8] {
         &self.buffer[self.position..]
     }
 
-    /// Passes over so many of the upcoming bytes, a multiple of four.
+    /// Skip buffered bytes; `bytes` is a multiple of four.
     pub(crate) fn skip(&mut self, bytes: usize) {
         debug_assert!(bytes.is_multiple_of(4) && bytes <= self.upcoming().len());
         self.position += bytes;
     }
 
-    /// The next 32 bits.
+    /// Read the next 32 bits.
     #[inline]
     fn word(&mut self) -> u32 {
         if self.position == BUFFER {
@@ -126,7 +125,7 @@ impl Drop for SecureRng {
     }
 }
 
-// The cipher erases its key by itself.
+// The cipher zeroises its own key.
 impl ZeroizeOnDrop for SecureRng {}
 
 impl TryRng for SecureRng {
@@ -137,14 +136,14 @@ impl TryRng for SecureRng {
         Ok(self.word())
     }
 
-    /// Two words, the lower half first.
+    /// Read two words, the low half first.
     #[inline]
     fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
         let low = u64::from(self.word());
         Ok(low | u64::from(self.word()) << 32)
     }
 
-    /// The bytes of whole words, the lowest first; what is left of the last one is dropped.
+    /// Fill from whole words, low byte first. The unused bytes of the last word are dropped.
     fn try_fill_bytes(&mut self, destination: &mut [u8]) -> std::result::Result<(), Infallible> {
         let mut left = destination;
         while !left.is_empty() {
@@ -163,7 +162,7 @@ impl TryRng for SecureRng {
 
 impl TryCryptoRng for SecureRng {}
 
-/// So many repetitions of a test, or a few where each step is interpreted and checked.
+/// Return how often a test repeats: `many`, or one in a thousand under Miri, which is slow.
 #[cfg(test)]
 pub(crate) fn repetitions(many: u32) -> u32 {
     if cfg!(miri) { many.div_ceil(1000) } else { many }
@@ -183,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn no_stream_without_entropy() {
+    fn a_stream_needs_entropy() {
         let refused = SecureRng::from_source(|_| Err(Error::Entropy));
         assert_eq!(refused.err(), Some(Error::Entropy));
     }
 
     #[test]
-    fn a_seeded_stream_repeats_and_says_so() {
+    fn a_seeded_stream_repeats_and_is_marked_as_seeded() {
         let mut a = SecureRng::seeded(7);
         let mut b = SecureRng::seeded(7);
         assert_eq!(a.next_u64(), b.next_u64());
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_words_are_two_narrow_ones_also_across_a_refill() {
+    fn a_64_bit_word_is_two_32_bit_words_across_refills() {
         let (mut a, mut b) = (SecureRng::seeded(1), SecureRng::seeded(1));
         assert_eq!(a.next_u32(), b.next_u32());
         for _ in 0..BUFFER {
@@ -221,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_read_first() {
+    fn scripted_words_are_read_first() {
         let mut rng = SecureRng::scripted(&[1, 2, 3]);
         assert_eq!((rng.next_u64(), rng.next_u32()), (1 | 2 << 32, 3));
         assert_eq!(rng.next_u32(), SecureRng::seeded(0).next_u32());
     }
 
     #[test]
-    fn split_streams_differ_from_each_other_and_from_their_source() {
+    fn split_streams_differ_from_each_other_and_the_source() {
         let mut source = SecureRng::seeded(3);
         let (mut a, mut b) = (source.split(), source.split());
         let words: Vec<u64> = [&mut source, &mut a, &mut b].map(Rng::next_u64).to_vec();

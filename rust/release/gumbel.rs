@@ -1,9 +1,9 @@
-//! Exact exponential-mechanism selection: one categorical draw, `P[i] ∝ exp(γ c_i)`, the law of the
-//! largest `γ c_i` plus Gumbel noise (Rogers 2023, Algorithm 3; Rogers 2024, Algorithm 1).
+//! Exact selection by the exponential mechanism. One categorical draw, `P[i] ∝ exp(γ c_i)`, has the distribution of
+//! the largest `γ c_i` plus Gumbel noise (Rogers 2023, Algorithm 3; Rogers 2024, Algorithm 1).
 //!
-//! Every candidate has an envelope, a power of two not below its weight. A walk through a [`Tree`] of envelopes
-//! ends at candidate `i` with probability exactly `envelope_i / root`. There a coin of `weight_i / envelope_i`
-//! accepts. The accepted candidate has exactly the law wanted; about two walks are needed.
+//! Rejection sampling: every candidate has an envelope, a power of two that is at least its weight. A walk through a
+//! [`Tree`] of envelopes ends at candidate `i` with probability exactly `envelope_i / root`, which is then accepted
+//! with probability `weight_i / envelope_i`. About two walks are needed.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -14,21 +14,21 @@ use crate::noise::bernoulli_exp;
 use crate::release::scores::{Choice, Scores};
 use crate::release::tree::{Tree, Weight};
 
-/// Candidates with integer scores, and the stop element with a score of its own.
+/// Candidates with integer scores, and the stop element ⊥ with its own score.
 pub struct Candidates {
     scores: Scores,
     tree: Tree,
 }
 
 impl Candidates {
-    /// The candidates of these scores.
+    /// Create the candidates of these scores.
     #[must_use]
     pub fn new(scores: Scores) -> Self {
         let tree = Tree::new((0..scores.slots()).map(|slot| envelope(&scores, slot)));
         Self { scores, tree }
     }
 
-    /// Puts another candidate into a slot (0 empties it) and sets the count that ⊥ is measured from.
+    /// Replace the candidate in a slot (count 0 empties it), and set the count that ⊥ is measured from.
     pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
         self.scores.replace(slot, count, bottom);
         for slot in [slot, self.scores.slots() - 1] {
@@ -36,7 +36,7 @@ impl Candidates {
         }
     }
 
-    /// One draw from the law of the exponential mechanism.
+    /// Draw once from the exponential mechanism.
     pub fn select<R: Rng + ?Sized>(&self, rng: &mut R) -> Choice {
         loop {
             let Some(slot) = self.tree.walk(rng) else { continue };
@@ -46,11 +46,11 @@ impl Candidates {
         }
     }
 
-    /// Up to `k` candidates without replacement, in the order of their selection, by the law of
-    /// Plackett and Luce; ⊥ ends the list: whether it did comes second.
+    /// Select up to `k` candidates without replacement, in order of selection (Plackett-Luce distribution). ⊥ ends
+    /// the list; the second result says whether it did.
     ///
     /// # Errors
-    /// [`crate::error::Error::Parameter`] where `k` is zero.
+    /// [`crate::error::Error::Parameter`] if `k` is zero.
     pub fn peel<R: Rng + ?Sized>(mut self, k: usize, rng: &mut R) -> Result<(Vec<usize>, bool)> {
         if k == 0 {
             return Err(crate::error::Error::Parameter("k must be at least 1"));
@@ -66,7 +66,7 @@ impl Candidates {
     }
 }
 
-/// A power of two that is never below the weight, and seldom more than twice it.
+/// Return a power of two that is at least the weight, and rarely more than twice it.
 fn envelope(scores: &Scores, slot: usize) -> Weight {
     if scores.is_empty(slot) {
         return Weight::ZERO;
@@ -74,7 +74,7 @@ fn envelope(scores: &Scores, slot: usize) -> Weight {
     Weight::halved(1, scores.exponent(slot).halvings())
 }
 
-/// A coin of the slot's weight over its envelope.
+/// Return true with probability weight over envelope.
 pub(super) fn accepted<R: Rng + ?Sized>(scores: &Scores, slot: usize, rng: &mut R) -> bool {
     let exponent = scores.exponent(slot);
     let halvings = exponent.halvings();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_exponential_mechanism() {
-        // theory: h = {5, 3, 1}, ε = 1, k̄ = 2, T = 3.995732273554; the last digits are not tested.
+        // Counts {5, 3, 1}, ε = 1, k̄ = 2, T = 3.995732273554; the test does not resolve the last digits.
         let (draws, mut seen) = (repetitions(400_000), [0_u32; 3]);
         let candidates = candidates(&[5, 3], 5, 1.0, 1, 3.995_732_273_554);
         let mut rng = SecureRng::seeded(3);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_tree_is_the_tree_of_the_changed_counts() {
+    fn a_changed_tree_equals_a_fresh_tree_of_the_same_counts() {
         let mut changed = candidates(&[90, 70, 40, 3], 90, 0.3, 2, 9.5);
         changed.replace(0, 2, 1);
         changed.replace(2, 0, 0);
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!(all, Ok((vec![0, 1, 2], false)));
         let some = candidates(&[900, 500, 100], 900, 1.0, 0, 300.0).peel(3, &mut rng);
         assert_eq!(some, Ok((vec![0, 1], true)));
-        let nothing = candidates(&[], 0, 1.0, 0, 1.0).peel(1, &mut rng);
-        assert_eq!(nothing, Ok((vec![], true)));
+        let empty = candidates(&[], 0, 1.0, 0, 1.0).peel(1, &mut rng);
+        assert_eq!(empty, Ok((vec![], true)));
         assert!(candidates(&[], 0, 1.0, 0, 1.0).peel(0, &mut rng).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Which counts and items are published, and with what noise.
+//! Release mechanisms: which items are published, and with which noisy counts.
 
 pub mod confirmed_counts;
 pub mod gumbel;

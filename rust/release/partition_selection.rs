@@ -1,5 +1,5 @@
-//! Optimal partition selection: a partition of `n` users is released with the probability `π(n)` of a table
-//! (Desfontaines et al. 2020, Lemma 1), exactly.
+//! Optimal partition selection (Desfontaines et al. 2020, Lemma 1). A partition of `n` users is released with exactly
+//! the probability `π(n)` from a table.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use pulp::{Arch, Simd, WithSimd};
@@ -8,26 +8,26 @@ use rand::Rng;
 use crate::random::parallel::{Part, of_parts};
 use crate::random::rng::SecureRng;
 
-/// How many rows are decided at a time.
+/// Rows decided per batch.
 const BATCH: usize = 1024;
 
-/// The first byte of a certain release: larger than any.
+/// The first byte of a release with probability one: larger than any byte.
 const CERTAIN: u16 = 256;
 
-/// The rows of `counts` that are released. `chances[n]` is `π(n)` in units of `2^-64`; beyond the table it is
-/// one, and for counts of zero and below it zero. Every row takes a byte of the stream; one that the byte leaves open
-/// takes more of another.
+/// Return the released rows of `counts`. `chances[n]` is `π(n)` in units of `2^-64`; it is one beyond the table, and
+/// zero for counts of zero and below. Every row reads one byte of the stream. If the byte does not decide, the row
+/// reads more bits from a second stream.
 #[must_use]
 pub fn partition_selection(counts: &[i64], chances: &[u64], rng: &mut SecureRng) -> Vec<usize> {
     let table = Table::new(chances);
     of_parts(counts, rng, |part| table.release_part(part)).concat()
 }
 
-/// The chances by count, the last one for all larger counts: their first bytes, and the other seven.
+/// The probabilities by count, split into first byte and other seven bytes. The last entry covers all larger counts.
 struct Table {
     firsts: Vec<u16>,
     others: Vec<u64>,
-    /// Up to this count the first byte is zero.
+    /// The largest count up to which all first bytes are zero.
     rare: i64,
 }
 
@@ -58,11 +58,11 @@ impl Table {
             rng.fill_bytes(bytes);
             let open = &mut open[..counts.len().next_multiple_of(64)];
             arch.dispatch(Likely { counts, bytes, rare: self.rare, open });
-            for (group, marks) in open.as_chunks().0.iter().enumerate() {
-                let mut marks = bits(marks);
-                while marks != 0 {
-                    let row = 64 * group + marks.trailing_zeros() as usize;
-                    marks &= marks - 1;
+            for (group, flags) in open.as_chunks().0.iter().enumerate() {
+                let mut flags = bits(flags);
+                while flags != 0 {
+                    let row = 64 * group + flags.trailing_zeros() as usize;
+                    flags &= flags - 1;
                     let place = self.place(counts[row]);
                     let (byte, first) = (u16::from(bytes[row]), self.firsts[place]);
                     if byte < first || byte == first && self.decide(place, &mut more) {
@@ -74,23 +74,23 @@ impl Table {
         rows
     }
 
-    /// The decision that the first byte left open.
+    /// Decide by the other seven bytes, if the first byte equals that of the probability.
     #[cold]
     fn decide(&self, place: usize, more: &mut SecureRng) -> bool {
         more.next_u64() >> 8 < self.others[place]
     }
 }
 
-/// A bit for each mark, the first one lowest.
+/// Pack one flag per byte into bits, the first flag lowest.
 #[inline]
-fn bits(marks: &[u8; 64]) -> u64 {
-    // Each factor of a byte moves its mark to its own place in the highest byte.
+fn bits(flags: &[u8; 64]) -> u64 {
+    // Each set bit of the factor moves one flag to its place in the highest byte.
     let eight =
-        |marks: &[u8; 8]| u64::from_le_bytes(*marks).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    marks.as_chunks().0.iter().rev().fold(0, |bits, marks| bits << 8 | eight(marks))
+        |flags: &[u8; 8]| u64::from_le_bytes(*flags).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    flags.as_chunks().0.iter().rev().fold(0, |bits, flags| bits << 8 | eight(flags))
 }
 
-/// Marks the rows that their byte may let through, by vectors.
+/// Flags the rows that their byte may release, with vector instructions.
 struct Likely<'a> {
     counts: &'a [i64],
     bytes: &'a [u8],
@@ -117,7 +117,7 @@ mod tests {
     use crate::random::rng::repetitions;
 
     #[test]
-    fn rows_are_released_as_often_as_the_table_says() {
+    fn release_rates_match_the_table() {
         let chances = [u64::MAX, 1 << 62, u64::MAX / 3, u64::MAX - (1 << 40)];
         let rows = 6 * i64::from(repetitions(100_000));
         let counts: Vec<i64> = (0..rows).map(|row| row % 6 - 1).collect();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_byte_leaves_open_is_told_by_the_others() {
+    fn the_other_bytes_decide_if_the_first_byte_ties() {
         let table = Table::new(&[0, 5 << 56 | 7, u64::MAX]);
         let decided =
             |count, words: [u32; 2]| table.decide(count, &mut SecureRng::scripted(&words));
@@ -142,7 +142,7 @@ mod tests {
         assert!(!decided(0, [0, 0]));
         assert!(decided(2, [(1 << 24) - 1, u32::MAX]) && !decided(2, [u32::MAX, u32::MAX]));
         for (byte, released) in [(4, true), (6, false)] {
-            // The first words of a part key its second stream.
+            // The first eight words of a chunk key its second stream.
             let mut script = [0; 9];
             script[8] = byte;
             let rows = table.release_part((3, &[1], SecureRng::scripted(&script)));

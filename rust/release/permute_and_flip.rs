@@ -1,6 +1,5 @@
-//! Permute-and-flip, the law of the largest score with exponential noise (Ding et al. 2021): candidates
-//! are visited in random order, and each is taken with the probability `exp(-x)` of lying `x` below the
-//! best.
+//! Permute-and-flip (Ding et al. 2021), equal in distribution to the largest score with exponential noise. Candidates
+//! are visited in random order; each is taken with probability `exp(-x)` if its score is `x` below the best.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use rand::Rng;
@@ -8,7 +7,7 @@ use rand::Rng;
 use crate::noise::{bernoulli_exp, uniform_below};
 use crate::release::scores::{Choice, Scores};
 
-/// One draw, empty slots being left out.
+/// Draw once; empty slots are never selected.
 pub fn permute_and_flip<R: Rng + ?Sized>(scores: &Scores, rng: &mut R) -> Choice {
     let bottom = scores.slots() - 1;
     let mut order: Vec<usize> = (0..=bottom).filter(|&slot| !scores.is_empty(slot)).collect();
@@ -34,8 +33,9 @@ mod tests {
     use crate::random::rng::{SecureRng, repetitions};
 
     #[test]
-    fn draws_follow_the_law_of_exponential_noise() {
-        // Scores 2, 1 and 0: of the six orders each takes the first whose coin falls, the best one's always.
+    fn draws_follow_the_distribution_of_exponential_noise() {
+        // Scores 2, 1 and 0. In each of the six orders the first success is selected; the best candidate always
+        // succeeds.
         let (b, c) = ((-1.0_f64).exp(), (-2.0_f64).exp());
         let second = b * (0.5 - c / 6.0);
         let third = c * (0.5 - b / 6.0);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_the_stop_element_where_it_lies_above_all() {
+    fn the_stop_element_wins_if_it_lies_above_all() {
         let mut rng = SecureRng::seeded(8);
         let scores = Scores::new(&[4, 0, 3], 4, 1.0, 2, 700.0).unwrap();
         assert_eq!(permute_and_flip(&scores, &mut rng), Choice::Bottom);

@@ -1,15 +1,15 @@
-//! Scores of a selection: an integer count each, times a rate γ, and a stop element ⊥ that lies above a
-//! count by an offset; exactly, and nearly as quickly as in floating point.
+//! Selection scores: an integer count times a rate γ, and a stop element ⊥ whose score exceeds that of a given count
+//! by an offset. Exact, with a fixed-point fast path.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use crate::error::{Error, Result};
 use crate::noise::{Dyadic, Fixed};
 
-/// Slots with scores `gamma * counts[i]`, those with a count of zero being empty, and after them ⊥ with
-/// score `gamma * bottom + offset`. Scores are measured downwards from `gamma * reference`.
+/// Slots with scores `gamma * counts[i]`, and after them ⊥ with score `gamma * bottom + offset`. A count of zero
+/// marks an empty slot. Scores are stored as distances below `gamma * reference`.
 pub struct Scores {
     gamma: Dyadic,
-    /// The mantissa and the exponent of γ.
+    /// γ as mantissa and exponent.
     rate: (u64, i64),
     offset: Dyadic,
     fixed_offset: Fixed,
@@ -18,7 +18,7 @@ pub struct Scores {
     bottom: i64,
 }
 
-/// What a draw selects.
+/// The result of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// The candidate in this slot.
@@ -28,17 +28,17 @@ pub enum Choice {
 }
 
 impl Scores {
-    /// The largest count, more users than there are people. With [`Self::GAMMA_LIMIT`] it keeps every
-    /// score below `2^45`, within what [`Fixed`] holds.
+    /// The largest count, above the world population. With [`Self::GAMMA_LIMIT`] it keeps every score below `2^45`,
+    /// within the range of [`Fixed`].
     pub const COUNT_LIMIT: i64 = 1 << 35;
     /// The largest γ; see [`Self::COUNT_LIMIT`].
     pub const GAMMA_LIMIT: f64 = 1024.0;
 
-    /// Scores measured from `reference`, which changes no law. Counts below zero or above
-    /// [`Self::COUNT_LIMIT`] count as these: an error would tell that there are such.
+    /// Create scores. `reference` changes no probability. Counts are clamped to 0 to [`Self::COUNT_LIMIT`], because
+    /// an error would reveal that such counts exist.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `gamma` is not above 0 and at most 1,024, or `offset` not within 1e9 of zero.
+    /// [`Error::Parameter`] if `gamma` is not above 0 and at most 1,024, or `offset` is not within 1e9 of zero.
     pub fn new(
         counts: &[i64],
         reference: i64,
@@ -48,47 +48,47 @@ impl Scores {
     ) -> Result<Self> {
         if !(gamma > 0.0 && gamma <= Self::GAMMA_LIMIT && (-1e9..=1e9).contains(&offset)) {
             return Err(Error::Parameter(
-                "gamma must lie between 0 and 1,024 and the offset within 1e9 of zero; use a larger scale or delta",
+                "gamma must be above 0 and at most 1,024, and offset within 1e9 of zero; use a larger scale or delta",
             ));
         }
         let (gamma, offset) = (Dyadic::from_f64(gamma), Dyadic::from_f64(offset));
         let (rate, fixed_offset) = (gamma.parts(), Fixed::from(&offset));
-        let counts = counts.iter().copied().map(legal).collect();
-        let (reference, bottom) = (legal(reference), legal(bottom));
+        let counts = counts.iter().copied().map(clamped).collect();
+        let (reference, bottom) = (clamped(reference), clamped(bottom));
         Ok(Self { gamma, rate, offset, fixed_offset, reference, counts, bottom })
     }
 
-    /// How many slots there are, ⊥ included, which is the last.
+    /// Return the number of slots, including ⊥, which is last.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.counts.len() + 1
     }
 
-    /// Whether a slot has no candidate.
+    /// Return whether a slot is empty.
     #[must_use]
     pub fn is_empty(&self, slot: usize) -> bool {
         self.counts.get(slot) == Some(&0)
     }
 
-    /// The count that ⊥ is measured from.
+    /// Return the count that ⊥ is measured from.
     #[must_use]
     pub fn bottom(&self) -> i64 {
         self.bottom
     }
 
-    /// A slot as what it selects.
+    /// Convert a slot number to a choice.
     #[must_use]
     pub fn choice(&self, slot: usize) -> Choice {
         if slot < self.counts.len() { Choice::Slot(slot) } else { Choice::Bottom }
     }
 
-    /// Puts another count into a slot and sets the count that ⊥ is measured from.
+    /// Replace the count of a slot, and set the count that ⊥ is measured from.
     pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
-        self.counts[slot] = legal(count);
-        self.bottom = legal(bottom);
+        self.counts[slot] = clamped(count);
+        self.bottom = clamped(bottom);
     }
 
-    /// The slot of the largest score: of the largest count, or ⊥.
+    /// Return the slot with the largest score, which may be ⊥.
     #[must_use]
     pub fn best(&self) -> usize {
         let bottom = self.counts.len();
@@ -98,7 +98,7 @@ impl Scores {
         if lead.is_negative() { bottom } else { best }
     }
 
-    /// How far the score of a slot lies below the reference.
+    /// Return how far the score of a slot lies below the reference, in fixed point.
     #[must_use]
     pub(crate) fn exponent(&self, slot: usize) -> Fixed {
         let below = |count| Fixed::product(self.reference - count, self.rate.0, self.rate.1);
@@ -108,7 +108,7 @@ impl Scores {
         }
     }
 
-    /// The same without an error.
+    /// Return the same distance exactly.
     #[must_use]
     pub(crate) fn exact_exponent(&self, slot: usize) -> Dyadic {
         let below = |count| self.gamma.clone() * Dyadic::new(self.reference - count, 0);
@@ -119,8 +119,8 @@ impl Scores {
     }
 }
 
-/// A count within the limits.
-fn legal(count: i64) -> i64 {
+/// Clamp a count to the limits.
+fn clamped(count: i64) -> i64 {
     count.clamp(0, Scores::COUNT_LIMIT)
 }
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_out_of_range_count_as_the_nearest_in_it() {
+    fn counts_out_of_range_are_clamped() {
         let mut odd = Scores::new(&[-1, i64::MAX, 5], i64::MAX, 1.0, i64::MIN, 1.0).unwrap();
         let limit = Scores::COUNT_LIMIT;
         let even = Scores::new(&[0, limit, 5], limit, 1.0, 0, 1.0).unwrap();

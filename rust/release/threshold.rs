@@ -1,5 +1,5 @@
-//! The threshold of an unknown domain: the rule by which a noisy count is released, and the chance that
-//! a count passes it, as one object, so that they cannot disagree.
+//! The threshold of an unknown domain. One object holds the release rule and the probability that a count passes it,
+//! so the two cannot disagree.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use crate::error::{Error, Result};
@@ -7,24 +7,24 @@ use crate::noise::Sampler;
 use crate::random::parallel::{Part, of_parts};
 use crate::random::rng::SecureRng;
 
-/// Integer noise, and the value that a noisy count must exceed.
+/// Integer noise, and the value that a noisy count must exceed to be released.
 #[derive(Debug, Clone)]
 pub struct Threshold {
     noise: Sampler,
     value: i64,
 }
 
-/// Released rows of a histogram and their noisy counts.
+/// Released row numbers and their noisy counts.
 pub type Rows = (Vec<usize>, Vec<i64>);
 
 impl Threshold {
     /// The largest threshold, far above any count.
     pub const LIMIT: i64 = 1 << 60;
 
-    /// A noisy count is released if it is larger than `value`.
+    /// Create a threshold that releases noisy counts larger than `value`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `value` is further from zero than [`Self::LIMIT`].
+    /// [`Error::Parameter`] if `|value|` is above [`Self::LIMIT`].
     pub fn new(noise: Sampler, value: i64) -> Result<Self> {
         if value.unsigned_abs() > Self::LIMIT.unsigned_abs() {
             return Err(Error::Parameter("a threshold must lie between -2^60 and 2^60"));
@@ -32,12 +32,11 @@ impl Threshold {
         Ok(Self { noise, value })
     }
 
-    /// The least threshold, from `count` up, that a true count of `count` passes with probability `p` at
-    /// most, by a rigorous bound of the tail.
+    /// Return the least threshold, from `count` up, that a true count of `count` passes with probability at most `p`.
+    /// The tail bound is rigorous.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `p` is not a normal number between zero and one, or `count` not from 0 to
-    /// `2^35`.
+    /// [`Error::Parameter`] if `p` is not a normal number between zero and one, or `count` is not between 0 and `2^35`.
     pub fn for_chance(noise: Sampler, count: i64, p: f64) -> Result<Self> {
         if !(0..=1 << 35).contains(&count) {
             return Err(Error::Parameter("a count must lie between 0 and 2^35"));
@@ -46,27 +45,27 @@ impl Threshold {
         Self::new(noise, count - 1 + margin)
     }
 
-    /// What a noisy count must exceed.
+    /// Return the value that a noisy count must exceed.
     #[must_use]
     pub fn value(&self) -> i64 {
         self.value
     }
 
-    /// The rule: whether a noisy count is released.
+    /// Return whether a noisy count is released.
     #[must_use]
     pub fn passes(&self, noisy: i64) -> bool {
         noisy > self.value
     }
 
-    /// An upper bound of the probability that the noisy count of a true `count` passes.
+    /// Return an upper bound of the probability that the noisy count of a true `count` passes.
     #[must_use]
     pub fn chance(&self, count: i64) -> f64 {
         // count + X > value if and only if X >= value - count + 1.
         self.noise.law().tail(self.value.saturating_sub(count).saturating_add(1))
     }
 
-    /// The rows of `counts` whose noisy counts pass, and those counts. Rows with a count of zero, or
-    /// below it, are not in the domain and never pass.
+    /// Add noise to `counts` and return the rows that pass, with their noisy counts. Rows with a count of zero or
+    /// below are outside the domain and never pass.
     #[must_use]
     pub fn release(&self, counts: &[i64], rng: &mut SecureRng) -> Rows {
         let parts = of_parts(counts, rng, |part| self.release_part(part));
@@ -97,7 +96,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn the_threshold_is_the_least_one_for_its_chance() {
+    fn the_threshold_is_the_least_one_for_its_probability() {
         let laplace: Sampler = DiscreteLaplace::new(1.0).unwrap().into();
         let threshold = Threshold::for_chance(laplace, 1, 1e-6).unwrap();
         assert_eq!(threshold.value(), 14);
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_users_are_never_released_and_large_ones_always() {
+    fn rows_without_users_never_pass_and_large_counts_always_do() {
         let bounded: Sampler = TruncatedGeometric::new(1.0, 11).unwrap().into();
         let threshold = Threshold::new(bounded, 11).unwrap();
         let mut rng = SecureRng::seeded(1);

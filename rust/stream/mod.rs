@@ -1,4 +1,4 @@
-//! Noise for counts that are published again and again.
+//! Noise for continually released counts.
 
 pub mod node_noise;
 pub mod weighted_noise;

@@ -1,5 +1,5 @@
-//! Noise that is the same whenever it is asked for: each draw from a stream of its own, keyed by an item and
-//! numbered by a node, so that none need be stored and none is ever drawn twice.
+//! Reproducible noise for items and tree nodes. Every draw has its own random words, keyed by the item and numbered
+//! by the node. Noise need not be stored, and no two draws share random words.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use std::convert::Infallible;
@@ -15,20 +15,20 @@ use crate::noise::Sampler;
 use crate::random::keystream::{LANES, first_blocks};
 use crate::random::parallel::{FEW_ROWS, over_parts};
 
-/// The secret of one item of one stream: a keyed hash of its label.
+/// The secret key of one item in one stream: a keyed hash of its label.
 pub type ItemKey = [u8; 32];
-/// What one block of keystream gives to each of the nodes that share it.
+/// The words that one block of keystream gives to each node that shares it.
 type Words = [u32; 2];
 
-/// A block of keystream, by nodes.
+/// A block of keystream, split by node.
 type Shared = [Words; SHARING as usize];
 
-/// How many nodes share a block of keystream.
+/// The number of nodes that share a block of keystream.
 pub(crate) const SHARING: u64 = 8;
-/// Sets the streams of shared blocks apart from those of single nodes.
+/// Separates the nonces of shared blocks from the nonces of single nodes.
 const SHARED: u64 = 1 << 63;
 
-/// The items of a stream, with the words that they have in common for the nodes of late.
+/// The items of a stream, and a cache of their shared words for the latest nodes.
 #[derive(Default)]
 pub struct NodeNoise {
     keys: Vec<ItemKey>,
@@ -37,23 +37,23 @@ pub struct NodeNoise {
 }
 
 impl NodeNoise {
-    /// Adds items after those that are there.
+    /// Append items.
     pub fn extend(&mut self, keys: &[ItemKey]) {
         self.keys.extend_from_slice(keys);
     }
 
-    /// How many items there are.
+    /// Return the number of items.
     #[must_use]
     pub fn items(&self) -> usize {
         self.keys.len()
     }
 
-    /// The keys of all items.
+    /// Return the keys of all items.
     pub(crate) fn keys(&self) -> &[ItemKey] {
         &self.keys
     }
 
-    /// The noise of every item at a node, below `2^62`. Nodes that follow each other come quickest.
+    /// Draw the noise of every item at a node; `node` is below `2^62`. Consecutive nodes reuse cached words.
     pub fn draw(&mut self, node: u64, noise: &Sampler) -> Vec<i64> {
         let (block, place) = (node / SHARING, (node % SHARING) as usize);
         if self.block != block || self.words.len() < self.keys.len() {
@@ -74,7 +74,7 @@ impl NodeNoise {
         drawn
     }
 
-    /// The noise at a node of the items from the `first` on.
+    /// Draw the noise at a node for the items from index `first` on.
     #[must_use]
     pub fn draw_from(&self, first: usize, node: u64, noise: &Sampler) -> Vec<i64> {
         let keys = self.keys.get(first..).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Drop for NodeNoise {
     }
 }
 
-/// The noises of up to eight items at the nodes that share a block.
+/// Draw the noise of up to eight items at all nodes that share a block.
 pub(crate) fn block_of_draws(
     keys: &[ItemKey],
     block: u64,
@@ -117,14 +117,14 @@ pub(crate) fn block_of_draws(
     drawn
 }
 
-/// For each of up to eight items its first block of the stream that eight nodes share.
+/// Return, for up to eight items, the first block of the stream that eight nodes share.
 fn words_of(keys: &[ItemKey], block: u64) -> [Shared; LANES] {
     let mut words = [Shared::default(); LANES];
     Arch::new().dispatch(Fill { words: &mut words[..keys.len()], keys, block });
     words
 }
 
-/// Finds for each item its first block of the stream that eight nodes share.
+/// Computes, for each item, the first block of the stream that eight nodes share.
 struct Fill<'a> {
     words: &'a mut [Shared],
     keys: &'a [ItemKey],
@@ -152,7 +152,7 @@ fn cipher(key: &ItemKey, nonce: u64) -> ChaCha20Legacy {
     ChaCha20Legacy::new(key.into(), &nonce.to_le_bytes().into())
 }
 
-/// What a node draws from: its share of a block, and where that is not enough a stream of its own.
+/// The random stream of one node: its words of the shared block, then a stream of its own.
 struct NodeStream<'a> {
     key: &'a ItemKey,
     node: u64,
@@ -185,7 +185,7 @@ impl TryRng for NodeStream<'_> {
         Ok(word)
     }
 
-    /// Two words, the lower half first.
+    /// Read two words, the low half first.
     #[inline]
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
         let low = u64::from(self.try_next_u32()?);
@@ -205,17 +205,17 @@ mod tests {
     use super::*;
     use crate::noise::DiscreteGaussian;
 
-    fn of(keys: &[u8]) -> NodeNoise {
+    fn keyed(keys: &[u8]) -> NodeNoise {
         let mut noise = NodeNoise::default();
         noise.extend(&keys.iter().map(|&n| [n; 32]).collect::<Vec<_>>());
         noise
     }
 
     #[test]
-    fn a_node_has_one_noise_whenever_and_beside_whatever_it_is_drawn() {
+    fn the_noise_of_a_node_is_independent_of_the_drawing_order() {
         for sigma in [3.0, 50.0, 1e5] {
             let law = DiscreteGaussian::new(sigma).unwrap().into();
-            let (mut all, mut some) = (of(&(0..200).collect::<Vec<_>>()), of(&[40, 41]));
+            let (mut all, mut some) = (keyed(&(0..200).collect::<Vec<_>>()), keyed(&[40, 41]));
             let nodes = [7, 8, 9, 4, 1_000_000, 7];
             let drawn: Vec<_> = nodes.iter().map(|&node| all.draw(node, &law)).collect();
             assert_eq!(drawn[0], drawn[5]);
@@ -229,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn items_that_come_later_leave_the_others_noise_as_it_was() {
+    fn added_items_do_not_change_the_noise_of_others() {
         let law = DiscreteGaussian::new(9.0).unwrap().into();
-        let mut noise = of(&[1, 2, 3]);
+        let mut noise = keyed(&[1, 2, 3]);
         let before = noise.draw(16, &law);
         noise.extend(&[[9; 32]]);
         let after = noise.draw(16, &law);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shared_words_leave_open_comes_from_the_nodes_own_stream() {
+    fn a_node_reads_its_own_stream_after_the_shared_words() {
         let mut stream = NodeStream::new(&[5; 32], 3, [1, 2]);
         let read: Vec<u32> = (0..6).map(|_| stream.try_next_u32().unwrap_or(0)).collect();
         let mut own = [0; 16];

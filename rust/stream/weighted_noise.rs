@@ -1,10 +1,10 @@
-//! Sums of the noises of all rounds so far, each weighted by how long ago it was and rounded to whole numbers: what a
-//! lower triangular matrix with equal diagonals makes of noise.
+//! Sums of the noise of all rounds so far, weighted by age and rounded to integers: a lower triangular Toeplitz
+//! matrix applied to noise.
 //!
-//! The weights are the real numbers that undo a column of whole ones: a sum of whole counts weighted by the column, and
-//! then by these, is a running count. So `rounded(noises)` plus a running count is a function of noisy sums alone,
-//! provided that no rounding goes the wrong way. Sums are computed with 30 bits behind the point, where these leave
-//! it open with 62, and what even they leave open is told.
+//! The weights invert an integer column. Counts convolved with the column, and then with the weights, are running
+//! counts. So `rounded(noise)` plus a running count is a function of noisy sums alone, provided that every rounding
+//! is correct. Sums are computed with 30 fractional bits. If these do not decide the rounding, 62 bits are used;
+//! items that remain undecided are reported.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use pulp::{Arch, Simd, WithSimd};
@@ -15,35 +15,35 @@ use crate::random::keystream::LANES;
 use crate::random::parallel::over_parts;
 use crate::stream::node_noise::{ItemKey, NodeNoise, SHARING, block_of_draws};
 
-/// Rounds that are worked on together: those that share a block of keystream.
+/// Rounds computed together: those that share a block of keystream.
 const AHEAD: usize = SHARING as usize;
-/// A number of each of the items that are worked on together.
+/// One number for each of the items computed together.
 type Row<T> = [T; LANES];
 
 const PRECISE: u32 = 62;
 const QUICK: u32 = 30;
-/// About how many products a thread takes at a time.
+/// Approximate number of products per task.
 const WORK: usize = 1 << 20;
 
-/// Items that are worked on together.
+/// Up to eight items that are computed together.
 #[derive(Default)]
 struct Group {
-    /// Their noises, by blocks of rounds; round zero has none.
+    /// Their noise, by blocks of rounds; round zero has none.
     drawn: Vec<[Row<i32>; AHEAD]>,
-    /// At least the sum over the rounds of the largest noise.
+    /// An upper bound of the sum, over the rounds, of the largest absolute noise.
     reach: u64,
-    /// The rounded sums of the rounds of the last block, and bits for those that are open.
+    /// The rounded sums for the rounds of the last block, and a bit for each that is undecided.
     sums: [Row<i64>; AHEAD],
     open: [u8; AHEAD],
 }
 
-/// The noises of all items in all rounds so far, and their sums by weights.
+/// The noise of all items in all rounds so far, and its weighted sums.
 pub struct WeightedNoise {
-    /// The column's first number is `2^bits`.
+    /// The column begins with `2^bits`.
     bits: u32,
-    /// In units of `2^-62`, at most two units off.
+    /// The weights in units of `2^-62`, each at most two units off.
     precise: Vec<i64>,
-    /// In units of `2^-30`, at most one off, zeros before and after them.
+    /// The weights in units of `2^-30`, each at most one unit off, with zeros before and after them.
     quick: Vec<i32>,
     groups: Vec<Group>,
     items: usize,
@@ -51,14 +51,16 @@ pub struct WeightedNoise {
 }
 
 impl WeightedNoise {
-    /// For a column of whole numbers, one for each round of the horizon, of which the first is `2^bits` and at least
-    /// twice the horizon, and the others are within a half of it times those of `(1 - x)^(-1/2)`.
+    /// Create the sums for a column with one integer for each round of the horizon. The first is `2^bits`, at least
+    /// twice the horizon and at most `2^20`. The others differ by at most 1/2 from `2^bits` times the coefficients of
+    /// `(1 - x)^(-1/2)`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the column is another.
+    /// [`Error::Parameter`] if the column does not begin in this way, or another number is not between 0 and `2^bits / 2`.
     pub fn new(column: &[i64]) -> Result<Self> {
-        let wrong =
-            Error::Parameter("a column begins with a power of two, twice its length or more");
+        let wrong = Error::Parameter(
+            "column must begin with a power of two, at least twice its length and at most 2^20; its other values must lie between 0 and half of that",
+        );
         let Some((&first, rest)) = column.split_first() else { return Err(wrong) };
         let long = i64::try_from(2 * column.len()).unwrap_or(i64::MAX);
         if !(long..=1 << 20).contains(&first)
@@ -76,17 +78,17 @@ impl WeightedNoise {
         Ok(Self { bits, precise, quick, groups: Vec::new(), items: 0, blocks: 0 })
     }
 
-    /// The weights, in units of `2^-62`, each at most two units off.
+    /// Return the weights in units of `2^-62`, each at most two units off.
     #[must_use]
     pub fn weights(&self) -> &[i64] {
         &self.precise
     }
 
-    /// The rounded sum of every item in a round of the horizon that is not before those asked for until now, and the
-    /// items of which the sum is too near the middle of two numbers to tell.
+    /// Advance to a round. Return the rounded sum of every item, and the items whose sums are too close to a rounding
+    /// boundary to decide.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a round beyond the horizon, or one so far back that its noises are gone.
+    /// [`Error::Parameter`] for round zero, a round beyond the horizon, or one whose noise is no longer kept.
     pub fn advance(
         &mut self,
         noise: &NodeNoise,
@@ -95,14 +97,16 @@ impl WeightedNoise {
     ) -> Result<(Vec<i64>, Vec<usize>)> {
         let block = round / AHEAD;
         if round == 0 || round > self.precise.len() || block + 1 < self.blocks {
-            return Err(Error::Parameter("rounds come in order, up to the horizon"));
+            return Err(Error::Parameter(
+                "rounds must be in ascending order, from 1 to the horizon",
+            ));
         }
         let known = if block + 1 == self.blocks { self.items / LANES } else { 0 };
         if let Some(last) = self.groups.get_mut(self.items / LANES)
             && !self.items.is_multiple_of(LANES)
             && noise.items() > self.items
         {
-            // Its free places are taken by items that come late.
+            // New items fill the free lanes of this group.
             *last = Group::default();
         }
         self.items = noise.items();
@@ -127,7 +131,7 @@ impl WeightedNoise {
         Ok((sums, (0..self.items).filter(open).collect()))
     }
 
-    /// The noises of an item from the first round to the last of the block that was reached.
+    /// Return the noise of an item from the first round to the last of the current block.
     #[must_use]
     pub fn history(&self, item: usize) -> Vec<i64> {
         let drawn = self.groups.get(item / LANES).map_or(&[][..], |group| &group.drawn);
@@ -136,7 +140,7 @@ impl WeightedNoise {
 }
 
 impl Group {
-    /// Draws what is missing of so many blocks.
+    /// Draw the missing noise of the first `blocks` blocks.
     fn draw(&mut self, keys: &[ItemKey], blocks: usize, law: &Sampler) {
         self.drawn.reserve_exact(blocks.saturating_sub(self.drawn.len()));
         for block in self.drawn.len()..blocks {
@@ -144,7 +148,7 @@ impl Group {
             if block == 0 {
                 drawn[0] = [0; LANES];
             }
-            // Numbers that 32 bits do not hold have a chance below e^-2000, which thresholds have room for.
+            // Noise outside 32 bits has a probability below e^-2000, which the slack of the thresholds covers.
             let narrow =
                 drawn.map(|row| row.map(|z| z.clamp(-i64::from(i32::MAX), i32::MAX.into()) as i32));
             for row in &narrow {
@@ -154,7 +158,7 @@ impl Group {
         }
     }
 
-    /// The sums of the last block's rounds, rounded, and which of them are open.
+    /// Compute the rounded sums for the rounds of the last block, and mark the undecided ones.
     fn sum(&mut self, quick: &[i32], bits: u32) {
         let sums = Arch::new().dispatch(Sums { rows: self.drawn.as_flattened(), quick });
         let (unit, error) = (QUICK + bits, i64::try_from(self.reach + 1).unwrap_or(i64::MAX));
@@ -169,7 +173,7 @@ impl Group {
         }
     }
 
-    /// Sums that were left open, with more bits.
+    /// Round undecided sums with more bits.
     fn settle(&mut self, precise: &[i64], bits: u32) {
         let rows = self.drawn.as_flattened();
         let first = rows.len() - AHEAD;
@@ -190,7 +194,7 @@ impl Group {
     }
 }
 
-/// The sums of the rounds of the last block, in units of `2^-30` of the noise.
+/// The sums for the rounds of the last block, in units of `2^-30` of the noise.
 struct Sums<'a> {
     rows: &'a [Row<i32>],
     quick: &'a [i32],
@@ -203,12 +207,13 @@ impl WithSimd for Sums<'_> {
     #[allow(clippy::inline_always)] // as in `keystream`
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let mut sums = [[0_i64; LANES]; AHEAD];
-        // The first row meets the last weights, the last row the first weight and the zeros before it.
+        // The first row meets the last weights. The last row meets the first weight and the zeros before it.
         let windows = self.quick[..self.rows.len() + AHEAD - 1].windows(AHEAD).rev();
         for (row, weights) in self.rows.iter().zip(windows) {
             for (sum, &weight) in sums.iter_mut().zip(weights) {
                 for (sum, &z) in sum.iter_mut().zip(row) {
-                    // Sums may leave 64 bits on the way and come back: all is modulo 2^64, and the last is far smaller.
+                    // Intermediate sums may overflow 64 bits. Arithmetic is modulo 2^64, and the final sum is far
+                    // smaller.
                     *sum = sum.wrapping_add(i64::from(weight) * i64::from(z));
                 }
             }
@@ -217,13 +222,15 @@ impl WithSimd for Sums<'_> {
     }
 }
 
-/// A half and a third of what the noise is whole in: sums are no thirds, so that none lies in the middle for good.
+/// Return the rounding offset: one half of the rounding unit, plus one third of a unit of the noise. Exact sums are
+/// never thirds, so none lies exactly on a rounding boundary.
 fn offset(point: u32, bits: u32) -> i128 {
     (1 << (point + bits - 1)) + (1 << point) / 3
 }
 
-/// What gives `2^62`, then nothing but it, when weighted by the column and divided by its first number. Every number is
-/// rounded by half a unit at most, and the column's own inverse adds up to four at most, so that none is more than two off.
+/// Return the weights whose convolution with the column, divided by the column's first number, is `2^62` in every
+/// round. Each step rounds by at most half a unit. The absolute values of the column's inverse add up to at most
+/// four, so no weight is more than two units off.
 fn inverse(column: &[i64], bits: u32) -> Vec<i64> {
     let mut weights: Vec<i64> = Vec::with_capacity(column.len());
     for n in 0..column.len() {
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_undo_the_column() {
+    fn weights_invert_the_column() {
         for (horizon, bits) in [(1, 1), (4, 3), (1000, 11)] {
             let column = column(horizon, bits);
             let weights = WeightedNoise::new(&column).unwrap().precise;
@@ -270,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_do_not_depend_on_the_way_to_a_round() {
+    fn sums_do_not_depend_on_the_rounds_before() {
         let law = DiscreteGaussian::new(5000.0).unwrap().into();
         let all = keyed(45);
         let mut at_once = WeightedNoise::new(&column(100, 8)).unwrap();
@@ -289,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_long_arithmetic() {
+    fn sums_equal_those_of_128_bit_arithmetic() {
         let law = DiscreteGaussian::new(900.0).unwrap().into();
         let noise = keyed(9);
         let mut sums = WeightedNoise::new(&column(30, 6)).unwrap();
@@ -310,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_another_kind_are_refused() {
+    fn invalid_columns_are_refused() {
         for column in [&[][..], &[1], &[3, 1], &[4, 2, 1], &[8, 5], &[8, -1], &[1 << 30]] {
             assert!(WeightedNoise::new(column).is_err(), "{column:?}");
         }

@@ -1,46 +1,46 @@
-//! What some users have: rows as they come, and the distinct pairs among them.
+//! Some users' (user, item) rows, deduplicated when they have doubled.
 
 use crate::union::label_numbers::Numbers;
 
-/// How many rows wait before duplicates are dropped, at least and at most.
+/// The least and the most rows to collect before deduplication.
 const FRESH: (usize, usize) = (1 << 12, 1 << 22);
 
-/// A user, one of their items, and how many rows say so.
+/// A user, one of their items, and the number of rows with this pair.
 pub(crate) type Entry = (u32, u32, u32);
 
 /// The rows of some users.
 #[derive(Default, Clone)]
 pub(crate) struct Bucket {
-    /// Rows as they came, the user above the item.
+    /// New rows, with the user in the high and the item in the low 32 bits.
     fresh: Vec<u64>,
     /// Sorted and distinct.
     pub kept: Vec<Entry>,
 }
 
 impl Bucket {
-    /// Adds a row; whether it is time to settle.
+    /// Add a row. Return true if the bucket should be deduplicated.
     pub fn push(&mut self, user: u32, item: u32) -> bool {
         self.fresh.push(u64::from(user) << 32 | u64::from(item));
         self.fresh.len() >= self.kept.len().clamp(FRESH.0, FRESH.1)
     }
 
-    /// How many rows wait and how many pairs are kept, together.
+    /// Return the number of new rows plus kept pairs.
     pub fn len(&self) -> usize {
         self.fresh.len() + self.kept.len()
     }
 
-    /// How many bytes of memory it holds.
+    /// Return the bytes of memory in use.
     pub fn bytes_used(&self) -> usize {
         self.fresh.capacity() * 8 + self.kept.capacity() * size_of::<Entry>()
     }
 
-    /// Gives up room that is not needed.
+    /// Release unused capacity.
     pub fn shrink_to_fit(&mut self) {
         self.fresh.shrink_to_fit();
         self.kept.shrink_to_fit();
     }
 
-    /// Drops duplicates, and what no user can keep of `l0` items.
+    /// Deduplicate the rows, and drop the pairs that no user can keep with at most `l0` items.
     pub fn settle(&mut self, l0: Option<usize>, users: &Numbers, items: &Numbers) {
         self.fresh.sort_unstable();
         let entry = |same: &[u64]| {
@@ -48,7 +48,7 @@ impl Bucket {
         };
         self.kept.extend(self.fresh.chunk_by(u64::eq).map(entry));
         self.fresh.clear();
-        // A stable sort finds the two sorted runs and merges them.
+        // A stable sort detects the two sorted runs and merges them.
         self.kept.sort_by_key(|&(user, item, _)| (user, item));
         self.kept.dedup_by(|later, first| {
             let same = (later.0, later.1) == (first.0, first.1);
@@ -62,7 +62,7 @@ impl Bucket {
         }
     }
 
-    /// Keeps the first `l0` pairs of each user, in the order of their places.
+    /// Keep the first `l0` pairs of each user, ordered by `place`.
     fn keep_first(&mut self, l0: usize, place: impl Fn(u32, u32) -> u64) {
         let mut placed: Vec<(u64, Entry)> = Vec::new();
         let (mut start, mut end) = (0, 0);

@@ -1,7 +1,7 @@
-//! Rows as lists: every user's distinct items, read morsel by morsel in a small multiple of the memory that they take.
+//! Lists of every user's distinct items, read in batches within a small multiple of the memory that the lists take.
 //!
-//! Pairs are dealt out by user into buckets, and a bucket drops its duplicates whenever its rows have doubled. Where only
-//! `l0` items of each user are wanted, what a user cannot keep of the pairs seen so far, they cannot keep of all.
+//! Pairs are partitioned by user into buckets; a bucket is deduplicated when its rows have doubled. With a limit
+//! `l0`, pairs outside a user's first `l0` so far are dropped: they are outside the final `l0` too.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,42 +13,42 @@ use crate::labels::Labels;
 use crate::memory::arena::release_memory;
 use crate::union::bucket::{Bucket, Entry};
 use crate::union::label_numbers::Numbers;
-use crate::union::user_items::{Lists, Own};
+use crate::union::user_items::{LabelHashes, Lists};
 
-/// How many rows are read at a time.
+/// Rows read at a time.
 const MORSEL: usize = 1 << 13;
 const BUCKETS: usize = 1 << 8;
-/// How many users are sorted, or listed, before somebody looks for an interrupt.
+/// Users sorted or listed between two checks for an interrupt.
 const USERS: usize = 1 << 16;
 const FULL: Error = Error::Resource(
-    "the lists of all users need more memory: allow more with `memory`, or keep fewer items of each user with l0",
+    "the item lists of all users exceed the memory limit; raise `memory`, or keep fewer items per user with l0",
 );
 
-/// How a table is to be read.
+/// Limits on reading a table.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountOptions {
-    /// How many items of each user are kept, chosen uniformly: all where it is not given.
+    /// The most items kept per user, chosen uniformly; all if `None`.
     pub l0: Option<usize>,
-    /// How many bytes of memory may be held beside the batches, the lists that are returned included.
+    /// The most bytes of memory, in addition to the batches and including the returned lists.
     pub memory: Option<usize>,
 }
 
-/// The items and the lists of all users; `tick` is called often and may stop the work with an error.
+/// Read the items and the lists of all users. `tick` is called often and may stop the work with an error.
 ///
 /// # Errors
-/// The first error of the batches or of `tick`; [`Error::Resource`] where memory does not suffice, and beyond 2^32
-/// users or items.
+/// The first error of the batches or of `tick`; [`Error::Resource`] if memory does not suffice or there are more than
+/// 2^32 users or items.
 pub fn gather(
     batches: impl Iterator<Item = Result<Batch>>,
     item_type: LabelType,
     terms: CountOptions,
     mut tick: impl FnMut() -> Result<()>,
 ) -> Result<(Labels, Lists)> {
-    // Lists take other memory than counting keeps.
+    // Free the memory that counting keeps for its next run; lists do not use it.
     release_memory(0);
     let mut gathering = Gathering::new(terms)?;
     for batch in batches {
-        // A source that waits for data sends batches without rows, so that Ctrl-C is seen.
+        // A source that waits for data sends empty batches, so that Ctrl-C is noticed.
         tick()?;
         gathering.read(&batch?, item_type, &mut tick)?;
     }
@@ -57,7 +57,7 @@ pub fn gather(
     Ok((gathering.items.into_labels(item_type), lists))
 }
 
-/// A table that is being read.
+/// The state of reading a table.
 struct Gathering {
     terms: CountOptions,
     users: Numbers,
@@ -79,7 +79,7 @@ impl Gathering {
     ) -> Result<()> {
         let len = batch.users.len();
         if len != batch.items.len() {
-            return Err(Error::Input("the columns are not equally long"));
+            return Err(Error::Input("the user and item columns differ in length"));
         }
         self.users.next_batch();
         self.items.next_batch();
@@ -107,7 +107,7 @@ impl Gathering {
         }
     }
 
-    /// Drops all duplicates, what no user can keep, and room that is not needed.
+    /// Deduplicate all buckets and release unused capacity.
     fn settle(&mut self, mut tick: impl FnMut() -> Result<()>) -> Result<()> {
         let Self { terms, users, items, buckets } = self;
         for bucket in buckets {
@@ -118,7 +118,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// How many bytes of memory are held, and will be beside them when the lists are made.
+    /// Return the bytes of memory in use, plus those needed to make the lists.
     fn bytes_used(&self) -> usize {
         let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
         let to_come = 4 * pairs + 80 * self.users.len() + 24 * self.items.len();
@@ -128,7 +128,7 @@ impl Gathering {
             + to_come
     }
 
-    /// Drops what can be dropped where too much is held; [`Error::Resource`] where that is not enough.
+    /// Free memory if too much is in use; [`Error::Resource`] if that does not suffice.
     fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
         let room = self.terms.memory.unwrap_or(usize::MAX);
         if self.bytes_used() <= room {
@@ -141,7 +141,7 @@ impl Gathering {
         if self.bytes_used() > room / 4 * 3 { Err(FULL) } else { Ok(()) }
     }
 
-    /// Forgets the items that nobody keeps, where they are many.
+    /// Drop the items that no user keeps, if they are at least half of all items.
     fn forget_items(&mut self) -> Result<()> {
         let mut used = vec![false; self.items.len()];
         let entries = || self.buckets.iter().flat_map(|bucket| &bucket.kept);
@@ -153,11 +153,11 @@ impl Gathering {
         for (_, item, _) in self.buckets.iter_mut().flat_map(|bucket| &mut bucket.kept) {
             *item = numbers[*item as usize];
         }
-        // New numbers are in the order of the old ones, so that everything is still sorted.
+        // New numbers have the order of the old ones, so everything stays sorted.
         Ok(())
     }
 
-    /// The lists, users in the order of their labels, and a user's items by how often they come, then by their labels.
+    /// Make the lists. Users are ordered by label, a user's items by number of rows and then by label.
     fn lists(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Lists> {
         let entries = |bucket: usize| &self.buckets[bucket].kept;
         let mut firsts = vec![(0, 0); self.users.len()];
@@ -190,14 +190,14 @@ impl Gathering {
             }
         }
         let (size, labels) = (ranks.len(), ranks.into_iter().map(|rank| rank as u64).collect());
-        let own = Arc::new(Own { users, items: labels });
-        Ok(Lists { starts, items, size, own })
+        let hashes = Arc::new(LabelHashes { users, items: labels });
+        Ok(Lists { starts, items, size, hashes })
     }
 
-    /// The users' ranks and numbers, sorted.
+    /// Return the users' ranks and numbers, sorted.
     fn users_in_order(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Vec<(u128, u32)>> {
         let mut order: Vec<(u128, u32)> = self.users.ranks().into_iter().zip(0..).collect();
-        // Ever longer runs are merged, so that nothing takes long at a time.
+        // Merge ever longer runs, so that no step takes long without a `tick`.
         let mut run = USERS;
         loop {
             for users in order.chunks_mut(run) {
@@ -223,19 +223,19 @@ mod tests {
         gather(batches(rows, (as_text, as_text), 20_000), label_type(as_text), terms, || Ok(()))
     }
 
-    /// 60,000 distinct pairs of 300 users, every row twice, the first item of each user thrice.
+    /// 60,000 distinct pairs of 300 users, each pair twice, and each user's first item three times.
     fn rows() -> Vec<Row> {
         let once = (0..300).flat_map(|user| (0..200).map(move |item| (user, user * 7 + item * 11)));
         let firsts = (0..300).map(|user| (user, user * 7));
-        once.clone().chain(firsts).chain(once).map(some).collect()
+        once.clone().chain(firsts).chain(once).map(row).collect()
     }
 
-    fn some((user, item): (i64, i64)) -> Row {
+    fn row((user, item): (i64, i64)) -> Row {
         (Some(user), Some(item))
     }
 
     #[test]
-    fn users_and_their_items_come_in_order_however_they_are_read() {
+    fn the_order_of_users_and_items_is_independent_of_memory() {
         for as_text in [false, true] {
             let (labels, lists) = gathered(&rows(), as_text, CountOptions::default()).unwrap();
             assert_eq!((lists.users(), lists.items.len()), (300, 60_000));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_a_resource_error() {
+    fn too_little_memory_is_a_resource_error() {
         for l0 in [None, Some(100)] {
             let terms = CountOptions { l0, memory: Some(1 << 18) };
             assert!(matches!(gathered(&rows(), true, terms), Err(Error::Resource(_))));
@@ -266,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn at_most_l0_are_kept_uniformly_and_others_are_forgotten() {
-        // One user has very many items, 3,000 users the same five.
+    fn at_most_l0_items_are_kept_and_chosen_uniformly() {
+        // One user has 400,000 items, 3,000 users have the same five.
         let many = (0..400_000).map(|item| (-1, item));
         let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
-        let rows: Vec<Row> = many.chain(others).map(some).collect();
+        let rows: Vec<Row> = many.chain(others).map(row).collect();
         for as_text in [false, true] {
             let terms = CountOptions { l0: Some(2), memory: Some(6 << 20) };
             let (labels, lists) = gathered(&rows, as_text, terms).unwrap();

@@ -1,4 +1,4 @@
-//! Labels by number, in the order of their arrival: integers by value, strings by their bytes.
+//! Numbers labels in order of arrival: integers by value, strings by their bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,24 +14,25 @@ use crate::labels::interner::Interner;
 use crate::random::entropy::keyed_hash;
 use crate::string_prefix::PrefixedString;
 
-const TOO_MANY: Error = Error::Resource("there are more than 2^32 users or items");
-/// A value of a dictionary that no row had yet.
+const TOO_MANY: Error =
+    Error::Resource("set union supports fewer than 2^32 distinct users and items; there are more");
+/// A dictionary value that no row has used so far.
 const UNSEEN: u32 = u32::MAX - 1;
 
-/// The distinct users, or items, of a table.
+/// The distinct users or the distinct items of a table.
 pub(crate) struct Numbers {
     keys: HashKeys,
     integers: HashMap<u64, u32, RandomState>,
     order: Vec<u64>,
     strings: Interner,
-    /// The numbers of the current batch's dictionary.
+    /// The numbers of the current batch's dictionary values.
     memo: Vec<u32>,
     null: Vec<bool>,
     cells: Vec<u64>,
 }
 
 impl Numbers {
-    /// What stands for a cell that is NULL, or that should be text and is not.
+    /// The number of a cell that is NULL, or that should be text and is not valid UTF-8.
     pub const NONE: u32 = Interner::NONE;
 
     pub fn new() -> Result<Self> {
@@ -46,24 +47,24 @@ impl Numbers {
         })
     }
 
-    /// How many there are.
+    /// Return the number of labels.
     pub fn len(&self) -> usize {
         self.order.len() + self.strings.labels().len()
     }
 
-    /// How many bytes of memory they hold.
+    /// Return the bytes of memory in use.
     pub fn bytes_used(&self) -> usize {
-        // A hash map has a byte beside each slot, and is at most seven eighths full.
+        // A hash map has one byte per slot besides the entry, and is at most seven eighths full.
         let integers = self.integers.capacity() * 8 / 7 * 17 + self.order.capacity() * 8;
         integers + self.strings.bytes_used() + self.memo.capacity() * 4
     }
 
-    /// Forgets the dictionary of the batch before.
+    /// Forget the dictionary of the previous batch.
     pub fn next_batch(&mut self) {
         self.memo.clear();
     }
 
-    /// The number of each cell of `rows`, or [`Self::NONE`].
+    /// Write the number of each cell of `rows` into `into`, or [`Self::NONE`].
     pub fn read(
         &mut self,
         column: &Column,
@@ -88,7 +89,7 @@ impl Numbers {
                 continue;
             }
             let index = usize::try_from(index).map_err(|_| OUT_OF_RANGE)?;
-            // A value that no row has gets no number: it is not in the data.
+            // Dictionary values without a row get no number: they are not in the data.
             if *self.memo.get(index).ok_or(OUT_OF_RANGE)? == UNSEEN {
                 one.clear();
                 self.null.clear();
@@ -101,7 +102,7 @@ impl Numbers {
         Ok(())
     }
 
-    /// The same for cells of which it is known whether they are NULL.
+    /// Same as `read`, for cells whose NULLs are already marked in `self.null`.
     fn read_cells(
         &mut self,
         column: &Column,
@@ -133,7 +134,7 @@ impl Numbers {
         Ok(number)
     }
 
-    /// What orders a label, by nothing but itself and this run's keys.
+    /// Return a label's rank, which depends only on the label and on this run's keys.
     pub fn rank(&self, number: u32) -> u128 {
         match self.order.get(number as usize) {
             Some(&cell) => cell.into(),
@@ -141,17 +142,17 @@ impl Numbers {
         }
     }
 
-    /// The ranks by number.
+    /// Return all ranks, by number.
     pub fn ranks(&self) -> Vec<u128> {
         (0..self.len()).map(|number| self.rank(number as u32)).collect()
     }
 
-    /// The place of an item, by its rank, among those of a user, by theirs: uniform for every user.
+    /// Return the priority of an item among a user's items, from both ranks. Priorities are uniform for every user.
     pub fn priority(&self, user: u128, item: u128) -> u64 {
         self.keys.priority(user, self.keys.pair(item as u64, (item >> 64) as u64))
     }
 
-    /// Forgets all but those that are `used`; returns the new number of each that is left.
+    /// Keep only the labels that are `used`. Return the new numbers, [`Self::NONE`] for dropped labels.
     pub fn keep(&mut self, used: &[bool]) -> Result<Vec<u32>> {
         let order = std::mem::take(&mut self.order);
         let strings = std::mem::take(&mut self.strings);
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_has_new_numbers_and_its_own_rank() {
+    fn kept_labels_have_new_numbers_and_the_same_rank() {
         let integers = Column::new(Int64Array::from(vec![5, 7, -1, 7, 9]).into_data()).unwrap();
         let texts =
             Column::new(StringArray::from(vec!["a", "b", "", "b", "c"]).into_data()).unwrap();

@@ -1,10 +1,12 @@
-//! Weights of items, to which every user adds at most one in all: integers in units of `2^-bits`.
+//! Item weights for set union, integers in units of `2^-bits`. Every user adds at most one in total.
 //!
-//! The plain weights of Gopi et al. (2020) share a user's one evenly among their items, in l2 or in l1. The
-//! others are adaptive. Water-filling and greedy filling move whole units, one at a time in effect: if a state of weights and
-//! of the unit's budget is changed, `|w - w'| + |b - b'|` never grows by a move, so that one user more or less changes the
-//! weights by at most one in l1, exactly. The policies in l2 compute in units of `2^-50` and are rounded down
-//! to whole units at the end; what that costs is for the caller to add to the sensitivity.
+//! The plain weights of Gopi et al. (2020) divide a user's unit evenly among their items, in l2 or in l1. The others
+//! are adaptive.
+//!
+//! Water-filling and greedy filling move whole units, in effect one at a time. For states of weights `w` and
+//! remaining budget `b`, a move never increases `|w - w'| + |b - b'|`. So adding or removing one user changes the
+//! weights by at most one in l1, exactly. The l2 policies compute in units of `2^-50` and round down to whole units
+//! at the end; the caller must add this rounding to the sensitivity.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bucket;
@@ -15,40 +17,42 @@ pub mod user_items;
 use crate::error::{Error, Result};
 use crate::union::user_items::Lists;
 
-/// Fractional bits of what the l2 policies compute with.
+/// Fractional bits of the l2 policies' arithmetic.
 const FINE: u32 = 50;
 const ONE: u64 = 1 << FINE;
 
-/// How users share themselves among their items. Targets are in units of `2^-bits`.
+/// A policy that divides a user's unit among their items. Targets are in units of `2^-bits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// `1/√d` each: one in l2.
+    /// `1/√d` to each of `d` items: one in l2.
     EvenSquares,
-    /// `1/d` each: one in l1.
+    /// `1/d` to each of `d` items: one in l1.
     Even,
-    /// Items below the target raised alike, as if by water, by one in l1.
+    /// Water-filling: raises all items below the target equally; one in l1.
     Water(u64),
-    /// Items filled up to the target in the user's order, by one in l1; what is left is dealt out evenly.
+    /// Fills items up to the target in the user's order; one in l1. The rest is divided evenly.
     Greedy(u64),
-    /// A step of l2 length one towards the target of all items below it.
+    /// A step of l2 length one towards the target for all items below it.
     Step(u64),
-    /// `1/√d`, and what of `1/d` of the users with few items lies above the target given to their other items
-    /// by halves; few is at most the second.
+    /// `1/√d` to each item. For users with at most as many items as the second number, the part of their `1/d` above
+    /// the target is taken back, and at most half of it is divided evenly among their items.
     Adaptive(u64, usize),
 }
 
 impl Weighting {
-    /// The weights of all items, in units of `2^-bits`; users come in the order of their numbers.
+    /// Return the weights of all items, in units of `2^-bits`. Users are processed in the order of the lists.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where `bits` is above 40 or the target not below `2^(bits + 10)`.
+    /// [`Error::Parameter`] if `bits` is above 40, or the target is zero or not below `2^(bits + 10)`.
     pub fn weights(self, lists: &Lists, bits: u32) -> Result<Vec<i64>> {
         let target = match self {
             Self::Water(t) | Self::Greedy(t) | Self::Step(t) | Self::Adaptive(t, _) => t,
             Self::EvenSquares | Self::Even => 1,
         };
         if bits > 40 || target >= 1 << (bits + 10) || target == 0 {
-            return Err(Error::Parameter("bits must be at most 40 and the target below 1024"));
+            return Err(Error::Parameter(
+                "bits must be at most 40, and target must be above 0 and below 1024 * 2^bits",
+            ));
         }
         let unit = 1_u64 << bits;
         let in_turn = (0..lists.users()).map(|user| lists.of_user(user));
@@ -68,8 +72,9 @@ impl Weighting {
             }
             Self::Greedy(target) => {
                 in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
-                // Whom a user leaves nothing for depends on the others, and what has no weight is not in the
-                // domain: every item that somebody has is in it, so that the domain changes by one's own alone.
+                // Which items a user's budget does not reach depends on other users, and an item without weight is
+                // not in the domain. Give every item of any user at least one unit, so that a user changes the domain
+                // only by their own items.
                 for &item in in_turn.flatten() {
                     weights[item as usize] = weights[item as usize].max(1);
                 }
@@ -89,17 +94,17 @@ impl Weighting {
     }
 }
 
-/// The largest whole number whose square is at most `4^bits / d`.
+/// Return the largest integer whose square is at most `4^bits / d`.
 fn root(bits: u32, d: u64) -> u64 {
     ((1_u128 << (2 * bits)) / u128::from(d)).isqrt() as u64
 }
 
-/// Raises all items below the target by one unit in turn, until the budget is spent or all are there.
+/// Raise all items below the target by one unit in turn, until the budget is used up or all reach the target.
 fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     let mut gaps: Vec<u64> =
         items.iter().map(|&item| target.saturating_sub(weights[item as usize])).collect();
     gaps.sort_unstable();
-    // The level that all reach or close their gap below, and the units that are left for the first items.
+    // `level` is how far all unfinished items rise; `left` are the units that remain for the first items.
     let (mut left, mut level, mut over) = (budget, 0, gaps.len() as u64);
     for &gap in &gaps {
         let cost = (gap - level).saturating_mul(over);
@@ -123,8 +128,8 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     }
 }
 
-/// Fills items up to the target, one after the other, until the budget is spent. What is left when all are full is
-/// dealt out unit by unit in the same order, so that an item which everybody has rises far above the target.
+/// Fill items up to the target, one after the other, until the budget is used up. Any rest is divided unit by unit in
+/// the same order, so an item that everybody has rises far above the target.
 fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     for &item in items {
         let weight = &mut weights[item as usize];
@@ -143,11 +148,11 @@ fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     }
 }
 
-/// A step of length one, or shorter, along the gaps.
+/// Move by a step of l2 length at most one along the gaps to the target.
 fn step(weights: &mut [u64], items: &[u32], target: u64) {
     let gap = |weight: u64| u128::from(target.saturating_sub(weight));
     let mut squares = items.iter().map(|&item| gap(weights[item as usize]).pow(2));
-    // A user whose sum does not fit adds nothing: the target times the root of l0 must stay below 2^14.
+    // A user whose sum overflows adds nothing: the target times the root of l0 must stay below 2^14.
     let Some(sum) = squares.try_fold(0_u128, u128::checked_add) else { return };
     let norm = sum.isqrt() + u128::from(sum.isqrt().pow(2) < sum);
     for &item in items {
@@ -157,7 +162,8 @@ fn step(weights: &mut [u64], items: &[u32], target: u64) {
     }
 }
 
-/// What the first pass puts above the target flows back to those who put it there, and by halves to their items.
+/// Compute the adaptive weights. The excess of the first pass above the target returns to the users who contributed
+/// it, and at most half of it is divided evenly among their items.
 fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
     let is_few = |items: &&[u32]| !items.is_empty() && items.len() <= few;
     let all = || (0..lists.users()).map(|user| lists.of_user(user));
@@ -167,7 +173,7 @@ fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
             first[item as usize] += u128::from(ONE / items.len() as u64);
         }
     }
-    // The share of each item's weight that lies above the target, rounded down.
+    // The fraction of each item's weight above the target, rounded down.
     let target = u128::from(target);
     let above = |weight: u128| {
         if weight > target { ONE - (target * u128::from(ONE)).div_ceil(weight) as u64 } else { 0 }

@@ -1,9 +1,9 @@
-//! Users and their distinct items, as one list after the other; and at most `l0` of each, chosen uniformly.
+//! Lists of every user's distinct items, and uniform samples of at most `l0` items of each user.
 //!
-//! Users come in one order of all labels, integers by value and strings by a keyed hash, and a user's items in the order of
-//! how many of their rows say so, then in that of labels: nobody else's rows have a say in either, nor has the order in
-//! which rows arrive. A choice is keyed by the user's and the items' own hashes and never by their numbers, which other
-//! users' rows move: one user more re-draws nobody else's choice.
+//! Users have one order of labels: integers by value, strings by a keyed hash. A user's items are ordered by their
+//! number of rows, then by label. Neither order depends on other users' rows or on the order of rows. A sample is
+//! keyed by the user's and the items' own hashes, never by their numbers, which other users' rows change. So adding
+//! one user does not redraw another user's sample.
 
 use std::sync::Arc;
 
@@ -11,43 +11,43 @@ use ahash::RandomState;
 
 use crate::random::parallel::in_parts;
 
-/// The lists of all users: those of user `u` are `items[starts[u]..starts[u + 1]]`.
+/// The lists of all users. The items of user `u` are `items[starts[u]..starts[u + 1]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lists {
-    /// Where each user's items start, and where the last one's end.
+    /// The start of each user's items, and the end of the last user's.
     pub starts: Vec<usize>,
-    /// Numbers of items.
+    /// Item numbers.
     pub items: Vec<u32>,
-    /// How many items there are.
+    /// The number of items.
     pub size: usize,
-    /// Every user and every item by itself.
-    pub own: Arc<Own>,
+    /// Hashes of all users and items.
+    pub hashes: Arc<LabelHashes>,
 }
 
-/// Hashes of labels that depend on nothing but the label and the run's keys; integers stand for themselves.
+/// Label hashes that depend only on the label and the run's keys. Integers are their own hash.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Own {
-    /// One for each user, in the order of the lists.
+pub struct LabelHashes {
+    /// One hash for each user, in the order of the lists.
     pub users: Vec<u64>,
-    /// One for each item, by number.
+    /// One hash for each item, by number.
     pub items: Vec<u64>,
 }
 
 impl Lists {
-    /// How many users there are.
+    /// Return the number of users.
     #[must_use]
     pub fn users(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The items of a user.
+    /// Return the items of a user.
     #[must_use]
     pub fn of_user(&self, user: usize) -> &[u32] {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
-    /// At most `l0` of each user's items that are not in `found`, chosen uniformly, in their order: by every user anew, or
-    /// `shared_order`, by one random order of all items.
+    /// Choose at most `l0` of each user's items that are not in `found`, uniformly and in their order. With
+    /// `shared_order` all users choose by one random order of all items; otherwise every user chooses independently.
     #[must_use]
     pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], shared_order: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
@@ -62,10 +62,10 @@ impl Lists {
             starts.push(end);
         }
         let items = parts.into_iter().map(|(_, items)| items).collect::<Vec<_>>().concat();
-        Self { starts, items, size: self.size, own: Arc::clone(&self.own) }
+        Self { starts, items, size: self.size, hashes: Arc::clone(&self.hashes) }
     }
 
-    /// How many items are kept of each of these users, and which.
+    /// Return the number of items kept for each of these users, and the items.
     fn bounded_part(
         &self,
         users: &[u32],
@@ -90,10 +90,12 @@ impl Lists {
                 items.extend_from_slice(of_user);
             } else {
                 if shared_order {
-                    kept.first(of_user, l0, |item| keyed.hash_one(self.own.items[item as usize]));
+                    kept.first(of_user, l0, |item| {
+                        keyed.hash_one(self.hashes.items[item as usize])
+                    });
                 } else {
-                    let own = self.own.users[user as usize];
-                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((own, turn)));
+                    let hash = self.hashes.users[user as usize];
+                    kept.choose(of_user.len(), l0, |turn| keyed.hash_one((hash, turn)));
                 }
                 kept.of(of_user, &mut items);
             }
@@ -103,7 +105,7 @@ impl Lists {
     }
 }
 
-/// Some places of a list, one bit for each.
+/// A set of places in a list, one bit per place.
 #[derive(Default)]
 struct Places {
     bits: Vec<u64>,
@@ -111,11 +113,12 @@ struct Places {
 }
 
 impl Places {
-    /// Chooses `keep` places `of` so many, all sets alike (Floyd's algorithm); `draw` gives 64 random bits for each turn.
+    /// Choose `keep` of `of` places, every set with equal probability (Floyd's algorithm). `draw` returns 64 random
+    /// bits for each turn.
     fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
         self.bits.clear();
         self.bits.resize(of.div_ceil(64), 0);
-        // The fewer are marked: those that stay or those that go.
+        // Mark whichever is smaller: the places to keep or those to drop.
         let marked = keep.min(of - keep);
         for last in of - marked..of {
             let place = ((u128::from(draw(last as u64)) * (last as u128 + 1)) >> 64) as usize;
@@ -132,7 +135,7 @@ impl Places {
         }
     }
 
-    /// Chooses the places of the `keep` items that `rank` puts first.
+    /// Choose the places of the `keep` items with the smallest `rank`.
     fn first(&mut self, list: &[u32], keep: usize, rank: impl Fn(u32) -> u64) {
         self.order.clear();
         self.order.extend(list.iter().zip(0..).map(|(&item, place)| (rank(item), place)));
@@ -144,7 +147,7 @@ impl Places {
         }
     }
 
-    /// What a list has at these places, in its order.
+    /// Append the list's items at the chosen places, in order.
     fn of(&self, list: &[u32], into: &mut Vec<u32>) {
         for (part, &word) in list.chunks(64).zip(&self.bits) {
             let mut word = word;
@@ -162,15 +165,20 @@ mod tests {
 
     use super::*;
 
-    /// Labels that are their own numbers.
-    fn own(users: u64, items: u64) -> Arc<Own> {
-        Arc::new(Own { users: (0..users).collect(), items: (0..items).collect() })
+    /// Labels that are their own hashes.
+    fn own_hashes(users: u64, items: u64) -> Arc<LabelHashes> {
+        Arc::new(LabelHashes { users: (0..users).collect(), items: (0..items).collect() })
     }
 
     #[test]
-    fn at_most_so_many_are_kept_uniformly_and_none_that_were_found() {
+    fn at_most_l0_items_are_kept_and_none_that_were_found() {
         let starts = (0..=6000).map(|user| 4 * user).collect();
-        let lists = Lists { starts, items: [0, 1, 2, 3].repeat(6000), size: 4, own: own(6000, 4) };
+        let lists = Lists {
+            starts,
+            items: [0, 1, 2, 3].repeat(6000),
+            size: 4,
+            hashes: own_hashes(6000, 4),
+        };
         let bounded = lists.bounded(2, &[false, false, true, false], [1, 2, 3, 4], false);
         assert_eq!(bounded.items.len(), 12_000);
         for item in [0, 1, 3] {
@@ -182,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn users_who_choose_together_choose_by_one_order_of_items() {
+    fn users_with_a_shared_order_choose_the_same_items() {
         let starts = (0..=300).map(|user| 90 * user).collect();
         let items = (0..300).flat_map(|user| (0..90).map(move |i| (user + i) % 100)).collect();
-        let lists = Lists { starts, items, size: 100, own: own(300, 100) };
+        let lists = Lists { starts, items, size: 100, hashes: own_hashes(300, 100) };
         let mut seen = vec![0_u32; 100];
         for key in 0..400 {
             let bounded = lists.bounded(9, &[], [key, 1, 2, 3], true);
@@ -193,7 +201,7 @@ mod tests {
             assert_eq!(kept.len(), 300 * 9);
             kept.sort_unstable();
             kept.dedup();
-            // Nine for those who have the first nine; the others' next ones are few.
+            // Users who have the first nine items choose them; the others add few items.
             assert!(kept.len() < 25, "{}", kept.len());
             for &item in bounded.of_user(0) {
                 seen[item as usize] += 1;
@@ -204,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_set_of_places_is_chosen_alike() {
+    fn every_set_of_places_has_the_same_probability() {
         let keyed = RandomState::with_seeds(1, 2, 3, 4);
         for (of, keep, sets) in [(5, 2, 10), (5, 3, 10), (4, 1, 4), (70, 69, 70), (66, 1, 66)] {
             let (mut seen, mut places) = (HashMap::<Vec<u32>, u32>::new(), Places::default());

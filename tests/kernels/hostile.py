@@ -1,4 +1,4 @@
-"""Arrow streams whose C structures lie, each read in a process of its own; as a script, prints what came of them."""
+"""Arrow streams with malformed C structures, each read in its own process; as a script, prints the outcomes."""
 
 import ctypes
 import os
@@ -137,7 +137,7 @@ COLUMNS = {
 
 
 class Producer:
-    """A stream of one batch: a column `u` of integers and one `i` of a kind."""
+    """A stream of one batch, with a column `u` of integers and a column `i` of the given kind."""
 
     def __init__(self, kind):
         self.user = schema(b"l", b"u"), array([None, struct.pack("<3q", 1, 2, 3)])
@@ -169,7 +169,7 @@ class Producer:
 
 
 def bits(raw):
-    """A bitmap for a column, of which these bits are set where a cell is not NULL."""
+    """Set the column's validity bitmap; set bits mark cells that are not NULL."""
     return lambda p: set_buffer(p.item[1], 0, raw)
 
 
@@ -182,51 +182,51 @@ def offsets(*values, wide=False):
 
 
 def field(part, number=None, **values):
-    """Sets fields of one of the producer's structures."""
+    """Set fields of one of the producer's structures."""
 
-    def lie(producer):
+    def defect(producer):
         owner = getattr(producer, part)
         for name, value in values.items():
             setattr(owner if number is None else owner[number], name, value() if callable(value) else value)
 
-    return lie
+    return defect
 
 
 def inner(**values):
-    """Sets fields of the array of a dictionary's values."""
+    """Set fields of the array of a dictionary's values."""
 
-    def lie(producer):
+    def defect(producer):
         for name, value in values.items():
             setattr(Array.from_address(producer.item[1].dictionary), name, value)
 
-    return lie
+    return defect
 
 
 def first_child(value, part):
-    def lie(producer):
+    def defect(producer):
         (Pointer * 1).from_address(getattr(producer, part).children)[0] = value
 
-    return lie
+    return defect
 
 
 ANY = list(COLUMNS)
-LIES = {
-    "honest": (ANY, lambda _: None),
+DEFECTS = {
+    "no defect": (ANY, lambda _: None),
     # The schema.
     "no format of the table": (["int"], field("schema", format=None)),
-    "a table that is none": (["int"], field("schema", format=lambda: text(b"l"))),
+    "a format that is not a table": (["int"], field("schema", format=lambda: text(b"l"))),
     "no format of a column": (ANY, field("item", 0, format=None)),
-    "a format that is no UTF-8": (["int"], field("item", 0, format=lambda: text(b"\xff"))),
+    "a format that is not UTF-8": (["int"], field("item", 0, format=lambda: text(b"\xff"))),
     "a format that is empty": (["int"], field("item", 0, format=lambda: text(b""))),
-    "a width below zero": (["fixed"], field("item", 0, format=lambda: text(b"w:-2"))),
-    "a width that is none": (["fixed"], field("item", 0, format=lambda: text(b"w:x"))),
-    "a list without a child": (["int"], field("item", 0, format=lambda: text(b"+l"))),
-    "a union of nothing": (["int"], field("item", 0, format=lambda: text(b"+ud:0,1"))),
-    "children below zero": (["int"], field("schema", n_children=MINUS)),
-    "children nowhere": (["int"], field("schema", children=None)),
-    "a child nowhere": (["int"], first_child(None, "schema")),
-    "a name that is no UTF-8": (["int"], field("item", 0, name=lambda: text(b"\xff"))),
-    "a dictionary of itself": (
+    "a negative width": (["fixed"], field("item", 0, format=lambda: text(b"w:-2"))),
+    "a width that is not a number": (["fixed"], field("item", 0, format=lambda: text(b"w:x"))),
+    "a list without children": (["int"], field("item", 0, format=lambda: text(b"+l"))),
+    "a union without children": (["int"], field("item", 0, format=lambda: text(b"+ud:0,1"))),
+    "a negative number of children": (["int"], field("schema", n_children=MINUS)),
+    "children at NULL": (["int"], field("schema", children=None)),
+    "a child at NULL": (["int"], first_child(None, "schema")),
+    "a name that is not UTF-8": (["int"], field("item", 0, name=lambda: text(b"\xff"))),
+    "a dictionary that contains itself": (
         ["dictionary"],
         lambda p: setattr(Schema.from_address(p.item[0].dictionary), "dictionary", p.item[0].dictionary),
     ),
@@ -235,62 +235,65 @@ LIES = {
         ["dictionary"],
         lambda p: setattr(Schema.from_address(p.item[0].dictionary), "format", None),
     ),
-    "metadata below zero": (["int"], field("item", 0, metadata=lambda: buffer(struct.pack("<i", MINUS)))),
+    "a negative length of metadata": (["int"], field("item", 0, metadata=lambda: buffer(struct.pack("<i", MINUS)))),
     "a schema that is released": (["int"], field("schema", release=None)),
     # The table.
-    "a length below zero": (["int"], field("array", length=MINUS)),
-    "an offset below zero": (["int"], field("array", offset=MINUS)),
-    "an offset beyond counting": (["int"], field("array", offset=HUGE)),
-    "a length beyond its columns": (["int", "string"], field("array", length=ROWS + 1)),
+    "a negative length": (["int"], field("array", length=MINUS)),
+    "a negative offset": (["int"], field("array", offset=MINUS)),
+    "a huge offset": (["int"], field("array", offset=HUGE)),
+    "a length above that of its columns": (["int", "string"], field("array", length=ROWS + 1)),
     "fewer columns": (["int"], field("array", n_children=1)),
-    "columns below zero": (["int"], field("array", n_children=MINUS)),
-    "columns nowhere": (["int"], field("array", children=None)),
-    "a column nowhere": (["int"], first_child(None, "array")),
-    "buffers of the table below zero": (["int"], field("array", n_buffers=MINUS)),
-    "buffers of the table nowhere": (["int"], field("array", buffers=None)),
+    "a negative number of columns": (["int"], field("array", n_children=MINUS)),
+    "columns at NULL": (["int"], field("array", children=None)),
+    "a column at NULL": (["int"], first_child(None, "array")),
+    "a negative number of buffers of the table": (["int"], field("array", n_buffers=MINUS)),
+    "buffers of the table at NULL": (["int"], field("array", buffers=None)),
     "no get_schema": (["int"], field("stream", get_schema=None)),
     "no get_next": (["int"], field("stream", get_next=None)),
     # A column.
-    "a column's length below zero": (ANY, field("item", 1, length=MINUS)),
-    "a column's length beyond counting": (ANY, field("item", 1, length=HUGE)),
-    "a column's offset below zero": (ANY, field("item", 1, offset=MINUS)),
-    "a column's offset beyond counting": (ANY, field("item", 1, offset=HUGE)),
-    "a column's offset times its width beyond counting": (ANY, field("item", 1, offset=2**60)),
+    "a column's negative length": (ANY, field("item", 1, length=MINUS)),
+    "a column's huge length": (ANY, field("item", 1, length=HUGE)),
+    "a column's negative offset": (ANY, field("item", 1, offset=MINUS)),
+    "a column's huge offset": (ANY, field("item", 1, offset=HUGE)),
+    "a column's huge offset times width": (ANY, field("item", 1, offset=2**60)),
     "a column that is released": (ANY, field("item", 1, release=None)),
     "no buffers": (ANY, field("item", 1, n_buffers=0)),
     "one buffer": (ANY, field("item", 1, n_buffers=1)),
-    "buffers below zero": (ANY, field("item", 1, n_buffers=MINUS)),
-    "buffers nowhere": (ANY, field("item", 1, buffers=None)),
+    "a negative number of buffers": (ANY, field("item", 1, n_buffers=MINUS)),
+    "buffers at NULL": (ANY, field("item", 1, buffers=None)),
     "no values": (ANY, lambda p: set_buffer(p.item[1], 1, None)),
     "no bytes": (["string", "large", "view"], lambda p: set_buffer(p.item[1], 2, None)),
-    "no lengths": (["view"], lambda p: set_buffer(p.item[1], 3, None)),
-    "lengths below zero": (["view"], lambda p: set_buffer(p.item[1], 3, struct.pack("<q", MINUS))),
-    "a view beyond its block": (["view"], lambda p: set_buffer(p.item[1], 3, struct.pack("<q", 32))),
-    "offsets below zero": (["string"], offsets(MINUS, 1, 2, 3)),
-    "a last offset below zero": (["string"], offsets(0, 1, 2, MINUS)),
-    "wide offsets below zero": (["large"], offsets(0, 1, 2, MINUS, wide=True)),
-    "wide offsets beyond counting": (["large"], offsets(0, 1, 2, -(2**63), wide=True)),
+    "no lengths of blocks": (["view"], lambda p: set_buffer(p.item[1], 3, None)),
+    "negative lengths of blocks": (["view"], lambda p: set_buffer(p.item[1], 3, struct.pack("<q", MINUS))),
+    "a view beyond the end of its block": (["view"], lambda p: set_buffer(p.item[1], 3, struct.pack("<q", 32))),
+    "negative offsets": (["string"], offsets(MINUS, 1, 2, 3)),
+    "a negative last offset": (["string"], offsets(0, 1, 2, MINUS)),
+    "negative wide offsets": (["large"], offsets(0, 1, 2, MINUS, wide=True)),
+    "huge negative wide offsets": (["large"], offsets(0, 1, 2, -(2**63), wide=True)),
     "offsets that decrease": (["string"], offsets(0, 3, 1, 2)),
     "no dictionary": (["dictionary"], field("item", 1, dictionary=None)),
-    "a dictionary that is none": (["int"], field("item", 1, dictionary=lambda: ctypes.addressof(kept(string()[1])))),
-    "a dictionary's length below zero": (["dictionary"], inner(length=MINUS)),
-    "a dictionary's offset beyond counting": (["dictionary"], inner(offset=HUGE)),
+    "a dictionary of a column without one": (
+        ["int"],
+        field("item", 1, dictionary=lambda: ctypes.addressof(kept(string()[1]))),
+    ),
+    "a dictionary's negative length": (["dictionary"], inner(length=MINUS)),
+    "a dictionary's huge offset": (["dictionary"], inner(offset=HUGE)),
     "a dictionary without buffers": (["dictionary"], inner(n_buffers=0)),
-    "a dictionary's null count beyond its length": (["dictionary"], inner(null_count=ROWS + 1)),
+    "a dictionary's null count above its length": (["dictionary"], inner(null_count=ROWS + 1)),
     "an index beyond the dictionary": (["dictionary"], inner(length=1)),
     # NULL.
-    "null count without a bitmap": (ANY, field("item", 1, null_count=1)),
-    "null count beyond the length": (ANY, field("item", 1, null_count=ROWS + 1)),
-    "null count below what none may be": (ANY, field("item", 1, null_count=-7)),
-    "null count of none where one is": (ANY, bits(b"\x05")),
+    "a null count without a bitmap": (ANY, field("item", 1, null_count=1)),
+    "a null count above the length": (ANY, field("item", 1, null_count=ROWS + 1)),
+    "a null count below -1": (ANY, field("item", 1, null_count=-7)),
+    "a null count of zero with one NULL": (ANY, bits(b"\x05")),
     "a table's null count without a bitmap": (["int"], field("array", null_count=1)),
 }
 
 
-def outcome(kind, lie):
-    """What counting makes of a lie: an error's class, or how many items there are."""
+def outcome(kind, defect):
+    """Return an error's class, or the number of items counted from a malformed stream."""
     producer = kept(Producer(kind))
-    LIES[lie][1](producer)
+    DEFECTS[defect][1](producer)
     try:
         histogram = dp.Histogram.from_table(producer, user="u", item="i")
         return f"counted {len(histogram._labels.take(np.arange(2)))}"
@@ -300,13 +303,13 @@ def outcome(kind, lie):
 
 def main():
     signal.alarm(300)
-    for lie, (kinds, _) in LIES.items():
+    for defect, (kinds, _) in DEFECTS.items():
         for kind in kinds:
-            print(f"{lie}; {kind}; ", end="", flush=True)
+            print(f"{defect}; {kind}; ", end="", flush=True)
             child = os.fork()
             if child == 0:
                 signal.alarm(30)
-                sys.stdout.write(outcome(kind, lie))
+                sys.stdout.write(outcome(kind, defect))
                 sys.stdout.flush()
                 os._exit(0)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,10 +1,11 @@
-"""What the tests of counting share: pairs of users and items, and counts by label."""
+"""Shared helpers of the counting tests: generated pairs of users and items, and counts by label."""
 
 import numpy as np
 from hypothesis import strategies as st
 
 
 def as_dict(counted):
+    """Return labels and counts as a dict; labels must be distinct."""
     labels, counts = counted
     names = labels.take(np.arange(len(counts)))
     assert len(set(names)) == len(names)
@@ -19,6 +20,7 @@ KINDS = [SMALL, INTEGERS, st.integers(2**63, 2**64 - 1), WORDS, st.text(max_size
 
 @st.composite
 def columns(draw):
+    """Generate two columns of one length, with missing cells."""
     rows = draw(st.integers(0, 60))
     made = []
     for _ in range(2):

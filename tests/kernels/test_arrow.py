@@ -1,4 +1,4 @@
-"""Arrow streams: every type, arrays that lie, sources that fail, and waiting for slow ones."""
+"""Arrow streams: every type, malformed arrays, failing sources, and slow sources."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def count_arrow(table, **options):
 
 
 def arrow_types(pa, cells):
-    """An array in every type that can hold it, dictionaries of every index type included."""
+    """Yield an array in every type that can hold the cells, with dictionaries of several index types."""
     if all(isinstance(c, str | None) for c in cells):
         plain = [pa.string(), pa.large_string(), pa.string_view()]
     elif all(isinstance(c, bytes | None) for c in cells):
@@ -65,14 +65,14 @@ def test_chunks_and_empty_chunks_are_counted(pa):
     assert count_arrow(table.slice(0, 0)) == {}
 
 
-def test_duplicated_unused_and_null_dictionary_values_are_never_shown(pa):
+def test_unused_and_null_dictionary_values_are_never_shown(pa):
     values = pa.array(["a", "secret", "a", None, "b"])
     items = pa.DictionaryArray.from_arrays(pa.array([0, 2, 3, 4, None], pa.int32()), values)
     table = pa.table({"u": [1, 2, 3, 4, 5], "i": items})
     assert count_arrow(table) == {"a": 2, "b": 1}
 
 
-def test_a_null_in_a_dictionary_of_users_leaves_the_other_rows_alone(pa):
+def test_a_null_user_in_a_dictionary_drops_only_its_rows(pa):
     users = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1], pa.int8()), pa.array([5, None, 2**40]))
     assert count_arrow(pa.table({"u": users, "i": ["a", "a", "a", "b"]})) == {"a": 2}
 
@@ -90,7 +90,7 @@ def test_dictionaries_that_change_between_batches_are_counted(pa):
     "cells", [["a", "secret", "a", None, "b"], [7, 8, 7, None, -1], [b"a", b"", b"a", None, b"\xff"]]
 )
 @pytest.mark.parametrize("memory", [None, 0])
-def test_small_dictionaries_are_counted_by_number_as_by_value(pa, cells, memory):
+def test_small_dictionaries_count_the_same_as_their_values(pa, cells, memory):
     random = np.random.default_rng(1)
     indices = [None if n == 5 else int(n) for n in random.integers(0, 6, 2000)]
     chosen = [None if n is None else cells[n] for n in indices]
@@ -116,9 +116,9 @@ def test_small_dictionaries_are_counted_by_number_as_by_value(pa, cells, memory)
 
 
 @pytest.mark.parametrize("kind", ["string", "binary", "int64"])
-def test_values_of_a_dictionary_that_no_row_counts_are_never_shown_among_many(pa, kind):
+def test_unused_values_of_a_large_dictionary_are_never_shown(pa, kind):
     values = list(range(10**6, 10**6 + 3000))
-    # Two are alike. Of one all users are NULL, of the last there are no rows, and one is no text.
+    # Two values are equal, one has only NULL users, the last has no rows, and one is not valid text.
     values[2] = values[1]
     indices = np.arange(60_000) % 2999
     users = [None if index == 700 else int(index) % 7 for index in indices]
@@ -138,7 +138,7 @@ def test_values_of_a_dictionary_that_no_row_counts_are_never_shown_among_many(pa
 
 
 @pytest.mark.parametrize("index", [3, -1])
-def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index):
+def test_a_bad_index_among_many_rows_is_an_input_error(pa, index):
     indices = pa.array([0] * 99 + [index], pa.int8())
     items = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
     for columns in ({"u": range(100), "i": items}, {"u": items, "i": range(100)}):
@@ -147,10 +147,10 @@ def test_an_index_out_of_range_of_a_small_dictionary_is_an_input_error(pa, index
 
 
 @pytest.mark.parametrize("users", [["a", "b", "c"], [1, 2, 3]])
-def test_a_few_rows_whose_labels_alone_are_too_large_for_the_memory_are_counted(pa, users):
+def test_labels_larger_than_the_memory_are_counted(pa, users):
     names = [f"{n:03}".ljust(_core.LONGEST - n % 2, "x") for n in range(300)]
     first = pa.table({"u": [users[0]] * 300 + [users[2]] * 300, "i": names + names[::-1]})
-    # Codes begin anew behind labels that were put away: some of these share a partition with those.
+    # Codes restart after labels were spilled; some new labels share a partition with spilled ones.
     others = [f"item {n}" for n in range(5000)]
     second = pa.table({"u": [users[0]] * 5000, "i": others})
     counted = as_dict(_core.count_distinct([first, second], "u", "i", threads=1, memory=1 << 20))
@@ -168,10 +168,10 @@ def test_invalid_utf8_is_dropped_without_an_error(pa):
 def test_offsets_that_decrease_are_an_input_error(pa, offsets):
     for kind, dtype in ((pa.string(), np.int32), (pa.large_string(), np.int64)):
         for other in ("u", "i"):
-            honest = np.array([0, 1, 2, 3], dtype)
-            column = pa.Array.from_buffers(kind, 3, [None, pa.py_buffer(honest), pa.py_buffer(b"abcdef")])
+            offsets_in_place = np.array([0, 1, 2, 3], dtype)
+            column = pa.Array.from_buffers(kind, 3, [None, pa.py_buffer(offsets_in_place), pa.py_buffer(b"abcdef")])
             table = pa.table({"u": column, "i": column, other: [1, 2, 3]})
-            honest[:] = offsets  # behind the back of a library that refuses to make such an array
+            offsets_in_place[:] = offsets  # in place, because pyarrow refuses to create such an array
             with pytest.raises(InputError):
                 count_arrow(table)
 
@@ -187,7 +187,7 @@ def test_a_dictionary_index_out_of_range_is_an_input_error(pa, index):
 
 
 @pytest.mark.parametrize("kind", ["float64", "bool_", "null", "date32", "decimal", "list", "struct", "timestamp"])
-def test_types_that_are_neither_users_nor_items_are_a_schema_error(pa, kind):
+def test_unsupported_types_are_a_schema_error(pa, kind):
     types = {
         "decimal": pa.decimal128(10, 2),
         "list": pa.list_(pa.int64()),
@@ -207,14 +207,14 @@ def test_missing_and_duplicate_columns_are_a_schema_error(pa):
         count_arrow(pa.Table.from_arrays([pa.array([1])] * 3, names=["u", "i", "i"]))
 
 
-def test_a_stream_is_read_once(pa):
+def test_a_stream_can_be_read_only_once(pa):
     capsule = pa.table({"u": [1], "i": ["a"]}).__arrow_c_stream__()
     assert as_dict(_core.count_distinct(capsule, "u", "i")) == {"a": 1}
     with pytest.raises(InputError):
         _core.count_distinct(capsule, "u", "i")
 
 
-def test_a_source_that_fails_is_an_input_error_without_its_text(pa):
+def test_the_text_of_a_failing_source_is_not_shown(pa):
     schema = pa.schema([("u", pa.int64()), ("i", pa.string())])
 
     def batches():
@@ -242,7 +242,7 @@ def slow_batches(pa, seconds, rows=1000):
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def test_progress_is_told(pa):
+def test_progress_is_called(pa):
     seen = []
     assert len(count_arrow(slow_batches(pa, 0.5), progress=lambda: seen.append(None))) == 1000
     assert 2 <= len(seen) <= 20
@@ -267,7 +267,7 @@ def test_an_interrupt_stops_the_work_within_a_second():
     assert time.monotonic() - started < 2
 
 
-def test_an_error_of_the_progress_call_stops_the_work(pa):
+def test_an_error_in_the_progress_call_stops_the_work(pa):
     def fail():
         raise LookupError("mine")
 

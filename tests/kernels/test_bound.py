@@ -1,4 +1,4 @@
-"""Which of a user's items are kept: all with the same chance, however many a user has."""
+"""Contribution bounding: every item of a user is kept with the same probability."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ from discreet.reference.count import count_bounded, count_pairs
 
 
 def kept(groups, l0, people, **options):
-    """How often each place among a user's items is kept, users having one of so many items each, by that number."""
+    """Return how often each item of a user is kept, for users with each number of items in `groups`."""
     users, items = [], []
     for own in groups:
         users.append(np.repeat(np.arange(people) + people * own, own))
@@ -31,6 +31,7 @@ def kept(groups, l0, people, **options):
 
 
 def uniform(groups, people, **options):
+    """Assert by a chi-squared test that all items of a user are kept equally often."""
     for l0 in (1, 2, 5):
         for own, counts in kept(groups, l0, people, **options).items():
             assert counts.sum() == people * min(l0, own)
@@ -43,19 +44,19 @@ def uniform(groups, people, **options):
 
 @pytest.mark.parametrize("options", [{}, {"threads": 3}, {"memory": 0}])
 @pytest.mark.parametrize("strings", [False, True])
-def test_of_m_items_each_is_kept_with_the_chance_l0_over_m(strings, options):
+def test_each_of_m_items_is_kept_with_probability_l0_over_m(strings, options):
     uniform([2, 3, 7, 20], 1500, strings=strings, **options)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("memory", [None, 0])
 @pytest.mark.parametrize("strings", [False, True])
-def test_of_m_items_each_is_kept_with_the_chance_l0_over_m_for_many_users(strings, memory):
+def test_many_users_keep_each_item_with_probability_l0_over_m(strings, memory):
     uniform([2, 3, 4, 6, 9, 30, 100], 40_000, strings=strings, memory=memory)
 
 
 @pytest.mark.parametrize("l0", [1, 2, 5, 30])
-def test_the_twin_keeps_as_many_pairs_and_each_item_with_the_same_chance(l0):
+def test_the_reference_keeps_as_many_pairs_uniformly(l0):
     people, own = 4000, 8
     users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
     twice = np.tile(users, 2), np.tile(items, 2)
@@ -67,7 +68,7 @@ def test_the_twin_keeps_as_many_pairs_and_each_item_with_the_same_chance(l0):
     assert np.all(np.abs(counts - people * min(l0, own) / own) <= 6 * deviation)
 
 
-def test_the_twin_drops_what_nobody_keeps():
+def test_the_reference_drops_items_that_nobody_keeps():
     labels, counts = count_bounded(np.zeros(50, int), np.arange(50), 3, np.random.default_rng(1))
     assert len(labels) == 3
     assert counts.tolist() == [1, 1, 1]
@@ -76,7 +77,7 @@ def test_the_twin_drops_what_nobody_keeps():
 
 @settings(max_examples=150, deadline=None)
 @given(columns(), st.integers(1, 5), st.integers(1, 3))
-def test_a_user_keeps_at_most_l0_items_and_all_where_there_are_no_more(pairs, l0, threads):
+def test_a_user_keeps_l0_items_or_all_if_there_are_fewer(pairs, l0, threads):
     users, items = pairs
     distinct = {(u, i) for u, i in zip(users, items, strict=True) if u is not None and i is not None}
     owned = Counter(user for user, _ in distinct)
@@ -90,7 +91,7 @@ def test_a_user_keeps_at_most_l0_items_and_all_where_there_are_no_more(pairs, l0
         assert certain <= count <= full[item]
 
 
-def test_each_item_of_a_user_is_kept_with_the_same_chance():
+def test_each_item_is_kept_with_the_same_probability():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
         kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
@@ -100,20 +101,20 @@ def test_each_item_of_a_user_is_kept_with_the_same_chance():
 
 
 def test_what_a_user_keeps_depends_on_no_other_user():
-    # One call has one choice for everyone: a user's copy among other users in one column of pairs keeps the same.
+    # Users with exactly l0 items keep them all, and duplicate rows take one place.
     kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
     assert kept == {0: 4000, 1: 4000, 2: 4000}
     pair = as_dict(_core.count_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
     assert sum(pair.values()) == 1
 
 
-def test_two_calls_choose_anew():
+def test_two_calls_choose_independently():
     users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
     first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
     assert first != second
 
 
-def test_only_items_that_are_listed_count_and_take_places():
+def test_only_listed_items_are_counted_and_use_the_l0():
     users, items = np.repeat(np.arange(100), 5), np.tile(["a", "b", "c", "d", "e"], 100)
     for items_as, listed, found in (
         (items, ["a", "d", "z"], {"a": 100, "d": 100}),
@@ -129,7 +130,7 @@ def test_only_items_that_are_listed_count_and_take_places():
             assert free == found
 
 
-def test_a_listed_number_is_no_other_with_the_same_bits():
+def test_signed_and_unsigned_items_with_equal_bits_differ():
     signed, unsigned = np.array([-1, 5]), np.array([2**64 - 1, 5], np.uint64)
     for users in ([1, 2], ["a", "b"]):
         for items, listed, found in (

@@ -1,4 +1,4 @@
-"""Bounded noise: the twin on the same tape, and the law."""
+"""Bounded noise: the reference with the same random words, and the distribution."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ CASES = [(1, 0), (1, 5), (2, 1), (7, 3), (189, 8), (471, 4), (2**31, 2), (50, 10
 
 
 @pytest.mark.parametrize(("reach", "power"), CASES)
-def test_twin_and_kernel_read_the_same_tape(reach, power):
+def test_reference_and_kernel_read_the_same_words(reach, power):
     twin = seeded_rng(5)
     expected = [bounded_beta(twin, reach, power) for _ in range(40)]
     assert seeded_rng(5).bounded_beta(reach, power, 40).tolist() == expected
 
 
 @pytest.mark.parametrize(("reach", "power", "wrong"), [(5, 3, 4), (30, 8, 9), (12, 1, 2)])
-def test_draws_follow_the_law_and_no_other(reach, power, wrong):
+def test_draws_follow_the_distribution_and_no_other(reach, power, wrong):
     x = np.arange(1 - reach, reach)
     n = 200_000
     seen = np.bincount(seeded_rng(9).bounded_beta(reach, power, n) + reach - 1, minlength=2 * reach - 1)

@@ -1,4 +1,4 @@
-"""Convolution powers: against exact fractions, within the error that comes with them, and against the twin."""
+"""Convolution powers, compared with exact fractions, with the stated error bound, and with the reference."""
 
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ from discreet.reference.compose import compose
 
 
 def convolved(parts):
-    """The cyclic convolution, exactly."""
+    """Return the exact cyclic convolution."""
     size = len(parts[0][0])
     total = [Fraction(1)] + [Fraction(0)] * (size - 1)
     for masses, power in parts:
@@ -22,7 +22,7 @@ def convolved(parts):
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 16])
-def test_the_error_holds_against_exact_fractions(size):
+def test_the_error_bound_holds_against_exact_fractions(size):
     rng = np.random.default_rng(size)
     parts = [(rng.dirichlet(np.ones(size)), 3), (rng.dirichlet(np.full(size, 0.1)), 4), (np.eye(size)[size // 2], 1)]
     law, error = _core.compose(parts)
@@ -31,7 +31,7 @@ def test_the_error_holds_against_exact_fractions(size):
     assert 0 < error < 1e-13
 
 
-def test_the_error_holds_for_many_runs_of_a_law_that_is_known():
+def test_the_error_bound_holds_for_20_000_coin_flips():
     chance, runs = 0.3, 20_000
     masses = np.zeros(1 << 15)
     masses[:2] = 1 - chance, chance
@@ -45,8 +45,8 @@ def test_the_error_holds_for_many_runs_of_a_law_that_is_known():
     assert error < 1e-10
 
 
-def bound_by_the_derivation(parts):
-    """The mean over all outputs of what a transform that errs by 6 L u, and a power, can be wrong by."""
+def derived_bound(parts):
+    """Return the derived error: the mean over all outputs for a transform that errs by 6 L u, and its power."""
     u, size = 2.0**-53, len(parts[0][0])
     each = 6 * max(1, size.bit_length() - 1) * u
     sizes, losses = np.ones(size), np.zeros(size)
@@ -58,16 +58,16 @@ def bound_by_the_derivation(parts):
 
 
 @pytest.mark.parametrize(("size", "powers"), [(2, (1,)), (8, (1, 5)), (1024, (3,)), (1 << 15, (40, 7))])
-def test_the_error_is_that_of_the_derivation(size, powers):
-    # Rounding is far milder than its bound, so that no comparison of values finds a bound which leaves a part out.
+def test_the_error_bound_equals_the_derivation(size, powers):
+    # Actual rounding is far below its bound, so comparing values cannot detect a missing term of the bound.
     rng = np.random.default_rng(size)
     parts = [(rng.dirichlet(np.full(size, 0.3)), power) for power in powers]
-    bound = bound_by_the_derivation(parts)
+    bound = derived_bound(parts)
     _, error = _core.compose(parts)
     assert bound * (1 - 1e-9) <= error <= bound * (1 + 1e-3) + 1e-300
 
 
-def test_twin_and_kernel_agree():
+def test_reference_and_kernel_agree():
     rng = np.random.default_rng(3)
     parts = [(rng.dirichlet(np.ones(4096)), 50), (rng.dirichlet(np.ones(4096)), 7)]
     law, error = _core.compose(parts)
@@ -75,6 +75,6 @@ def test_twin_and_kernel_agree():
 
 
 @pytest.mark.parametrize("parts", [[], [(np.ones(3), 1)], [(np.array([np.inf, 0.0]), 1)], [(np.array([-1.0, 2.0]), 1)]])
-def test_what_is_not_a_law_on_a_grid_is_refused(parts):
+def test_invalid_distributions_are_refused(parts):
     with pytest.raises(ParameterError, match="power of two"):
         _core.compose(parts)

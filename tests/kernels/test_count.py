@@ -1,4 +1,4 @@
-"""Exact distinct users per item: Rust against its twins."""
+"""Exact distinct users per item: Rust compared with its references."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ from discreet.reference.top import top
 
 @settings(max_examples=300, deadline=None)
 @given(columns(), st.integers(1, 3))
-def test_pairs_are_counted_as_by_the_twin(pairs, threads):
+def test_counts_equal_those_of_the_reference(pairs, threads):
     assert as_dict(_core.count_pairs(*pairs, threads=threads)) == count_pairs(*pairs)
 
 
 @pytest.mark.parametrize("l0", [None, 3])
-def test_counts_stop_at_enough(l0):
+def test_counts_stop_at_the_cap(l0):
     users = np.repeat(np.arange(1000), 3)
     items = np.concatenate([(0, 1 + user % 2, 3 + user % 400) for user in range(1000)])
     full = as_dict(_core.count_pairs(users, items, l0=l0))
@@ -31,29 +31,29 @@ def test_counts_stop_at_enough(l0):
 
 @pytest.fixture(scope="module", params=[(1, False), (1, True), (6, False), (6, True)], ids=str)
 def many(request):
-    """Users and items of 300,000 rows, once or six times, and their counts by numpy."""
+    """Return users and items of 300,000 rows, once or six times, and their counts by numpy."""
     repeats, strings = request.param
     random = np.random.default_rng(1)
     users = random.integers(0, 3000, 300_000) * 7_919_003
     items = random.zipf(1.3, 300_000) % 40_000
     if strings:
         users, items = users.astype("U16"), items.astype("U16")
-    # Rows that are repeated change no count.
+    # Repeated rows change no count.
     labels, counts = count_distinct(users, items)
     expected = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     return np.tile(users, repeats), np.tile(items, repeats), expected
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_many_rows_are_counted_as_by_numpy(threads, many):
+def test_many_rows_count_the_same_as_in_numpy(threads, many):
     users, items, expected = many
     assert as_dict(_core.count_pairs(users, items, threads=threads)) == expected
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
 @pytest.mark.parametrize("high", [2**32, 2**40, 2**63 - 2**40])
-def test_users_that_differ_in_their_upper_bits_alone_are_different(threads, high):
-    # One thread may meet wide users first in what another has sent it.
+def test_users_that_differ_only_in_upper_bits_are_distinct(threads, high):
+    # One thread may see wide users first among the rows that another thread sent.
     random = np.random.default_rng(1)
     for _ in range(5):
         users = np.concatenate([np.arange(3000) * 5, high + np.arange(3000) * 5])
@@ -72,19 +72,19 @@ def test_users_that_differ_in_their_upper_bits_alone_are_different(threads, high
     ],
     ids=["small", "large", "labels"],
 )
-def test_duplicates_beyond_the_compaction_size_are_counted_once(items):
-    # More rows than one thread gathers before it looks for duplicates, 2^24: small integers, large ones and labels.
+def test_duplicates_beyond_the_compaction_size_count_once(items):
+    # More rows than the 2^24 that one thread collects before deduplication: small integers, large integers and labels.
     users = np.tile(np.arange(1000), 18_000)
     counted = as_dict(_core.count_pairs(users, np.repeat(items, 1_000_000), threads=1))
     assert counted == dict.fromkeys(items.tolist(), 1000)
 
 
-def test_one_item_of_everyone_is_counted():
+def test_one_item_of_all_users_is_counted():
     users = np.arange(1_500_000, dtype=np.int64) * 2**33
     assert as_dict(_core.count_pairs(users, np.zeros(1_500_000, np.int64))) == {0: 1_500_000}
 
 
-def test_keys_that_grow_on_the_way_are_widened():
+def test_keys_are_widened_when_they_grow():
     users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, -np.arange(200_000)])
     items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
     labels, counts = count_distinct(users, items)
@@ -95,7 +95,7 @@ def test_keys_that_grow_on_the_way_are_widened():
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("large", [None, (2**31, 1), (-1, 1), (1, 2**21), (1, -1), (2**40, 1), (1, 2**40)])
-def test_small_numbers_are_counted_as_by_numpy_whatever_comes_among_them(threads, large):
+def test_small_numbers_among_large_ones_are_counted_exactly(threads, large):
     random = np.random.default_rng(1)
     users, items = random.integers(0, 3000, 200_000), random.zipf(1.3, 200_000) % 40_000
     if large:
@@ -116,15 +116,15 @@ def test_integers_of_any_width_keep_their_value(dtype):
     assert as_dict(_core.count_pairs(np.arange(3), items)) == {info.min: 1, info.max: 2}
 
 
-def test_users_beyond_two_to_the_53_stay_distinct_beside_a_null():
+def test_users_above_2_to_the_53_stay_distinct_next_to_null():
     assert as_dict(_core.count_pairs([2**53, 2**53 + 1, None], ["a", "a", "a"])) == {"a": 2}
 
 
-def test_text_that_no_utf8_can_hold_is_dropped():
+def test_text_that_utf8_cannot_encode_is_dropped():
     assert as_dict(_core.count_pairs(["u", "\ud800", "v"], ["a", "a", "\udfff"])) == {"a": 1}
 
 
-def test_a_missing_value_of_pandas_is_null():
+def test_missing_values_of_pandas_are_null():
     items = np.array(["a", float("nan"), None, "a"], dtype=object)
     assert as_dict(_core.count_pairs([1, 2, 3, 4], items)) == {"a": 2}
 
@@ -158,7 +158,7 @@ def test_unequal_lengths_are_refused():
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([SMALL, WORDS]).flatmap(lambda kind: st.lists(kind, unique=True)), st.data())
-def test_the_largest_are_those_of_the_twin(labels, data):
+def test_the_largest_counts_equal_those_of_the_reference(labels, data):
     counts = data.draw(st.lists(st.integers(0, 3), min_size=len(labels), max_size=len(labels)))
     n = data.draw(st.integers(0, len(labels) + 2))
     ours = _core.top(_core.Labels.from_sequence(labels), np.array(counts, dtype=np.int64), n)
@@ -166,11 +166,11 @@ def test_the_largest_are_those_of_the_twin(labels, data):
 
 
 @pytest.mark.parametrize("limit", [2**63, 2**64 - 1])
-def test_a_limit_beyond_all_counts_is_none(limit):
+def test_a_limit_above_all_counts_has_no_effect(limit):
     assert as_dict(_core.count_pairs([1, 2, 1], ["a", "a", "b"], limit=limit)) == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize("bounds", [{"l0": 0}, {"cap": 0}, {"cap": -3}])
-def test_bounds_that_leave_nothing_are_refused(bounds):
+def test_bounds_below_one_are_refused(bounds):
     with pytest.raises(ParameterError, match="at least 1"):
         _core.count_pairs([1, 2], [3, 4], **bounds)

@@ -1,7 +1,7 @@
-"""Strings that collide under well-known hashes without a key take no longer than others.
+"""Hash flooding: strings that collide under well-known unkeyed hashes take no longer than other strings.
 
-Each of these hashes is a chain of steps that can be inverted, so that for any first half of a block there is a second
-half that leads back to the state before. Such blocks, in any order and number, all hash alike.
+Each of these hashes is a chain of invertible steps. So for any first half of a block there is a second half that
+leads back to the previous state. Such blocks, in any order and number, all have the same hash.
 """
 
 import itertools
@@ -16,11 +16,11 @@ from discreet import _core
 
 U64 = (1 << 64) - 1
 WORDS = {"fx": 2, "murmur3": 4, "xxhash": 8}
-"""Words of a block: the first half of them is free."""
+"""Words of a block; the first half can be chosen freely."""
 
 
 def rotated(x, bits):
-    """To the left; numbers of Python, or arrays of uint64."""
+    """Rotate to the left, for Python integers or arrays of uint64."""
     if isinstance(x, np.ndarray):
         return x << np.uint64(bits) | x >> np.uint64(64 - bits)
     return (x << bits | x >> 64 - bits) & U64
@@ -34,13 +34,13 @@ def word(x):
     return np.uint64(x & U64)
 
 
-# --- the three hashes, whole, and their second halves of a block ----------------------------------------
+# --- the three hashes, and the inverse that computes the second half of a block --------------------------
 
 FX = 0x517CC1B727220A95
 
 
 def fx(text):
-    """FxHash of Firefox and of rustc-hash 1, of a string of whole words and its closing 0xff."""
+    """Return the FxHash (Firefox, rustc-hash 1) of a string of whole words and its closing 0xff."""
     state = 0
     for (cell,) in struct.iter_unpack("<Q", text):
         state = ((rotated(state, 5) ^ cell) * FX) & U64
@@ -48,7 +48,7 @@ def fx(text):
 
 
 def fx_back(first):
-    """For each first word the second after which the state is zero again."""
+    """Return, for each first word, the second word after which the state is zero again."""
     return [rotated(first[0] * word(FX), 5)]
 
 
@@ -56,14 +56,14 @@ C1, C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
 def mixed(x):
-    """The last step of MurmurHash3."""
+    """Return the final mix of MurmurHash3."""
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         x = (x ^ x >> 33) * factor & U64
     return x ^ x >> 33
 
 
 def murmur3(text):
-    """MurmurHash3 x64 128 with the seed 0, of whole blocks of 16 bytes."""
+    """Return MurmurHash3 x64 128 with seed 0 of whole blocks of 16 bytes."""
     h1 = h2 = 0
     for k1, k2 in struct.iter_unpack("<QQ", text):
         h1 ^= rotated(k1 * C1 & U64, 31) * C2 & U64
@@ -79,11 +79,11 @@ def murmur3(text):
 
 
 def murmur3_back(first):
-    """For each first block the second after which both states are zero again."""
+    """Return, for each first block, the second block after which both states are zero again."""
     h1 = rotated(rotated(first[0] * word(C1), 31) * word(C2), 27) * word(5) + word(0x52DCE729)
     h2 = rotated(first[1] * word(C2), 33) * word(C1)
     h2 = (rotated(h2, 31) + h1) * word(5) + word(0x38495AB5)
-    # Before its multiplication by five, what is to end as zero is the same for all.
+    # Before the multiplication by five, the value that must end as zero is the same for all blocks.
     before = rotated(word(-0x52DCE729 * inverse(5)) - h2, 64 - 27)
     k1 = rotated((before ^ h1) * word(inverse(C2)), 64 - 31) * word(inverse(C1))
     before = rotated(np.broadcast_to(word(-0x38495AB5 * inverse(5)), h2.shape).copy(), 64 - 31)
@@ -101,7 +101,7 @@ def xx_round(lane, cell):
 
 
 def xxhash(text):
-    """xxHash64 with the seed 0, of whole stripes of 32 bytes."""
+    """Return xxHash64 with seed 0 of whole stripes of 32 bytes."""
     lanes = list(LANES)
     for cells in struct.iter_unpack("<QQQQ", text):
         lanes = [xx_round(lane, cell) for lane, cell in zip(lanes, cells, strict=True)]
@@ -115,7 +115,7 @@ def xxhash(text):
 
 
 def xxhash_back(first):
-    """For each first stripe the second after which every lane is where it began."""
+    """Return, for each first stripe, the second stripe after which every lane is back at its start."""
     backs = []
     for lane, cells in zip(LANES, first, strict=True):
         now = rotated(word(lane) + cells * word(P2), 31) * word(P1)
@@ -131,23 +131,23 @@ HASHES = {"fx": (fx, fx_back), "murmur3": (murmur3, murmur3_back), "xxhash": (xx
 
 
 def printable(rng, shape):
-    """Words of eight letters."""
+    """Return words of eight letters."""
     return rng.integers(ord("a"), ord("z") + 1, (*shape, 8), np.uint8).view(np.uint64)[..., 0]
 
 
 def is_text(words):
-    """Which words are ASCII."""
+    """Return which words are ASCII."""
     return words & word(0x8080808080808080) == 0
 
 
 def blocks(name, wanted, rng):
-    """So many blocks of ASCII after which the hash is where it began."""
+    """Return `wanted` ASCII blocks after which the hash state is back at its start."""
     found, half = [], WORDS[name] // 2
     columns = [[] for _ in range(half)]
     while len(found) < wanted:
         first = [printable(rng, (1 << 16,)) for _ in range(half)]
         second = HASHES[name][1](first)
-        if name == "xxhash":  # lanes know nothing of each other
+        if name == "xxhash":  # lanes are independent of each other
             for column, one, two in zip(columns, first, second, strict=True):
                 column += [(a, b) for a, b in zip(one[is_text(two)], two[is_text(two)], strict=True)]
             rows = zip(*columns, strict=False)
@@ -159,7 +159,7 @@ def blocks(name, wanted, rng):
 
 
 def colliding(name, count, rng):
-    """So many distinct strings of one length that all hash alike."""
+    """Return `count` distinct strings of one length that all have the same hash."""
     parts = blocks(name, 8, rng)
     stages = 1
     while 8**stages < count:
@@ -168,12 +168,12 @@ def colliding(name, count, rng):
 
 
 def alike(texts, rng):
-    """As many random strings of the same lengths."""
+    """Return as many random strings of the same lengths."""
     raw = rng.integers(ord("a"), ord("z") + 1, (len(texts), len(texts[0])), np.uint8)
     return [bytes(row).decode() for row in raw]
 
 
-def test_hashes_are_the_known_ones():
+def test_the_hashes_match_their_test_vectors():
     text = bytes(range(64))
     assert (xxhash(b""), xxhash(text)) == (0xEF46DB3751D8E999, 0xF7C67301DB6713F0)
     assert (murmur3(b""), murmur3(text)) == ((0, 0), (0xFFD5522D8D812301, 0xA22238EB56338EA1))
@@ -201,7 +201,7 @@ def listed(stream):
 
 
 def seconds(work, columns):
-    """The time of all threads of one run, columns made beforehand."""
+    """Return the CPU time of all threads for one run; columns are made beforehand."""
     stream = _core.arrow_stream([(name, texts, "string") for name, texts in columns.items()])
     started = time.process_time()
     work(stream)
@@ -209,7 +209,7 @@ def seconds(work, columns):
 
 
 def ratio(work, bad, good, rounds):
-    """Of the medians of runs that take turns."""
+    """Return the ratio of the medians of interleaved runs."""
     runs = [(seconds(work, bad), seconds(work, good)) for _ in range(rounds)]
     return median(b for b, _ in runs) / median(g for _, g in runs)
 
@@ -223,24 +223,24 @@ def at_most_twice(name, work, distinct, rows, rounds):
     built = {column: [texts[place] for place in drawn[column]] for column in drawn}
     for flooded in (("user",), ("item",), ("user", "item")):
         bad = {**good, **{column: built[column] for column in flooded}}
-        # A machine that is busy may spoil a try, but not all of them.
+        # A busy machine may disturb one attempt, but rarely all three.
         assert any(ratio(work, bad, good, rounds) <= 2 for _ in range(3)), (name, flooded)
 
 
 @pytest.mark.parametrize("work", [counted, listed])
 @pytest.mark.parametrize("name", HASHES)
-def test_strings_that_collide_elsewhere_take_no_longer(name, work):
+def test_colliding_strings_take_no_longer(name, work):
     at_most_twice(name, work, distinct=10_000, rows=15_000, rounds=3)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("work", [counted, listed])
 @pytest.mark.parametrize("name", HASHES)
-def test_many_strings_that_collide_elsewhere_take_no_longer(name, work):
+def test_many_colliding_strings_take_no_longer(name, work):
     at_most_twice(name, work, distinct=100_000, rows=300_000, rounds=5)
 
 
-def test_a_hash_without_a_key_would_be_noticed():
+def test_an_unkeyed_hash_takes_measurably_longer():
     def flooded(stream):
         texts = stream
         slots = {}

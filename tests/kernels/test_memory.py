@@ -1,4 +1,4 @@
-"""Counts that outgrow memory: the same histogram, and nothing left behind."""
+"""Counting with less memory than the rows need: the same histogram, and no file left behind."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def table(rows, strings, seed=1):
 
 @settings(max_examples=60, deadline=None)
 @given(columns(), st.integers(1, 3))
-def test_little_memory_counts_as_the_twin_does(pairs, threads):
+def test_little_memory_gives_the_counts_of_the_reference(pairs, threads):
     assert as_dict(_core.count_pairs(*pairs, threads=threads, memory=0)) == count_pairs(*pairs)
 
 
@@ -43,7 +43,7 @@ def test_little_memory_counts_as_the_twin_does(pairs, threads):
     ids=str,
 )
 def tables(request):
-    """A table of one kind and one whose columns differ in kind, each with its histogram in enough memory."""
+    """Return a table of one kind and a table of mixed kinds, each with its histogram computed in enough memory."""
     rows, strings = request.param
     pairs = table(rows, strings)
     mixed = (pairs[0], np.arange(rows) % 999) if strings else (pairs[0].astype("U24"), pairs[1])
@@ -52,13 +52,13 @@ def tables(request):
 
 @pytest.mark.parametrize("memory", [0, 1 << 21, 1 << 25])
 @pytest.mark.parametrize("threads", [1, 4])
-def test_the_histogram_is_the_same_whatever_the_memory(tables, memory, threads):
+def test_the_histogram_does_not_depend_on_the_memory(tables, memory, threads):
     for users, items, expected in tables:
         assert as_dict(_core.count_pairs(users, items, threads=threads, memory=memory)) == expected
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_threads_that_put_rows_away_send_each_other_strings(strings):
+def test_spilling_threads_exchange_rows_and_strings(strings):
     pairs = table(1_500_000, strings)
     expected = as_dict(_core.count_pairs(*pairs))
     assert as_dict(_core.count_pairs(*pairs, threads=4, memory=1 << 26)) == expected
@@ -66,7 +66,7 @@ def test_threads_that_put_rows_away_send_each_other_strings(strings):
 
 
 @pytest.mark.parametrize("size", [200_000, pytest.param(600_000, marks=pytest.mark.statistical)])
-def test_an_item_of_everyone_is_counted_in_little_memory(size):
+def test_an_item_of_all_users_is_counted_in_little_memory(size):
     users = np.arange(size) * 2**33
     items = np.zeros(size, np.int64)
     items[::1000] = np.arange(size // 1000)
@@ -75,7 +75,7 @@ def test_an_item_of_everyone_is_counted_in_little_memory(size):
         assert as_dict(_core.count_pairs(users_as, items_as, memory=0)) == expected
 
 
-def test_keys_that_grow_after_rows_were_put_away_are_widened():
+def test_keys_are_widened_after_rows_were_spilled():
     users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, np.arange(200_000)])
     items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
     expected = as_dict(_core.count_pairs(users, items))
@@ -83,7 +83,7 @@ def test_keys_that_grow_after_rows_were_put_away_are_widened():
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_the_largest_alone_are_the_same_ones(strings):
+def test_a_limit_returns_the_same_largest_counts(strings):
     labels, counts = _core.count_pairs(*table(200_000, strings))
     rows = _core.top(labels, counts, 300)
     for memory in (None, 0):
@@ -93,7 +93,7 @@ def test_the_largest_alone_are_the_same_ones(strings):
         assert kept[order].tolist() == counts[rows].tolist()
 
 
-def test_little_memory_keeps_each_item_of_a_user_with_the_same_chance():
+def test_little_memory_keeps_each_item_with_equal_probability():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
         kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, memory=0))
@@ -110,7 +110,7 @@ def test_a_user_with_very_many_items_keeps_l0_of_them():
 
 
 def run(code, tmp_path, **options):
-    """A process of its own that counts with a folder of its own for temporary files."""
+    """Run code in a new process with its own folder for temporary files."""
     preamble = """
         import os, resource, signal, sys, threading, time
         import numpy as np
@@ -126,7 +126,7 @@ def run(code, tmp_path, **options):
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
-def test_memory_is_kept_however_many_items_one_user_has(tmp_path):
+def test_one_user_with_many_items_stays_within_the_memory(tmp_path):
     code = """
         def mebibytes(name):
             return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024
@@ -139,13 +139,13 @@ def test_memory_is_kept_however_many_items_one_user_has(tmp_path):
         print(counts.sum(), mebibytes("VmHWM") - before)
     """
     kept, extra = run(code, tmp_path).stdout.split()
-    # Beside it there are a label and a count of 8 bytes each for every item.
+    # In addition, every item has a label and a count of 8 bytes each.
     assert kept == "10"
     assert float(extra) < 256 + 2 * 8 * 8
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
-def test_what_is_kept_for_the_next_count_is_within_what_that_may_take(tmp_path):
+def test_memory_kept_for_the_next_count_is_within_its_limit(tmp_path):
     code = """
         def mebibytes(name):
             return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) / 1024
@@ -163,8 +163,8 @@ def test_what_is_kept_for_the_next_count_is_within_what_that_may_take(tmp_path):
         print(mebibytes("VmRSS") - before)
     """
     after_much, peak, after_little, after_few = map(float, run(code, tmp_path).stdout.split())
-    # 64 blocks of 4; a label and a count of 8 bytes each for every item; a quarter of the memory; nothing. Beside each
-    # what the allocator has not given back, which is more under load.
+    # The bounds in MiB: 64 blocks of 4; the memory plus a label and a count of 8 bytes each for every item; a quarter
+    # of the memory; nothing. Each has slack for memory that the allocator did not return, which is more under load.
     assert 100 < after_much < 256 + 32
     assert peak < 256 + 2 * 8 * 8
     assert after_little < 256 / 4 + 64
@@ -172,7 +172,7 @@ def test_what_is_kept_for_the_next_count_is_within_what_that_may_take(tmp_path):
 
 
 @POSIX
-def test_a_full_disk_is_a_resource_error_that_leaves_nothing(tmp_path):
+def test_a_full_disk_is_a_resource_error_and_leaves_no_file(tmp_path):
     code = """
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
@@ -202,7 +202,7 @@ def test_a_missing_folder_is_a_resource_error(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are seen through /proc")
-def test_a_temporary_file_has_no_name_no_readers_and_no_text(tmp_path):
+def test_a_temporary_file_is_unlinked_private_and_encrypted(tmp_path):
     code = """
         found = []
         def look():
@@ -230,7 +230,7 @@ def test_a_temporary_file_has_no_name_no_readers_and_no_text(tmp_path):
 
 @POSIX
 @pytest.mark.parametrize("delay", [0.3, 0.8])
-def test_an_interrupt_leaves_no_file_and_takes_less_than_a_second(tmp_path, delay):
+def test_an_interrupt_is_fast_and_leaves_no_file(tmp_path, delay):
     code = f"""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Timer({delay}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -257,7 +257,7 @@ def test_a_killed_process_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# --- how memory is said --------------------------------------------------------------------------------
+# --- memory limits as arguments --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -280,19 +280,19 @@ def test_memory_is_bytes_or_text_with_a_unit(given, total):
 @pytest.mark.parametrize(
     "given", [0, -1, 2**27, True, 1.5, "2 apples", "", "-2GB", "1.5", "64MB", b"2GB", "nan", "1e9", "٣GB", []]
 )
-def test_other_memory_is_a_parameter_error(given):
+def test_invalid_memory_is_a_parameter_error(given):
     with pytest.raises(ParameterError, match="memory"):
         Memory.of(given)
 
 
-def test_less_memory_than_the_floor_names_the_floor_and_a_remedy():
+def test_the_error_for_too_little_memory_names_the_minimum():
     with pytest.raises(ParameterError, match=r"at least 256MiB.*leave memory out"):
         Memory.of(2**28 - 1)
 
 
 @POSIX
-def test_the_floor_holds_a_csv_file_of_a_usual_size(tmp_path):
-    # Without a folder for temporary files nothing can be put away.
+def test_the_minimum_holds_a_csv_file_of_usual_size(tmp_path):
+    # Without a folder for temporary files, nothing can be spilled.
     code = f"""
         import duckdb
         from discreet.engines import local
@@ -306,7 +306,7 @@ def test_the_floor_holds_a_csv_file_of_a_usual_size(tmp_path):
     assert done.stdout == "60000\n", done.stderr
 
 
-def test_half_of_what_the_machine_or_its_group_allows_is_the_default(tmp_path):
+def test_the_default_is_half_of_the_machines_or_cgroups_memory(tmp_path):
     assert Memory.of(None).total >= 2**28
     (tmp_path / "cgroup").write_text("0::/a/b\n")
     (tmp_path / "a" / "b").mkdir(parents=True)

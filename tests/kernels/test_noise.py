@@ -1,4 +1,4 @@
-"""Exact samplers: equal to their twins draw for draw, and to their laws by the enumeration of tapes."""
+"""Exact samplers: every draw equals the reference, and the distribution is verified by enumerating the random words."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.reference import noise
 from discreet.testing import seeded_rng
 
-# One of each sampler and each way through it: tables, blocks, narrow and wide words, bounds.
+# Every sampler, and every path through it: tables, blocks, narrow and wide words, bounds.
 LAWS = [
     ("discrete_gaussian", (1e-3,)),
     ("discrete_gaussian", (0.3,)),
@@ -55,7 +55,7 @@ def test_draws_equal_those_of_the_rational_reference(law):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", LAWS, ids=names)
-def test_a_million_draws_of_every_sampler_equal_those_of_the_rational_reference(law):
+def test_a_million_draws_equal_those_of_the_rational_reference(law):
     name, parameters = law
     ours, twins = seeded_rng(2), seeded_rng(2)
     twin = getattr(noise, name)(*parameters)
@@ -69,14 +69,14 @@ ANY["parts"] = st.lists(st.integers(0, 9))
 
 @settings(max_examples=40, deadline=None)
 @given(**ANY)
-def test_any_parameters_and_any_sizes_give_the_draws_of_the_reference(scale, bound, seed, parts):
+def test_any_parameters_and_sizes_draw_as_the_reference(scale, bound, seed, parts):
     check_draws(scale, bound, seed, parts)
 
 
 @pytest.mark.statistical
 @settings(max_examples=1000, deadline=None)
 @given(**ANY)
-def test_a_thousand_parameters_and_sizes_give_the_draws_of_the_reference(scale, bound, seed, parts):
+def test_a_thousand_parameters_draw_as_the_reference(scale, bound, seed, parts):
     check_draws(scale, bound, seed, parts)
 
 
@@ -96,16 +96,16 @@ def check_draws(scale, bound, seed, parts):
 
 @pytest.mark.parametrize("bound", [2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46])
 @pytest.mark.parametrize("scale", [2.0**18, 2.0**33, 2.0**45])
-def test_coins_on_the_edge_of_a_place_give_the_draws_of_the_reference(scale, bound):
-    # Coins of ones alone, or nearly so, before places of zeros or ones: quick ways must not take them for each other.
+def test_words_at_the_edges_of_a_place_draw_as_the_reference(scale, bound):
+    # Acceptance numbers of all or nearly all ones, next to places of zeros or ones: the fast path must separate them.
     twin = noise.truncated_geometric(scale, bound)
     bits = twin.block_bits
     wide, ones = bits > noise.NARROW, 2**32 - 1
     for first in (2**30, 3 * 2**29, 2**32 - 2**20):
         for place in (0, 1, 2**bits - 1):
             for short in range(4):
-                coin = (2 ** (64 if wide else 32) - 1) - (short << bits)
-                word = coin >> bits << bits | place
+                uniform = (2 ** (64 if wide else 32) - 1) - (short << bits)
+                word = uniform >> bits << bits | place
                 words = [first, *([word & ones, word >> 32] if wide else [word]), *[ones] * 6, *[0] * 40]
                 ours, twins = _core.Rng.scripted(words), _core.Rng.scripted(words)
                 drawn = ours.truncated_geometric(scale, bound, 1).tolist()
@@ -113,11 +113,11 @@ def test_coins_on_the_edge_of_a_place_give_the_draws_of_the_reference(scale, bou
                 assert ours.bits64() == twins.bits64()
 
 
-# The probability that a tape names a value, by bisection of the tape: no sampling at all.
+# The exact probability of a value, by bisection over the random words instead of by sampling.
 
 
 def prefix_words(prefix, bits):
-    """The words of a tape whose first 31 bits, then 64 at a time, are those of a number (and a sign bit of 0)."""
+    """Return scripted words with a number's digits: 31 bits and a sign bit of 0, then 64 bits at a time."""
     words = [(prefix >> (bits - 31)) << 1]
     for taken in range(31, bits, 64):
         part = (prefix >> (bits - taken - 64)) & (2**64 - 1)
@@ -126,11 +126,11 @@ def prefix_words(prefix, bits):
 
 
 def cell_edge(law, cell, bits=95):
-    """The greatest number of so many bits that begins a tape for a value up to `cell`, by bisection."""
+    """Return, by bisection, the largest number of `bits` bits whose scripted words draw a value up to `cell`."""
     low, high = -1, 2**bits - 1
     while low < high:
         middle = (low + high + 1) // 2
-        # Ones follow, so that a number that begins like the edge lies beyond it.
+        # Ones follow, so a number with the same first digits as the edge lies beyond it.
         value = _core.Rng.scripted([*prefix_words(middle, bits), *[2**32 - 1] * 8]).sample(law, 1)[0]
         low, high = (middle, high) if value <= cell else (low, middle - 1)
     return low
@@ -146,18 +146,18 @@ def cell_edge(law, cell, bits=95):
     ],
     ids=["gaussian", "laplace", "geometric", "wide geometric"],
 )
-def test_the_tapes_that_name_a_value_are_as_many_as_its_probability_says(law, weight, limit):
+def test_the_share_of_words_per_value_equals_its_probability(law, weight, limit):
     with mpmath.workdps(60):
         top = 400 if limit is None else limit
         weights = [weight(x) * (2 if x else 1) for x in range(top + 1)]
         total = mpmath.fsum(weights)
         for cell in range(min(top, 8) + (limit is None)):
             exact = mpmath.fsum(weights[: cell + 1]) / total * 2**95
-            # The law's coefficient has 64 bits, which moves probabilities by 2^-62 at most.
+            # The coefficient has 64 bits, which changes probabilities by at most 2^-62.
             assert abs(cell_edge(law, cell) + 1 - exact) <= 2**35
 
 
-def test_the_edges_of_cells_are_those_of_the_stated_law_to_the_last_bit():
+def test_the_cell_edges_are_exact_to_the_last_bit():
     for name, parameters in [("discrete_gaussian", (1.5,)), ("geometric", (3.0,)), ("truncated_geometric", (0.7, 6))]:
         law, twin = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
         for cell in range(6):
@@ -179,9 +179,9 @@ def test_every_place_in_a_block_is_accepted_with_its_probability():
         exact = noise._exp_neg(x, 300) * 2 ** (width + 64)
         ambiguous = {int(exact) >> 64}
 
-        def accepted(coin, place=place, value=value, ambiguous=ambiguous):
-            # A refused place is followed by a tape for zero, by way of the first block.
-            upper, lower = coin >> 64, coin & (2**64 - 1)
+        def accepted(uniform, place=place, value=value, ambiguous=ambiguous):
+            # After a rejected place, the scripted words draw zero from the first block.
+            upper, lower = uniform >> 64, uniform & (2**64 - 1)
             words = [first, upper << bits | place, lower & (2**32 - 1), lower >> 32, 0, 2**32 - 2**bits, 0, 0]
             words = words if upper in ambiguous else [first, upper << bits | place, 0, 0, 0, 0]
             return _core.Rng.scripted(words).sample(law, 1)[0] == value
@@ -201,7 +201,7 @@ def test_every_place_in_a_block_is_accepted_with_its_probability():
     d=st.integers(1, 10**6),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_rust_and_python_toss_the_same_coins(x, p, n, d, seed):
+def test_rust_and_python_draw_the_same_bernoulli_values(x, p, n, d, seed):
     ours, twins = seeded_rng(seed), seeded_rng(seed)
     assert ours.bernoulli_exp(x) == noise.bernoulli_exp(twins, Fraction(x))
     assert ours.bernoulli(p) == noise.bernoulli(twins, p)
@@ -210,7 +210,7 @@ def test_rust_and_python_toss_the_same_coins(x, p, n, d, seed):
 
 
 @pytest.mark.parametrize(
-    ("toss", "probability"),
+    ("draw", "probability"),
     [
         (lambda rng: rng.bernoulli(0.3), Fraction(0.3)),
         (lambda rng: rng.bernoulli(5e-324), Fraction(5e-324)),
@@ -218,10 +218,10 @@ def test_rust_and_python_toss_the_same_coins(x, p, n, d, seed):
         (lambda rng: rng.bernoulli_exp_ratio(22, 7), noise._exp_neg(Fraction(22, 7), 300)),
     ],
 )
-def test_the_tapes_of_a_coin_are_as_many_as_its_probability_says(toss, probability):
+def test_the_share_of_words_for_true_equals_the_probability(draw, probability):
     def heads(number):
         words = [number >> shift & (2**32 - 1) for shift in (64, 96, 0, 32)]
-        return toss(_core.Rng.scripted([*words, *[2**32 - 1] * 80]))
+        return draw(_core.Rng.scripted([*words, *[2**32 - 1] * 80]))
 
     low, high = -1, 2**128 - 1
     while low < high:
@@ -231,7 +231,7 @@ def test_the_tapes_of_a_coin_are_as_many_as_its_probability_says(toss, probabili
 
 
 class ChosenBits:
-    """Bits that a test chooses."""
+    """A stream of bits that the test chooses."""
 
     def __init__(self, *words):
         self.words = list(words)
@@ -240,7 +240,7 @@ class ChosenBits:
         return self.words.pop(0)
 
 
-def test_a_coin_reads_on_while_its_digits_are_those_of_the_probability():
+def test_a_bernoulli_draw_reads_more_words_while_digits_tie():
     digits = noise._exp_neg(Fraction(1), 300) * Fraction(2) ** 128
     first, second = int(digits) >> 64, int(digits) % 2**64
     assert noise.bernoulli_exp(ChosenBits(first, second - 1), Fraction(1))
@@ -250,15 +250,15 @@ def test_a_coin_reads_on_while_its_digits_are_those_of_the_probability():
 @pytest.mark.parametrize(
     ("sigma", "variance"), [(0.5, 0.21501267508814), (1.0, 0.99999978876773), (9.25**0.5, 9.25), (1e6, 1e12)]
 )
-def test_the_variance_is_that_of_the_discrete_law(sigma, variance):
+def test_the_variance_is_that_of_the_discrete_distribution(sigma, variance):
     draws = seeded_rng(3).discrete_gaussian(sigma, 4_000_000).astype(float)
     assert draws.var() == pytest.approx(variance, rel=6 * math.sqrt(2 / len(draws)) + 1e-3 * (sigma < 1))
     assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))
 
 
-def test_float_gumbel_noise_errs_by_no_more_than_its_stated_bound():
+def test_float_gumbel_noise_is_within_its_stated_error():
     rng = seeded_rng(5)
-    # Numbers that begin with many zeros, on either side, and then any.
+    # Numbers that begin with many zeros, in both tails, and then random ones.
     zeros = [0, 0, 7, 1 << 24, 1, 0, 5, 1 << 22, 2, 1 << 20, 4, 4]
     zeros += [1, 0, *[0, 0] * 9, 1, 1 << 23, 0, 0, *[0, 0] * 4, 6, 1 << 30]
     words = [*zeros, *map(int, rng.words(900))]
@@ -273,7 +273,7 @@ def test_float_gumbel_noise_errs_by_no_more_than_its_stated_bound():
             low, digits, bits = word & 1, word >> 1, 64
             while digits < 2**52:
                 digits, bits = digits << 64 | replay.bits64(), bits + 64
-            # The next digit could be any; take the middle.
+            # The next digit is unknown; take the middle.
             u = (mpmath.mpf(digits) + 0.5) / mpmath.mpf(2) ** bits
             exact = -mpmath.log(-mpmath.log(u if low else 1 - u))
             assert abs(ours - exact) <= 2.0**-49 * (abs(exact) + 1)
@@ -305,14 +305,14 @@ def test_parameters_out_of_range_are_refused(law):
         getattr(seeded_rng(1), law[0])(*law[1], 1)
 
 
-def test_noise_is_never_less_than_asked_for():
+def test_the_scale_of_the_noise_is_never_below_the_parameter():
     for scale in [1e-3, 0.1, 1 / 3, 1.0, 7.7, 1e3, 123_456.7, 1e9]:
         gaussian, laplace = noise.discrete_gaussian(scale).c, noise.discrete_laplace(scale).c
         assert 0 <= 1 - gaussian * 2 * Fraction(scale) ** 2 < Fraction(2) ** -62
         assert 0 <= 1 - laplace * Fraction(scale) < Fraction(2) ** -62
 
 
-def test_continuous_noise_has_its_moments():
+def test_continuous_noise_has_the_right_moments():
     rng = seeded_rng(4)
     for draws, mean, variance in [
         (rng.float_gaussian(2.0, 1_000_000), 0, 4),

@@ -1,4 +1,4 @@
-"""Optimal partition selection: the kernel equals its twin."""
+"""Optimal partition selection: the kernel equals the reference."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_rust_and_python_release_the_same_rows(counts, epsilon, delta, seed):
     assert ours.bits64() == twins.bits64()
 
 
-def test_rows_come_in_order_from_every_part():
+def test_rows_of_all_chunks_are_in_order():
     counts = np.full(300_000, 5)
     rows = _core.partition_selection(counts, np.array([0, 2**63], np.uint64), seeded_rng(1))
     assert rows.tolist() == list(range(300_000))

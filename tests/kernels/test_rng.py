@@ -1,4 +1,4 @@
-"""Streams of random bits: a fresh key each, never the same bits twice, whoever forks, copies or replaces what."""
+"""Random streams: every stream has a fresh key, and no bits repeat across forks, processes, threads and copies."""
 
 import concurrent.futures
 import copy
@@ -80,7 +80,7 @@ def test_threads_and_split_streams_never_repeat_a_block():
 
 
 @forks
-def test_a_stream_refuses_to_work_after_a_fork():
+def test_a_stream_raises_an_error_after_a_fork():
     rng = _core.Rng()
     child = os.fork()
     if child == 0:
@@ -94,8 +94,8 @@ def test_a_stream_refuses_to_work_after_a_fork():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
 
 
-def test_one_stream_is_not_shared_by_threads():
-    """A stream in use is refused to others, rather than drawn from twice."""
+def test_two_threads_cannot_use_one_stream_at_once():
+    """A second thread gets an error, so no words are drawn twice."""
     rng, refused = _core.Rng(), []
 
     def draw():
@@ -119,7 +119,7 @@ def test_streams_are_neither_copied_nor_pickled(duplicate):
         duplicate(_core.Rng())
 
 
-def test_fresh_streams_differ_and_seeded_ones_say_so():
+def test_fresh_streams_differ_and_seeded_streams_are_marked():
     assert _core.Rng().bits64() != _core.Rng().bits64()
     assert not _core.Rng().is_seeded
     assert not _core.Rng().split().is_seeded
@@ -128,14 +128,14 @@ def test_fresh_streams_differ_and_seeded_ones_say_so():
     assert _core.Rng.scripted([1]).is_seeded
 
 
-def test_no_other_source_of_randomness_is_asked(monkeypatch):
-    """With every generator of Python and numpy replaced by one that fails, a release works, and repeats for a seed."""
+def test_a_release_uses_no_other_source_of_randomness(monkeypatch):
+    """A release works, and repeats for a seed, if every generator of Python and numpy raises an error."""
     histogram = dp.Histogram.from_counts(list("abc"), [9000, 8000, 7000], l0=None, linf=1, complete=True)
     mechanism = dp.PrivateCountRelease(rho=1.0, delta=1e-6)
     before = mechanism.release(histogram, rng=seeded_rng(3)).counts.tolist()
 
     def fail(*_, **__):
-        raise AssertionError("another source of randomness was asked")
+        raise AssertionError("another source of randomness was used")
 
     for module in (np.random, random, secrets):
         for name in [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]:
@@ -152,7 +152,7 @@ def test_a_seeded_stream_is_the_keystream_of_chacha20():
     assert seeded_rng(0).words(8).tobytes() == start
 
 
-def test_words_are_the_same_however_they_are_read():
+def test_words_do_not_depend_on_the_reading_method():
     together, apart = seeded_rng(5), seeded_rng(5)
     words = together.words(3000).tolist()
     assert words[:2000] == [apart.bits32() for _ in range(2000)]
@@ -161,7 +161,7 @@ def test_words_are_the_same_however_they_are_read():
     ]
 
 
-def test_a_script_is_read_first():
+def test_scripted_words_are_read_first():
     rng = _core.Rng.scripted([1, 2, 3])
     assert (rng.bits64(), rng.bits32()) == (1 + (2 << 32), 3)
     assert rng.bits32() == seeded_rng(0).bits32()

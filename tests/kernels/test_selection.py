@@ -1,4 +1,4 @@
-"""Exact selection: the law of Plackett and Luce by the enumeration of tapes, and its twin draw for draw."""
+"""Exact selection: the Plackett-Luce distribution by enumerating random words, and equality with the reference."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def test_rust_and_python_select_the_same_candidates(counts, gamma, bottom, offse
     assert ours.bits64() == twins.bits64()
 
 
-# The histogram {5, 3, 1} with epsilon 1, delta 0.1 and k_bar 2: a, b, and the stop element at 1 + T.
+# Counts {5, 3, 1} with epsilon 1, delta 0.1 and k_bar 2: a, b, and the stop element at 1 + T.
 OFFSET = 3.995732273554
 LAW = [0.46924637821982, 0.063505591504133, 0.46724803027605]
 PAIRS = {
@@ -48,17 +48,20 @@ PAIRS = {
     (1,): 0.031685039731823,
     (): 0.46724803027605,
 }
-# The same with linf 2: T = 7.991464547108 on scores halved, as gamma is 1/2.
+# The same with linf 2: T = 7.991464547108, and scores are halved because gamma is 1/2.
 DOUBLE = [0.11460702963726, 0.042161570017273, 0.84323140034547]
 
 
 def words64(*numbers):
-    """A tape of 64-bit words."""
+    """Return scripted 64-bit words."""
     return [part for number in numbers for part in (number & (2**32 - 1), number >> 32)]
 
 
 def region(walk, slot):
-    """The first and the last 64-bit word for which a step of the walk ends in a slot; the last ends the node."""
+    """Return the first and last 64-bit word for which a step of the walk ends in a slot.
+
+    The last word is the end of the node.
+    """
     inside = next(word for word in range(2**64 - 1, 0, -(2**57)) if walk(word) == slot)
     edges = []
     for outside in (0, 2**64):
@@ -71,25 +74,27 @@ def region(walk, slot):
 
 
 def right_share(walk, slot):
-    """With which probability a node is left to the right, where the rest of the tape then leads to a slot; and a
-    word that does so. (One at the very edge would ask for a further word.)"""
+    """Return the probability of going right at a node, and a word that does so.
+
+    The rest of the scripted words must then lead to the slot. A word at the very edge would need a further word.
+    """
     first, last = region(walk, slot)
     return Fraction(last + 1 - first, last + 1), (first + last) // 2
 
 
-def acceptance(toss, slot):
-    """The probability of a coin, of which zero is heads; tails lead to another slot."""
+def acceptance(select, slot):
+    """Return the probability of acceptance. Small words accept; a rejection leads to another slot."""
     low, high = 0, 2**64
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if toss(middle) == slot else (low, middle)
+        low, high = (middle, high) if select(middle) == slot else (low, middle)
     return Fraction(high, 2**64)
 
 
-def law_of_tapes(counts, reference, gamma, bottom, offset):
-    """P[select = slot] for two candidates and the stop element, from the tapes alone, to about 2^-60.
+def enumerated_law(counts, reference, gamma, bottom, offset):
+    """Return P[select = slot] for two candidates and the stop element from the random words alone, to about 2^-60.
 
-    The tree is ((0, 1), (stop, nothing)): a word at the root, one at either node below, and a coin.
+    The tree is ((0, 1), (stop, empty)): one word at the root, one at the node below, and one for acceptance.
     """
 
     def select(*words):
@@ -99,9 +104,9 @@ def law_of_tapes(counts, reference, gamma, bottom, offset):
     second, to_second = right_share(lambda word: select(0, word, 0), 1)
     reached = [(1 - stop) * (1 - second), (1 - stop) * second, stop]
     accepted = [
-        acceptance(lambda coin: select(0, 0, coin, to_stop, 0, 0), 0),
-        acceptance(lambda coin: select(0, to_second, coin, 0, 0, 0), 1),
-        acceptance(lambda coin: select(to_stop, 0, coin, 0, 0, 0), 2),
+        acceptance(lambda uniform: select(0, 0, uniform, to_stop, 0, 0), 0),
+        acceptance(lambda uniform: select(0, to_second, uniform, 0, 0, 0), 1),
+        acceptance(lambda uniform: select(to_stop, 0, uniform, 0, 0, 0), 2),
     ]
     shares = [r * a for r, a in zip(reached, accepted, strict=True)]
     return [float(share / sum(shares)) for share in shares]
@@ -115,8 +120,8 @@ def law_of_tapes(counts, reference, gamma, bottom, offset):
         (([5, 3], 5, 0.5, 1, 7.991464547108 / 2), DOUBLE),
     ],
 )
-def test_tapes_name_a_slot_as_often_as_the_exponential_mechanism_says(arguments, law):
-    found = law_of_tapes(*arguments)
+def test_enumerated_words_give_the_exponential_mechanism(arguments, law):
+    found = enumerated_law(*arguments)
     counts, _, gamma, bottom, offset = arguments
     weights = [math.exp(gamma * score) for score in [*counts, bottom + offset / gamma]]
     assert found == pytest.approx([w / sum(weights) for w in weights], abs=1e-14)
@@ -124,7 +129,10 @@ def test_tapes_name_a_slot_as_often_as_the_exponential_mechanism_says(arguments,
 
 
 def peel_law(weights, stop, k):
-    """The probability of every outcome of peeling: the product of the shares of what is left."""
+    """Return the probability of every outcome of peeling.
+
+    It is the product of each selected weight's share of the remaining weights.
+    """
     outcomes = {}
     for n in range(min(k, len(weights)) + 1):
         for order in itertools.permutations(range(len(weights)), n):
@@ -138,7 +146,7 @@ def peel_law(weights, stop, k):
     return outcomes
 
 
-def test_the_vectors_are_the_law_of_plackett_and_luce():
+def test_the_test_vectors_follow_plackett_luce():
     weights, stop = [math.exp(5), math.exp(3)], math.exp(1 + OFFSET)
     assert peel_law(weights, stop, 2) == pytest.approx(PAIRS, abs=1e-12)
     total = sum(weights) + stop
@@ -166,15 +174,15 @@ def selections(arguments, slots, size, seed):
         (([5], 5, 1.0, 0, OFFSET), [0.73189683670287, 1 - 0.73189683670287]),
     ],
 )
-def test_draws_have_the_law_of_the_exponential_mechanism(arguments, law):
+def test_draws_follow_the_exponential_mechanism(arguments, law):
     assert chi_square(selections(arguments, len(law), 300_000, seed=4), law) > SIGNIFICANCE
 
 
-def test_a_wrong_offset_is_noticed():
+def test_a_wrong_offset_is_detected():
     assert chi_square(selections(([5, 3], 5, 1.0, 1, OFFSET + 0.05), 3, 300_000, seed=4), LAW) < SIGNIFICANCE
 
 
-def test_peeling_has_the_law_of_plackett_and_luce():
+def test_peeling_follows_plackett_luce():
     rng = seeded_rng(7)
     seen = dict.fromkeys(PAIRS, 0)
     for _ in range(300_000):
@@ -185,7 +193,7 @@ def test_peeling_has_the_law_of_plackett_and_luce():
 
 
 def permute_and_flip_law(scores):
-    """Over all orders: each candidate in turn is taken with exp(-(best - score))."""
+    """Return the distribution over all orders, each candidate being taken with probability exp(-(best - score))."""
     law = np.zeros(len(scores))
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:
@@ -198,7 +206,7 @@ def permute_and_flip_law(scores):
 
 
 @pytest.mark.parametrize("offset", [0.3, 2.5, 9.0])
-def test_permute_and_flip_has_its_law(offset):
+def test_permute_and_flip_follows_its_distribution(offset):
     rng = seeded_rng(9)
     draws = [rng.permute_and_flip([7, 5, 4], 0.7, 2, offset) for _ in range(300_000)]
     law = permute_and_flip_law([4.9, 3.5, 2.8, 1.4 + offset])
@@ -224,7 +232,7 @@ def test_scores_out_of_range_are_refused(arguments):
         seeded_rng(1).peel(*arguments, 1)
 
 
-def test_counts_out_of_range_select_as_the_nearest_in_it():
+def test_counts_out_of_range_are_clamped():
     odd, even = [2**36, -5, 2**62, 7], [2**35, 0, 2**35, 7]
     for seed in range(50):
         ours, same = seeded_rng(seed), seeded_rng(seed)
@@ -232,13 +240,13 @@ def test_counts_out_of_range_select_as_the_nearest_in_it():
         assert ours.permute_and_flip(odd, 1.0, -1, 1.0) == same.permute_and_flip(even, 1.0, 0, 1.0)
 
 
-def test_peeling_needs_a_k():
+def test_peeling_needs_a_positive_k():
     with pytest.raises(ParameterError, match="k must be"):
         seeded_rng(1).peel([1], 1, 1.0, 0, 1.0, 0)
 
 
 @pytest.mark.parametrize(("gamma", "far"), [(1024.0, 2**35), (5e-324, 2**35), (1e-9, 1)])
-def test_scores_at_the_ends_of_their_range_are_selected_from(gamma, far):
+def test_scores_at_the_ends_of_their_range_are_supported(gamma, far):
     rng = seeded_rng(1)
     for counts in ([far, 1, 7], [far, far, 0]):
         candidates = [slot for slot, count in enumerate(counts) if count]

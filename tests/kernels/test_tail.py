@@ -1,4 +1,4 @@
-"""Tails: upper bounds for certain, and tight, against sums with sixty digits."""
+"""Tails: rigorous and tight upper bounds, compared with sums of sixty digits."""
 
 import math
 import sys
@@ -31,7 +31,7 @@ def assert_tight(value, truth):
 
 
 @pytest.mark.parametrize("sigma", [0.25, 1.0, 3.7, 20.0, 300.0, pytest.param(511.0, marks=pytest.mark.statistical)])
-def test_gaussian_tails_are_bounded_and_tight_down_to_1e_30(sigma):
+def test_gaussian_tails_are_tight_bounds_down_to_1e_30(sigma):
     law = Noise.discrete_gaussian(sigma)
     with mpmath.workdps(50):
         for z in [0.001, 0.5, 1, 2.5, 5, 8, 11.4]:
@@ -40,7 +40,7 @@ def test_gaussian_tails_are_bounded_and_tight_down_to_1e_30(sigma):
 
 
 @pytest.mark.parametrize("sigma", [513.0, 1e4, 1e6, 1e9])
-def test_gaussian_tails_of_large_scale_agree_with_the_integral_between_the_integers(sigma):
+def test_gaussian_tails_of_large_scale_agree_with_the_integral(sigma):
     law = Noise.discrete_gaussian(sigma)
     with mpmath.workdps(50):
         for z in [0.001, 0.5, 2.5, 5, 8, 11.4]:
@@ -57,7 +57,7 @@ def test_gaussian_tails_of_large_scale_agree_with_the_integral_between_the_integ
 
 @settings(max_examples=200, deadline=None)
 @given(scale=st.floats(1e-3, 2.0**45), x=st.floats(0, 75), bound=st.integers(0, 2**52))
-def test_geometric_tails_are_bounded_and_tight_down_to_1e_30(scale, x, bound):
+def test_geometric_tails_are_tight_bounds_down_to_1e_30(scale, x, bound):
     m = math.ceil(x * scale)
     with mpmath.workdps(60):
         a = lambda n: mpmath.exp(-mpmath.mpf(n) / mpmath.mpf(scale))  # noqa: E731
@@ -69,7 +69,7 @@ def test_geometric_tails_are_bounded_and_tight_down_to_1e_30(scale, x, bound):
             assert_tight(truncated, truth)
 
 
-def test_lower_tails_are_what_upper_ones_leave():
+def test_lower_and_upper_tails_sum_to_one():
     for law in [Noise.discrete_gaussian(3.0), Noise.discrete_laplace(3.0), Noise.truncated_geometric(3.0, 9)]:
         for m in range(-12, 12):
             assert law.tail(m) + law.tail(1 - m) == pytest.approx(1, abs=1e-15)
@@ -83,7 +83,7 @@ def test_tails_too_small_for_a_float_are_rounded_up():
     assert 0 < Noise.discrete_laplace(1.0).tail(2**62) < 1e-300
 
 
-# Theory B: the integer thresholds of Laplace and Gaussian noise, and their tails, for (epsilon, delta, l0, linf).
+# The integer thresholds of Laplace and Gaussian noise, and their tails, for (epsilon, delta, l0, linf).
 LAPLACE = [
     (1, 1e-6, 1, 1, 14, 6.0789620347788e-7),
     (0.5, 1e-8, 10, 1, 41, 7.7816931711117e-10),
@@ -105,7 +105,7 @@ GAUSSIAN = [
     ("law", "row"),
     [(Noise.discrete_laplace, row) for row in LAPLACE] + [(Noise.discrete_gaussian, row) for row in GAUSSIAN],
 )
-def test_thresholds_are_those_of_the_theory(law, row):
+def test_thresholds_match_their_test_vectors(law, row):
     epsilon, delta, l0, linf, value, tail = row
     threshold = _core.Threshold.for_chance(law(linf / epsilon), linf, delta / l0)
     assert threshold.value == value
@@ -114,7 +114,7 @@ def test_thresholds_are_those_of_the_theory(law, row):
     assert _core.Threshold(law(linf / epsilon), value - 1).chance(linf) > delta / l0
 
 
-def test_truncated_noise_has_the_tail_of_the_theory():
+def test_tails_of_truncated_noise_match_their_test_vectors():
     for epsilon, k, tail in [(1, 11, 7.7182118276015e-6), (0.1, 109, 9.2215954609486e-7), (2, 12, 2.8751204068956e-11)]:
         law = Noise.truncated_geometric(1 / epsilon, k)
         assert law.tail(k) == pytest.approx(tail, rel=1e-13)
@@ -126,8 +126,8 @@ def test_truncated_noise_has_the_tail_of_the_theory():
         assert threshold.chance(n) == pytest.approx(chance, rel=1e-12)
 
 
-def test_the_rule_and_its_chance_are_one():
-    """The share of releases of one count is the chance that the threshold states."""
+def test_the_release_rate_equals_the_stated_probability():
+    """The share of releases of one count equals the probability that the threshold states."""
     threshold = _core.Threshold(Noise.discrete_laplace(3.0), 9)
     for count in (1, 9, 10, 14):
         draws = 400_000
@@ -157,7 +157,7 @@ def test_rust_and_numpy_release_the_same_rows(counts, repeat, value, seed):
     assert ours.bits64() == twins.bits64()
 
 
-def test_strided_counts_are_read_as_they_are():
+def test_strided_counts_are_read_correctly():
     counts = np.arange(0, 4000)[::2]
     law, seed = Noise.discrete_gaussian(1.0), 5
     strided = _core.Threshold(law, 100).release(counts, seeded_rng(seed))
@@ -177,6 +177,6 @@ def test_thresholds_out_of_range_are_refused():
             law.quantile(p)
 
 
-def test_rows_below_zero_are_no_more_in_the_domain_than_those_of_zero():
+def test_rows_of_zero_or_negative_counts_never_pass():
     rows, _ = _core.Threshold(Noise.discrete_gaussian(1.0), -100).release(np.array([1, -1, 0, 2]), seeded_rng(1))
     assert rows.tolist() == [0, 3]

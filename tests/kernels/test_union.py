@@ -1,4 +1,4 @@
-"""Weights of a set union: the twin, known vectors, and sensitivity in exact integers over random neighbours."""
+"""Weights of a set union: the reference, test vectors, and sensitivity in exact integers over random neighbours."""
 
 import math
 
@@ -28,8 +28,8 @@ KNOWN = [
 ]
 
 
-def of_kernel(lists, size, weighting, bits, **more):
-    """The kernel's weights of lists of item numbers; numbers that nobody has weigh nothing."""
+def kernel_weights(lists, size, weighting, bits, **more):
+    """Return the kernel's weights of lists of item numbers; items that nobody has weigh zero."""
     pairs = [(user, item) for user, items in enumerate(lists) for item in items]
     labels, core = _core.Lists.from_pairs([user for user, _ in pairs], [item for _, item in pairs])
     found = core.weights(weighting, bits, **more)
@@ -39,11 +39,13 @@ def of_kernel(lists, size, weighting, bits, **more):
 
 
 @pytest.mark.parametrize(("weighting", "target", "few", "known"), KNOWN)
-def test_weights_are_the_known_ones(weighting, target, few, known):
+def test_weights_match_their_test_vectors(weighting, target, few, known):
     bits = 36
     units = 1 if target is None else round(target * 2**bits)
-    # Whole numbers come in their own order.
-    found = of_kernel([[ord(c) - 97 for c in items] for items in LISTED], 3, weighting, bits, target=units, few=few)
+    # Integer labels are ordered by value.
+    found = kernel_weights(
+        [[ord(c) - 97 for c in items] for items in LISTED], 3, weighting, bits, target=units, few=few
+    )
     assert [weight / 2**bits for weight in found] == pytest.approx(known, abs=1e-9)
 
 
@@ -52,15 +54,15 @@ lists_of_items = st.lists(st.lists(st.integers(0, 7), max_size=6, unique=True).m
 
 @settings(max_examples=150, deadline=None)
 @given(lists=lists_of_items, weighting=st.sampled_from(WEIGHTINGS), target=st.integers(1, 3000), few=st.integers(1, 6))
-def test_twin_and_kernel_agree_to_the_last_bit(lists, weighting, target, few):
+def test_reference_and_kernel_agree_to_the_last_bit(lists, weighting, target, few):
     lists = [items for items in lists if items]
     if lists:
         more = {"target": target << 10, "few": few}
-        assert of_kernel(lists, 8, weighting, 20, **more) == weights(lists, 8, weighting, 20, **more)
+        assert kernel_weights(lists, 8, weighting, 20, **more) == weights(lists, 8, weighting, 20, **more)
 
 
 def neighbours(rng):
-    """Lists of some users, of which one is left out on the other side, and a target."""
+    """Return the number of items, lists of some users, the same lists without one user, and a target."""
     size = int(rng.integers(2, 9))
     users = [
         sorted(rng.permutation(size)[: int(rng.integers(1, size + 1))].tolist()) for _ in range(rng.integers(1, 9))
@@ -70,10 +72,10 @@ def neighbours(rng):
 
 
 def excess(weighting, rng, bits=16):
-    """By how much the squared (or plain) change of the weights exceeds one, and the weights of a lone user's items."""
+    """Return by how much the change of the weights, squared in l2, exceeds the sensitivity of one."""
     size, users, others, target = neighbours(rng)
     few = max(map(len, users)) if rng.integers(2) else int(rng.integers(1, size + 1))
-    made = [
+    results = [
         weights(
             lists,
             size,
@@ -85,14 +87,14 @@ def excess(weighting, rng, bits=16):
         for lists in (users, others)
     ]
     unit = 1 << FINE_BITS.get(weighting, bits)
-    change = [a - b for a, b in zip(*made, strict=True)]
+    change = [a - b for a, b in zip(*results, strict=True)]
     if weighting == "greedy":
-        # Items of nobody else have a unit of their own, which the threshold pays for.
+        # Items that only this user has get one more unit, which the threshold accounts for.
         novel = set().union(*users) - set().union(*others)
         return sum(map(abs, change)) - unit - len(novel)
     if weighting in ("even", "water"):
         return sum(map(abs, change)) - unit
-    # Rounding: a few units for every item of every user.
+    # Slack for rounding: a few units for every item of every user.
     slack = (4 * sum(map(len, users)) + size) if weighting in FINE_BITS else 0
     return sum(x * x for x in change) - (unit + slack) ** 2
 
@@ -110,7 +112,10 @@ SIDE, BITS = 16, 24
 
 
 def many_neighbours(rng, instances):
-    """How often each of up to twelve users names each of sixteen items, in many small tables, and who is left out."""
+    """Return many small tables with and without one user.
+
+    Each table holds how often each of up to twelve users has each of sixteen items.
+    """
     users = rng.integers(1, 13, instances)
     density = rng.choice([0.15, 0.4, 0.7, 0.95, 1.0], instances)
     sizes = rng.integers(1, SIDE + 1, instances)
@@ -122,8 +127,11 @@ def many_neighbours(rng, instances):
     return rows, others
 
 
-def kernel_of(rows):
-    """The kernel's lists of many small tables at once, whose users and items are not the same, and where items are."""
+def kernel_lists(rows):
+    """Return the kernel's lists for many small tables at once, and the place of each item.
+
+    The tables share no users and no items.
+    """
     table, user, item = np.nonzero(rows)
     times = rows[table, user, item]
     labels, lists = _core.Lists.from_pairs(np.repeat(table * SIDE + user, times), np.repeat(table * SIDE + item, times))
@@ -132,24 +140,26 @@ def kernel_of(rows):
 
 
 def worst_changes(rng, instances):
-    """Of each weighting the largest change of many neighbours, squared where it is in l2, in units, less what is
-    allowed."""
+    """Return, for each weighting, the largest change over many neighbours minus the allowed change, in units.
+
+    Changes are squared for weightings in l2.
+    """
     rows, others = many_neighbours(rng, instances)
-    sides = [kernel_of(side) for side in (rows, others)]
+    sides = [kernel_lists(side) for side in (rows, others)]
     more = {"target": int(rng.integers(2**BITS, 4 * 2**BITS)), "few": int(rng.integers(1, SIDE + 1))}
     novel = ((rows > 0).any(axis=1) & ~(others > 0).any(axis=1)).sum(axis=1)
     worst = {}
     for weighting in WEIGHTINGS:
-        made = np.zeros((2, instances * SIDE), np.int64)
-        for side, (lists, places) in zip(made, sides, strict=True):
+        results = np.zeros((2, instances * SIDE), np.int64)
+        for side, (lists, places) in zip(results, sides, strict=True):
             side[places] = lists.weights(weighting, BITS, **more)
-        change = (made[0] - made[1]).reshape(instances, SIDE)
+        change = (results[0] - results[1]).reshape(instances, SIDE)
         if weighting in ("even", "water", "greedy"):
-            # Items of nobody else have a unit of their own, which the threshold of the greedy method pays for.
+            # Items that only this user has get one more unit, which the greedy threshold accounts for.
             allowed = 2**BITS + (novel if weighting == "greedy" else 0)
             worst[weighting] = int((np.abs(change).sum(axis=1) - allowed).max())
         else:
-            # Rounding down to whole units in the end, of up to sixteen items.
+            # Slack for rounding up to sixteen items down to whole units.
             allowed = 2**BITS + (5 if weighting in FINE_BITS else 0)
             worst[weighting] = int(((change**2).sum(axis=1) - allowed**2).max())
     return worst
@@ -164,36 +174,36 @@ def worst_of_many(seed, batches, instances):
 def test_one_user_changes_the_kernels_weights_by_at_most_one():
     worst = worst_of_many(5, 10, 1000)
     assert max(worst.values()) <= 0
-    # And by that much, where all of a user's budget goes into items that are not full.
+    # The bound is reached if all of a user's budget goes into items below the target.
     assert min(worst.values()) > -(2 ** (BITS + 6))
 
 
 @pytest.mark.statistical
-def test_one_user_changes_the_kernels_weights_by_at_most_one_a_million_times():
+def test_a_million_neighbours_change_the_weights_by_at_most_one():
     assert max(worst_of_many(11, 500, 2000).values()) <= 0
 
 
-def test_a_discount_that_is_too_large_is_noticed():
-    # Twice what flows back: the version from memory whose change was seen above one.
+def test_returning_twice_the_excess_exceeds_the_sensitivity():
+    # A wrong version that returns twice the excess: its change exceeds one.
     worst = 0.0
     rng = np.random.default_rng(2)
     for _ in range(4000):
         size, users, others, target = neighbours(rng)
         few = max(map(len, users))
-        made = []
+        results = []
         for lists in (users, others):
             full = weights(lists, size, "adaptive", 40, target=target << 24, few=few)
             base = weights(lists, size, "even", 40)
             kept = [min(w, target << 24) for w in base]
             plain = [sum(math.isqrt(2**80 // len(i)) - 2**40 // len(i) for i in lists if x in i) for x in range(size)]
             flow = [f - k - p for f, k, p in zip(full, kept, plain, strict=True)]
-            made.append([f + extra for f, extra in zip(full, flow, strict=True)])
-        worst = max(worst, sum(((a - b) / 2**40) ** 2 for a, b in zip(*made, strict=True)))
+            results.append([f + extra for f, extra in zip(full, flow, strict=True)])
+        worst = max(worst, sum(((a - b) / 2**40) ** 2 for a, b in zip(*results, strict=True)))
     assert worst > 1.001
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_items_of_one_user_alone_weigh_no_more_than_the_threshold_allows(weighting):
+def test_new_items_weigh_no_more_than_the_threshold_allows(weighting):
     rng = np.random.default_rng(3)
     for _ in range(800):
         size, users, _, target = neighbours(rng)
@@ -213,7 +223,7 @@ def test_items_of_one_user_alone_weigh_no_more_than_the_threshold_allows(weighti
             assert max(found) <= math.isqrt(2**32 // t)
 
 
-def test_at_most_l0_items_of_each_and_none_that_were_found():
+def test_bounding_keeps_at_most_l0_items_that_are_not_found():
     users, items = np.repeat(np.arange(500), 20), np.tile(np.arange(20), 500)
     _, lists = _core.Lists.from_pairs(users, items)
     key = seeded_rng(1).words(8).view(np.uint64).tolist()
@@ -224,18 +234,18 @@ def test_at_most_l0_items_of_each_and_none_that_were_found():
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
-def test_the_order_of_rows_changes_nothing(weighting):
+def test_the_order_of_rows_does_not_matter(weighting):
     rng = np.random.default_rng(5)
     users, items = rng.integers(0, 40, 600), rng.integers(0, 30, 600)
-    made = []
+    results = []
     for order in (np.arange(600), np.arange(600)[::-1], rng.permutation(600)):
         labels, lists = _core.Lists.from_pairs(users[order], items[order])
         found = lists.weights(weighting, 20, target=3 << 20, few=30)
-        made.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
-    assert made[0] == made[1] == made[2]
+        results.append(dict(zip(labels.take(np.arange(len(found))), found.tolist(), strict=True)))
+    assert results[0] == results[1] == results[2]
 
 
-def test_bad_weightings_are_refused():
+def test_invalid_weightings_are_refused():
     _, lists = _core.Lists.from_pairs([1], [2])
     for arguments in [("evn", 20), ("even", 41)]:
         with pytest.raises(ParameterError):
@@ -246,7 +256,7 @@ def test_bad_weightings_are_refused():
         lists.bounded(0, np.array([], np.int64), [0, 0, 0, 0])
 
 
-def test_rows_may_repeat_and_miss_cells():
+def test_duplicate_rows_and_null_cells_are_ignored():
     labels, lists = _core.Lists.from_pairs(["u", "u", None, "v", "v"], ["x", "x", "y", None, "z"])
     weight = dict(
         zip(labels.take(np.arange(len(lists.weights("even", 4)))), lists.weights("even", 4).tolist(), strict=True)
