@@ -109,7 +109,7 @@ def _publish(
 ) -> None:
     """Release rows with a verb and write rows, guarantee and budget to their streams."""
     if (file is None) == (sql is None):
-        raise click.UsageError("Give either FILE (- for standard input) or --sql QUERY: exactly one of them.")
+        raise click.UsageError("Give exactly one of FILE and --sql QUERY. FILE is - for standard input.")
     if engine == "spark" and (file is None or file == "-"):
         raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
