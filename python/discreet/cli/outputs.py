@@ -86,7 +86,7 @@ def _status(path: Path) -> Iterator[os.stat_result]:
 
 
 def _open_file(stream: object) -> Iterator[os.stat_result]:
-    """Yield a standard stream if it is a regular file; on a terminal, input and output are the same device."""
+    """Yield the status of a standard stream that is a regular file; on a terminal, input and output share a device."""
     try:
         status = os.fstat(stream.fileno())  # type: ignore[attr-defined]
     except (OSError, ValueError, AttributeError):

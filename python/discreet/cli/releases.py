@@ -107,7 +107,7 @@ def _publish(
     quiet: bool,
     **parameters: Any,
 ) -> None:
-    """Release rows with a verb and write rows, guarantee and budget to their streams."""
+    """Release rows with a verb, write them, and report the guarantee and the charge."""
     if (file is None) == (sql is None):
         raise click.UsageError("Give exactly one of FILE and --sql QUERY. FILE is - for standard input.")
     if engine == "spark" and (file is None or file == "-"):

@@ -93,7 +93,7 @@ def publish(
     if chosen == "csv" and export.escapes(release.columns):
         click.echo(
             "Note: the CSV has an extra apostrophe before items that begin with one or that a spreadsheet could run as "
-            "a formula. Parquet and JSONL hold all items unchanged.",
+            "a formula. Parquet and JSON hold these items unchanged.",
             err=True,
         )
 
