@@ -1,4 +1,4 @@
-"""Runs the Python examples of the README and the docs as tests, in a folder of their own."""
+"""A collector that runs the Python examples of the README and docs as tests, each page in an empty folder."""
 
 import os
 
@@ -11,7 +11,7 @@ def enter(namespace):
     import tempfile
 
     namespace["missing"] = lambda name: importlib.util.find_spec(name) is None
-    namespace["_folder"] = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Windows keeps what is open
+    namespace["_folder"] = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # Windows keeps open files
     namespace["_before"] = os.getcwd()
     os.chdir(namespace["_folder"].name)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sets discreet up from a fresh clone and runs it: `python3 dev.py demo`, `python3 dev.py test`.
+"""The developer commands of discreet, from a fresh clone on: `python3 dev.py demo`, `python3 dev.py test`.
 
-Needs Python 3.11 or newer, a Rust toolchain and a C compiler, and nothing else. Everything is installed
-into `.venv` beside this file, whatever environment is active; the extension is built in release mode,
-and built again only when its sources have changed.
+Needs Python 3.11 or newer, a Rust toolchain and a C compiler. Everything is installed into `.venv` next to
+this file, even if another environment is active. The extension is built in release mode, and rebuilt only
+if its sources have changed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def main() -> int:
     texts = {
         "demo": "build, then run `discreet demo` (further arguments are passed on)",
         "test": "build, then run the tests of Rust and Python (further arguments go to pytest)",
-        "lint": "formatting, lints, types and stubs",
-        "docs": "the pages of docs/, with a reference of all public names (further arguments go to sphinx-build)",
-        "bench": "the benchmarks beside their peers (further arguments go to pytest)",
-        "fuzz": "feed random input to a parser, or to all of them (see `dev.py fuzz --help`)",
+        "lint": "check formatting, lints, types and stubs",
+        "docs": "build the HTML of docs/, with a reference of all public names (further arguments go to sphinx-build)",
+        "bench": "run the benchmarks, compared with other libraries (further arguments go to pytest)",
+        "fuzz": "feed random input to one parser or to all (see `dev.py fuzz --help`)",
         "build": "build and install into .venv",
     }
     for name, text in texts.items():
         commands.add_parser(name, help=text, add_help=False)
     options, rest = parser.parse_known_args()
-    if sys.version_info < (3, 11):  # noqa: UP036 - the reader may have an older one
+    if sys.version_info < (3, 11):  # noqa: UP036 - users may have an older Python
         return fail("discreet needs Python 3.11 or newer")
     return COMMANDS[options.command](rest)
 
@@ -57,13 +57,13 @@ def demo(rest: list[str]) -> int:
 def test(rest: list[str]) -> int:
     build("test", "frames", "ibis", *(["spark"] if "spark" in rest else []))
     full = ["--release", "--", "--include-ignored"] if "statistical" in rest else []
-    # Debug information doubles the time of a build and is read by debuggers alone.
+    # Debug information doubles the build time, and the tests do not need it.
     environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false"}
     run("cargo test", [cargo(), "test", "--lib", "--locked", "--quiet", *full], cwd=ROOT, env=environment)
-    # The full size needs the memory of one process, and Spark starts a Java of many threads.
+    # Full-size tests need all memory for one process. Spark starts a Java process with many threads.
     alone = "statistical" in rest or "spark" in rest
     workers = [] if alone else ["-n", "2", "--dist", "worksteal"]
-    # Tests start some 200 processes: each would otherwise compile the package again where nothing is to be cached.
+    # The tests start about 200 processes. Without this cache, each would compile the package again.
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(VENV / "compiled")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.call([PYTHON, "-m", "pytest", *workers, *rest], cwd=ROOT, env=environment)
@@ -87,9 +87,7 @@ def lint(rest: list[str]) -> int:
     if shutil.which("cargo-deny"):
         checks.append([cargo(), "deny", "--locked", "check", "bans", "licenses", "sources"])
     else:
-        fail(
-            f"cargo-deny is not installed: crates are not checked; cargo install --locked cargo-deny@{DENY} installs it"
-        )
+        fail(f"cargo-deny is not installed, so crates are not checked; run: cargo install --locked cargo-deny@{DENY}")
         failed += "CI" in os.environ
     for check in checks:
         print("$", " ".join(Path(check[0]).name if i == 0 else str(a) for i, a in enumerate(check)), flush=True)
@@ -104,11 +102,11 @@ def docs(rest: list[str]) -> int:
 
 
 def fuzz(rest: list[str]) -> int:
-    """Run fuzz targets. An input that makes one fail is kept in fuzz/artifacts."""
+    """Run fuzz targets. Failing inputs are saved in fuzz/artifacts."""
     targets = {path.stem: path for path in sorted((FUZZ / "targets").iterdir()) if path.suffix in (".rs", ".py")}
     parser = argparse.ArgumentParser(prog="dev.py fuzz", description=fuzz.__doc__)
-    parser.add_argument("target", nargs="?", choices=targets, help="all by default")
-    parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
+    parser.add_argument("target", nargs="?", choices=targets, help="one target (default: all)")
+    parser.add_argument("--seconds", type=int, default=60, help="time for each target (default: 60)")
     options = parser.parse_args(rest)
     failed = 0
     for name in [options.target] if options.target else targets:
@@ -123,14 +121,14 @@ def fuzz(rest: list[str]) -> int:
 
 def fuzz_rust(target: Path, limits: list[str]) -> int:
     if not shutil.which("cargo-fuzz"):
-        return fail(f"cargo-fuzz is not installed; install it with: cargo install --locked cargo-fuzz@{CARGO_FUZZ}")
+        return fail(f"cargo-fuzz is not installed; run: cargo install --locked cargo-fuzz@{CARGO_FUZZ}")
     build()
     run("fetching crates", [cargo(), "fetch", "--locked", "--manifest-path", FUZZ / "Cargo.toml"], cwd=ROOT)
     environment = {
         **os.environ,
-        # The stable compiler ships the sanitizer too, behind flags that only this variable lets it take.
+        # The stable compiler includes the sanitizer, but accepts its flags only with this variable.
         "RUSTC_BOOTSTRAP": "1",
-        # The targets link Python, which finds numpy in .venv and frees no memory when it ends.
+        # The targets link Python, which needs numpy from .venv and frees no memory at exit.
         "PYO3_PYTHON": str(PYTHON),
         "PYTHONPATH": sysconfig.get_path("purelib", vars={"base": str(VENV)}),
         "LD_LIBRARY_PATH": str(sysconfig.get_config_var("LIBDIR")),
@@ -142,7 +140,7 @@ def fuzz_rust(target: Path, limits: list[str]) -> int:
 
 def fuzz_python(target: Path, limits: list[str]) -> int:
     if sys.platform != "linux":
-        return fail(f"the target {target.stem} needs atheris, which is made for Linux alone")
+        return fail(f"the target {target.stem} needs atheris, which exists only for Linux")
     build("fuzz")
     corpus = FUZZ / "corpus" / target.stem
     corpus.mkdir(parents=True, exist_ok=True)
@@ -155,7 +153,7 @@ def bench(rest: list[str]) -> int:
 
 
 def build(*groups: str) -> None:
-    """Makes .venv, installs what `groups` of pyproject.toml ask for, and builds, each where it is needed."""
+    """Create .venv, install the dependency groups and build the extension, each only if needed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     if stamp("python") != identity() or not PYTHON.exists():
         make_venv()
@@ -168,7 +166,7 @@ def build(*groups: str) -> None:
         set_stamp("packages", "\n".join(known + missing))
     if stamp("sources") != sources():
         cargo()
-        # The environment is named outright: maturin would otherwise follow whichever one is active.
+        # Without this setting, maturin would install into the active environment.
         environment = {k: v for k, v in os.environ.items() if k not in ("CONDA_PREFIX", "PYTHONHOME")}
         environment["VIRTUAL_ENV"] = str(VENV)
         command = [PYTHON, "-m", "maturin", "develop", "--locked", "--release", "--quiet"]
@@ -183,7 +181,7 @@ def make_venv() -> None:
     if process.returncode != 0:
         print(process.stdout, process.stderr, file=sys.stderr)
         hint = "; on Debian and Ubuntu: apt install python3-venv" if sys.platform == "linux" else ""
-        raise SystemExit(fail(f"this Python cannot make a virtual environment{hint}"))
+        raise SystemExit(fail(f"this Python cannot create a virtual environment{hint}"))
     set_stamp("python", identity())
 
 
@@ -192,7 +190,7 @@ def identity() -> str:
 
 
 def sources() -> str:
-    """A digest of all that the extension is built from; Python sources are used where they stand."""
+    """Return a digest of all build inputs of the extension; Python sources are used in place."""
     digest = hashlib.sha256()
     files = [ROOT / name for name in (".cargo/config.toml", "Cargo.toml", "Cargo.lock", "pyproject.toml")]
     for path in sorted([*files, *(ROOT / "rust").rglob("*.rs")]):
@@ -219,7 +217,7 @@ def cargo() -> str:
 
 
 def run(title: str, command: list[object], **options: object) -> None:
-    """Runs a command, with a line at least every few seconds while it is silent; exits where it fails."""
+    """Run a command, print a line every 10 seconds while it is silent, and exit if it fails."""
     started = last = time.monotonic()
     print(f"{title} ...", flush=True)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Runs the command `discreet`: in this process, or in one of its own."""
+"""Helpers that run the command `discreet` in this process or in a new one."""
 
 import io
 import os
@@ -17,7 +17,7 @@ WIDTH = {"NO_COLOR": "1", "COLUMNS": "100"}
 
 
 def discreet(*arguments):
-    """Run the command in this process, with nothing on standard input; return its exit code, output and errors."""
+    """Run the command in this process with empty standard input; return its exit code, output and errors."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     nothing = patch("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     with patch.dict(os.environ, WIDTH), nothing, redirect_stdout(out), redirect_stderr(err):
@@ -29,7 +29,7 @@ def discreet(*arguments):
 
 
 def process(*arguments, stdin=b"", encoding="utf-8"):
-    """Run the command in a process of its own; return its exit code, output and errors."""
+    """Run the command in a new process; return its exit code, output and errors."""
     environment = {**os.environ, **WIDTH, "PYTHONIOENCODING": encoding}
     command = [sys.executable, "-m", "discreet", *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=60)

@@ -1,4 +1,4 @@
-"""The command line: what goes where."""
+"""The output of `discreet`: rows, formats, messages and help."""
 
 import csv
 import gzip
@@ -23,12 +23,12 @@ def test_rows_go_to_stdout_and_the_guarantee_to_stderr(log):
     assert "secret" not in out + err
 
 
-def test_quiet_prints_rows_alone(log):
+def test_quiet_prints_only_rows(log):
     assert discreet("count", log, *COUNT, *BUDGET, "--quiet")[2] == ""
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
-def test_the_suffix_picks_the_format(log, tmp_path, suffix):
+def test_the_suffix_of_the_output_sets_the_format(log, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     code, out, _ = discreet("count", log, *COUNT, *BUDGET, "-o", path)
     assert (code, out) == (0, "")
@@ -36,7 +36,7 @@ def test_the_suffix_picks_the_format(log, tmp_path, suffix):
     assert b"secret" not in path.read_bytes()
 
 
-def test_formats_are_printed(log):
+def test_formats_go_to_standard_output(log):
     assert len(json.loads(discreet("count", log, *COUNT, *BUDGET, "-f", "json")[1])["rows"]) == 2
     lines = discreet("count", log, *COUNT, *BUDGET, "-f", "jsonl")[1].splitlines()
     assert {json.loads(line)["item"] for line in lines} == {"everyone", "=all"}
@@ -59,14 +59,14 @@ def test_a_query_is_counted(log):
     assert "everyone" in out
 
 
-def test_epsilon_is_the_total_promise(log):
+def test_epsilon_is_the_total_of_the_guarantee(log):
     _, _, err = discreet("count", log, *COUNT, "--epsilon", "5", "--delta", "1e-6")
     epsilon, delta = re.search(r"and \((\S+), (\S+)\)-DP", err).groups()
     assert float(epsilon) <= 5
     assert float(delta) == 1e-6
 
 
-def test_help_reads_well_and_knows_its_options():
+def test_help_lists_all_options_within_100_columns():
     code, out, _ = discreet("count", "--help")
     assert code == 0
     for option in ("--user", "--item", "--rho", "--epsilon", "--delta", "--sql", "--output", "--quiet"):
@@ -85,7 +85,7 @@ def test_the_demo_shows_rows_a_guarantee_and_the_next_step(tmp_path):
     assert discreet("count", tmp_path / "log.csv", *COUNT, *BUDGET)[0] == 0
 
 
-def test_the_doctor_finds_a_working_installation():
+def test_the_doctor_reports_a_working_installation():
     code, out, _ = process("doctor")
     assert code == 0
     assert "FAILED" not in out
@@ -93,7 +93,7 @@ def test_the_doctor_finds_a_working_installation():
         assert re.search(rf"^ok +{line}", out, re.MULTILINE)
 
 
-def test_the_top_k_come_in_order_and_selected_items_alone(log):
+def test_top_k_prints_ranks_and_select_prints_only_items(log):
     code, out, err = process("top-k", log, *COUNT, *BUDGET, "--k", "2")
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
@@ -107,7 +107,7 @@ def test_the_top_k_come_in_order_and_selected_items_alone(log):
     assert "secret" not in out + err
 
 
-def test_bounded_counts_come_with_the_choice(log):
+def test_bounded_counts_name_the_chosen_mechanism(log):
     code, out, err = discreet("count", log, *COUNT, "--epsilon", "1", "--delta", "1e-6", "--l0", "3", "-f", "json")
     assert code == 0
     assert "everyone" in out
@@ -116,7 +116,7 @@ def test_bounded_counts_come_with_the_choice(log):
     assert discreet("count", log, *COUNT, *BUDGET, "--l0", "0")[0] == 2
 
 
-def test_methods_of_selections_are_options(tmp_path):
+def test_selection_methods_are_options(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("u,i\n" + "".join(f"{n},{page}\n" for n in range(900) for page in ("home", "help", f"own-{n}")))
     columns = (str(log), "--user", "u", "--item", "i", "--epsilon", "2", "--delta", "1e-12")
@@ -124,7 +124,7 @@ def test_methods_of_selections_are_options(tmp_path):
     assert code == 0, err
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
     found = set()
-    # Users give an item no more than a few scales of noise above what it needs: one run in twenty misses one.
+    # Users stop adding weight to an item a few noise scales above its threshold: 1 run in 20 misses an item.
     for _ in range(8):
         code, out, err = discreet("select", *columns, "--l0", "3", "--method", "greedy")
         assert code == 0, err
@@ -139,28 +139,28 @@ def test_methods_of_selections_are_options(tmp_path):
     assert discreet("audit", "top-k", *audited, "-k", "2", "--method", "discover+peel")[0] == 2
 
 
-def test_labels_that_csv_escapes_are_told_of(log, tmp_path):
+def test_a_note_reports_labels_that_csv_escapes(log, tmp_path):
     for form in ([], ["-o", tmp_path / "rows.csv"]):
         assert "apostrophe" in discreet("count", log, *COUNT, *BUDGET, *form)[2]
     for form in (["-f", "jsonl"], ["-o", tmp_path / "rows.parquet"], ["-q"]):
         assert "apostrophe" not in discreet("count", log, *COUNT, *BUDGET, *form)[2]
 
 
-def test_help_says_how_commands_end_and_cuts_no_line():
+def test_help_lists_exit_codes_and_truncates_no_line():
     out = discreet("--help")[1]
     assert "..." not in out.partition("Commands:")[2]
-    assert "3 a budget" in out
+    assert "3    insufficient privacy budget" in out
     assert "--relative-error" in discreet("count", "--help")[1]
 
 
-def test_a_release_of_one_item_is_one_item(tmp_path):
+def test_a_release_of_one_item_is_singular(tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("user,item\n" + "".join(f"{n},home\n" for n in range(5000)))
     assert discreet("count", path, *COUNT, *BUDGET)[2].startswith("1 item released")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "table"])
-def test_rows_are_written_in_utf_8_whatever_the_system_prefers(tmp_path, form):
+def test_rows_are_utf_8_in_any_system_encoding(tmp_path, form):
     path = tmp_path / "words.csv"
     path.write_text("user,item\n" + "".join(f"{n},漢字\n" for n in range(3000)), "utf-8")
     code, out, err = process("count", path, *COUNT, *BUDGET, "-f", form, encoding="cp1252")
@@ -168,7 +168,7 @@ def test_rows_are_written_in_utf_8_whatever_the_system_prefers(tmp_path, form):
     assert "漢字" in out
 
 
-def test_rows_of_another_encoding_are_a_reason_that_is_named(tmp_path):
+def test_the_message_about_no_items_names_the_encoding(tmp_path):
     path = tmp_path / "latin.csv"
     path.write_bytes(b"user,item\n" + b"".join(b"%d,caf\xe9\n" % n for n in range(3000)))
     code, out, err = discreet("count", path, *COUNT, *BUDGET)
@@ -176,14 +176,14 @@ def test_rows_of_another_encoding_are_a_reason_that_is_named(tmp_path):
     assert "UTF-8" in err
 
 
-def test_the_demo_writes_what_can_be_counted_alone(tmp_path):
+def test_the_demo_refuses_formats_that_cannot_be_counted(tmp_path):
     code, _, err = discreet("demo", "--write", tmp_path / "log.jsonl")
     assert code == 2
     assert ".csv or .parquet" in err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_compressed_csv_file_may_come_by_standard_input():
+def test_gzipped_csv_on_standard_input_is_counted():
     rows = "user,item\n" + "".join(f"{user},everyone\n" for user in range(3000))
     code, out, _ = process("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
     assert code == 0

@@ -1,4 +1,4 @@
-"""The commands of budgets and certificates."""
+"""The commands `discreet budget` and `discreet verify`."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ COUNT = ["--user", "user", "--item", "item", "--rho", "0.1", "--delta", "1e-6"]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs a command in a folder with a small log; its exit code and what it printed."""
+    """Return a function that runs a command next to a small log and returns its exit code, output and errors."""
     rows = "".join(f"{user},{item}\n" for user in range(3000) for item in ("home", "search"))
     (tmp_path / "log.csv").write_text("user,item\n" + rows + "7,secret\n")
     monkeypatch.chdir(tmp_path)
@@ -32,14 +32,14 @@ def run(tmp_path, monkeypatch, capsys):
     return ended
 
 
-def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
+def test_a_budget_is_created_charged_shown_and_exceeded(run, tmp_path):
     code, out, err = run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
     assert (code, out) == (0, "")
     assert "0.25-zCDP" in err
     paying = ["--ledger", "l", "--dataset", "views"]
     code, out, err = run("count", "log.csv", *COUNT, *paying, "-o", "rows.csv", "--certificate")
     assert code == 0
-    assert "Left in the ledger for views: rho 0.15, delta 9e-06" in err
+    assert "Remaining for views: rho 0.15, delta 9e-06" in err
     assert "Charged to views: the whole guarantee, rho 0.1 and delta 1e-06." in err
     code, out, err = run("verify", "rows.csv", "--ledger", "l")
     assert code == 0
@@ -60,7 +60,7 @@ def test_a_budget_is_made_spent_shown_and_refused(run, tmp_path):
     assert "secret" not in (tmp_path / "l").read_bytes().decode("latin-1")
 
 
-def test_a_release_of_the_whole_epsilon_is_said_to_use_up_the_budget(run):
+def test_a_release_at_the_whole_epsilon_spends_the_budget(run):
     run("budget", "init", "l", "--dataset", "views", "--epsilon", "1", "--delta", "1e-6")
     whole = [
         "--user",
@@ -78,13 +78,13 @@ def test_a_release_of_the_whole_epsilon_is_said_to_use_up_the_budget(run):
     ]
     code, _, err = run("count", "log.csv", *whole, "--l0", "3")
     assert code == 0
-    assert "Charged to views: the whole budget, which pays for one release of its epsilon and delta." in err
-    assert "Left in the ledger for views: rho 0, delta 0." in err
+    assert "Charged to views: the whole budget, which covers one release at its epsilon and delta." in err
+    assert "Remaining for views: rho 0, delta 0." in err
     assert run("count", "log.csv", *whole, "--l0", "3")[0] == 3
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
-def test_a_charge_is_said_where_rows_cannot_be_written(run, tmp_path):
+def test_a_failed_write_reports_the_charge(run, tmp_path):
     run("budget", "init", "l", "--dataset", "views", "--rho", "0.25", "--delta", "1e-5")
     command = [sys.executable, "-m", "discreet", "count", "log.csv", *COUNT, "--ledger", "l", "--dataset", "views"]
     with open("/dev/full", "w") as full:
@@ -94,7 +94,7 @@ def test_a_charge_is_said_where_rows_cannot_be_written(run, tmp_path):
     assert "-o FILE" in done.stderr
 
 
-def test_a_stream_is_charged_when_it_is_made(run, tmp_path):
+def test_a_stream_is_charged_when_it_is_created(run, tmp_path):
     run("budget", "init", "l", "--dataset", "events", "--rho", "1", "--delta", "1e-5", "--unit", "event")
     stream = ["--rho", "0.6", "--delta", "1e-6", "--l0", "1", "--horizon", "8", "--ledger", "l", "--dataset", "events"]
     assert run("stream", "init", "s", *stream)[0] == 0
@@ -118,7 +118,7 @@ def test_the_history_is_exported(run, tmp_path):
     assert run("budget", "show", "l")[1].splitlines()[1].split()[0] == "views"
 
 
-def test_a_history_with_text_that_utf8_cannot_encode_is_exported(run, tmp_path, monkeypatch):
+def test_a_history_with_unencodable_text_is_exported(run, tmp_path, monkeypatch):
     run("budget", "init", "l", "--dataset", "views", "--rho", "2", "--delta", "1e-5")
     monkeypatch.setattr(filters, "require_text", lambda name, value: value)
     Ledger.open(tmp_path / "l").dataset("views").charge(Guarantee(0.1, 0), made_by="half \ud800")
@@ -153,7 +153,7 @@ def test_a_history_with_text_that_utf8_cannot_encode_is_exported(run, tmp_path, 
         (["verify", "missing.csv"], 1, "no such file"),
     ],
 )
-def test_what_is_wrong_ends_with_a_code_and_a_sentence(run, arguments, code, message):
+def test_an_error_has_an_exit_code_and_a_message(run, arguments, code, message):
     run("budget", "init", "l", "--dataset", "views", "--rho", "1", "--delta", "1e-6")
     ended, out, err = run(*arguments)
     assert (ended, out) == (code, "")
@@ -161,7 +161,7 @@ def test_what_is_wrong_ends_with_a_code_and_a_sentence(run, arguments, code, mes
     assert run("budget", "show", "l")[1].splitlines()[1].split()[2] == "0"
 
 
-def test_help_says_what_a_budget_is(run):
+def test_help_explains_budgets(run):
     code, out, _ = run("budget", "--help")
     assert code == 0
     for word in ("init", "show", "history", "export", "exit code 3", "before they draw"):

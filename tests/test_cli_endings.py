@@ -1,4 +1,4 @@
-"""The command line: how it ends where something is wrong, and that nothing is lost."""
+"""The exit codes and errors of `discreet`; released rows are never lost."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 from command import BUDGET, COUNT, discreet, process
 
-# One call of a function, for most of a minute, in which DuckDB does not listen.
+# One function call that takes most of a minute, during which DuckDB ignores interrupts.
 DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS u, 1 AS i FROM range(1)"
 
 
@@ -47,7 +47,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["--sql", "WITH x AS (COPY (SELECT 1) TO 'x') FROM x", *COUNT, *BUDGET], 1, "must only read"),
     ],
 )
-def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, message):
+def test_a_bad_argument_has_an_exit_code_and_a_message(log, arguments, code, message):
     arguments = [str(log) if argument == "LOG" else argument for argument in arguments]
     ended, out, err = discreet("count", *arguments)
     assert ended == code
@@ -56,19 +56,19 @@ def test_bad_arguments_end_with_a_code_and_a_sentence(log, arguments, code, mess
 
 
 @pytest.mark.parametrize("arguments", [["LOG", *COUNT, "--rho", "0", "--delta", "1e-6"], ["none.csv", *COUNT, *BUDGET]])
-def test_a_process_ends_as_the_command_does_in_this_one(log, arguments):
+def test_a_new_process_ends_like_the_command_in_this_one(log, arguments):
     arguments = ["count", *(str(log) if argument == "LOG" else argument for argument in arguments)]
     assert process(*arguments) == discreet(*arguments)
 
 
-def test_a_wrong_suffix_is_refused_before_anything_is_spent(log, tmp_path):
+def test_a_wrong_suffix_is_refused_before_the_data_is_read(log, tmp_path):
     started = time.monotonic()
     assert discreet("count", log, *COUNT, *BUDGET, "-o", tmp_path / "x.xlsx")[0] == 2
     assert time.monotonic() - started < 30
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_released_is_done_all_the_same(tmp_path):
+def test_a_release_without_items_is_no_error(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item\n1,secret\n")
     code, out, err = process("count", path, *COUNT, *BUDGET)
@@ -76,15 +76,15 @@ def test_nothing_released_is_done_all_the_same(tmp_path):
     assert "0 items released" in err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
-def test_a_closed_pipe_is_no_traceback(log):
+@pytest.mark.skipif(os.name == "nt", reason="the test needs a POSIX shell")
+def test_a_closed_pipe_prints_no_traceback(log):
     command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 | head -c 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full disk to write to")
-def test_a_full_standard_output_is_a_sentence(log):
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_standard_output_prints_one_message(log):
     command = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6 > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60)
     assert done.returncode == 1
@@ -92,9 +92,9 @@ def test_a_full_standard_output_is_a_sentence(log):
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(os.name == "nt", reason="limits are POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX limits")
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_rows_that_no_file_takes_are_not_lost(log, tmp_path, suffix):
+def test_rows_go_to_standard_output_if_the_file_fails(log, tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     tiny = f'ulimit -f 0; trap "" XFSZ; exec {sys.executable} -m discreet count {log} -o {path} "$@"'
     done = subprocess.run(["bash", "-c", tiny, "bash", *COUNT, *BUDGET], capture_output=True, timeout=60)
@@ -105,18 +105,18 @@ def test_rows_that_no_file_takes_are_not_lost(log, tmp_path, suffix):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="it takes a POSIX shell to close standard output")
-def test_a_closed_standard_output_is_refused_before_anything_is_counted(log, tmp_path):
+@pytest.mark.skipif(os.name == "nt", reason="the test needs a POSIX shell")
+def test_a_closed_standard_output_is_refused_before_counting(log, tmp_path):
     count = f"{sys.executable} -m discreet count {log} --user user --item item --rho 1 --delta 1e-6"
     done = subprocess.run(["bash", "-c", f"{count} >&-"], stderr=subprocess.PIPE, timeout=60)
-    assert (done.returncode, b"give -o FILE" in done.stderr) == (2, True)
+    assert (done.returncode, b"Give -o FILE" in done.stderr) == (2, True)
     path = tmp_path / "out.csv"
     subprocess.run(["bash", "-c", f"{count} -o {path} >&- 2>&-"], check=True, timeout=60)
     assert b"everyone" in path.read_bytes()
 
 
 def wait_until_it_counts(process):
-    """Until a command has DuckDB and some time to begin, where that can be seen."""
+    """Wait until a process has loaded DuckDB (Linux) and has had time to start counting."""
     maps = Path(f"/proc/{process.pid}/maps")
     end = time.monotonic() + 30
     while maps.exists() and "duckdb" not in maps.read_text("utf-8") and time.monotonic() < end:
@@ -124,7 +124,7 @@ def wait_until_it_counts(process):
     time.sleep(1 if maps.exists() else 4)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals")
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path, how, sql):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX signals")
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_ends_a_command_that_nobody_reads(tmp_path):
+def test_an_interrupt_ends_a_command_with_closed_pipes(tmp_path):
     command = [sys.executable, "-m", "discreet", "count", "--sql", DEAF, "--user", "u", "--item", "i", *BUDGET]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()

@@ -1,4 +1,4 @@
-"""The command line: an output never replaces a file that the command reads, charges or keeps."""
+"""The output of `discreet` never overwrites an input, a ledger or a stream."""
 
 import os
 import subprocess
@@ -14,14 +14,14 @@ from discreet.cli import main, report
 from discreet.errors import InputError
 from discreet.release import export
 
-READ = "would replace what is read"
-NO_CERTIFICATE = "which is no certificate"
-posix = pytest.mark.skipif(os.name == "nt", reason="links and descriptors are POSIX's")
+INPUT = "would overwrite an input"
+NO_CERTIFICATE = "which is not a certificate"
+posix = pytest.mark.skipif(os.name == "nt", reason="the test needs POSIX links and descriptors")
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A CSV file of 2000 users in a folder of its own, which is the working directory."""
+    """Return a CSV file of 2,000 users in an empty working directory."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "log.csv"
     path.write_text("user,item\n" + "".join(f"{n},home\n" for n in range(2000)))
@@ -30,7 +30,7 @@ def data(tmp_path, monkeypatch):
 
 @pytest.fixture
 def ledger(tmp_path):
-    """Makes a ledger of one dataset at a name."""
+    """Return a function that creates a ledger of one dataset."""
 
     def make(name):
         dp.Ledger.open(tmp_path / name).dataset("d", rho=1.0, delta=1e-6)
@@ -43,7 +43,7 @@ def state(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def refused(folder, *arguments, message=READ, **options):
+def refused(folder, *arguments, message=INPUT, **options):
     before = state(folder)
     code, out, err = discreet(*arguments, **options)
     assert (code, out) == (2, "")
@@ -52,7 +52,7 @@ def refused(folder, *arguments, message=READ, **options):
 
 
 @posix
-def test_data_is_not_replaced_under_any_of_its_names(data):
+def test_data_is_not_overwritten_by_any_of_its_names(data):
     os.link(data, "hard.csv")
     os.symlink(data, "soft.csv")
     os.symlink("soft.csv", "softer.csv")
@@ -62,11 +62,11 @@ def test_data_is_not_replaced_under_any_of_its_names(data):
 
 
 @posix
-def test_redirected_input_is_not_replaced(data):
+def test_redirected_input_is_not_overwritten(data):
     with data.open("rb") as rows:
         command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET, "-o", "log.csv"]
         done = subprocess.run(command, stdin=rows, capture_output=True, text=True, check=False)
-    assert (done.returncode, READ in done.stderr) == (2, True)
+    assert (done.returncode, INPUT in done.stderr) == (2, True)
 
 
 @posix
@@ -76,19 +76,19 @@ def test_rows_are_not_appended_to_the_data(data, source):
     with data.open("rb") as rows, data.open("ab") as out:
         command = [sys.executable, "-m", "discreet", "count", source, *COUNT, *BUDGET]
         done = subprocess.run(command, stdin=rows, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, "standard output goes to a file that is read" in done.stderr) == (2, True)
+    assert (done.returncode, "Standard output is a file that the command reads" in done.stderr) == (2, True)
     assert data.read_bytes() == before
 
 
 @posix
-def test_nothing_is_appended_to_a_ledger_that_is_shown(data, ledger):
+def test_shown_rows_are_not_appended_to_their_ledger(data, ledger):
     kept = ledger("kept.ledger")
     before = kept.read_bytes()
     for command in (["budget", "show"], ["budget", "history"], ["budget", "export"], ["verify", data, "--ledger"]):
         with kept.open("ab") as out:
             line = [sys.executable, "-m", "discreet", *command, kept]
             done = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-        assert (done.returncode, "a file that is read" in done.stderr) == (2, True)
+        assert (done.returncode, "a file that the command reads" in done.stderr) == (2, True)
     assert kept.read_bytes() == before
 
 
@@ -103,14 +103,14 @@ def test_nothing_is_appended_to_a_ledger_that_is_shown(data, ledger):
         "read_csv([concat('lo', chr(103), '.csv')], parallel = false)",
     ],
 )
-def test_a_query_replaces_no_file_whatever_it_reads(data, name):
+def test_a_query_overwrites_no_file(data, name):
     sql = f"SELECT * FROM {name}"
     assert discreet("count", "--sql", sql, *COUNT, *BUDGET, "-q")[0] == 0
-    refused(data.parent, "count", "--sql", sql, *COUNT, *BUDGET, "-o", "log.csv", message="-o replaces no file")
+    refused(data.parent, "count", "--sql", sql, *COUNT, *BUDGET, "-o", "log.csv", message="-o overwrites no file")
 
 
 @posix
-def test_a_query_replaces_no_link_and_no_certificate(data):
+def test_a_query_overwrites_no_link_and_no_certificate(data):
     os.symlink("nowhere.csv", "new.csv")
     os.link(data, "other.csv.certificate.json")
     for output in ("new.csv", "other.csv"):
@@ -118,7 +118,7 @@ def test_a_query_replaces_no_link_and_no_certificate(data):
             code, _, err = discreet(
                 "count", "--sql", "FROM read_csv('log.csv', parallel = false)", *COUNT, *BUDGET, "-o", output, *more
             )
-            assert (code, "-o replaces no file" in err) == (2, True)
+            assert (code, "-o overwrites no file" in err) == (2, True)
     assert os.readlink("new.csv") == "nowhere.csv"
 
 
@@ -134,20 +134,20 @@ def test_a_query_writes_a_new_file_once(data):
         "--certificate",
     ]
     assert discreet(*command)[0] == 0
-    refused(data.parent, *command, message="-o replaces no file")
+    refused(data.parent, *command, message="-o overwrites no file")
 
 
-def test_spark_replaces_no_file_either(data):
+def test_spark_overwrites_no_file(data):
     command = ["count", "{log,x}.csv", "--engine", "spark", *COUNT, *BUDGET]
-    refused(data.parent, *command, "-o", "log.csv", message="-o replaces no file")
+    refused(data.parent, *command, "-o", "log.csv", message="-o overwrites no file")
 
 
 @pytest.mark.parametrize("more", [[], ["--certificate"]])
-def test_a_certificate_never_replaces_a_ledger(data, ledger, more):
+def test_a_certificate_never_overwrites_a_ledger(data, ledger, more):
     kept = ledger("rows.csv.certificate.json")
     paid = ["--ledger", kept, "--dataset", "d"]
     for given in (paid, []):
-        message = READ if given else NO_CERTIFICATE
+        message = INPUT if given else NO_CERTIFICATE
         refused(data.parent, "count", data, *COUNT, *BUDGET, *given, "-o", "rows.csv", *more, message=message)
     other = ledger("other.csv")
     refused(data.parent, "count", data, *COUNT, *BUDGET, "--ledger", other, "--dataset", "d", "-o", "other.csv", *more)
@@ -155,7 +155,7 @@ def test_a_certificate_never_replaces_a_ledger(data, ledger, more):
     assert dp.Ledger.open(kept).dataset("d").spent.rho == 0
 
 
-def test_a_certificate_never_replaces_a_stream(data):
+def test_a_certificate_never_overwrites_a_stream(data):
     begun = ["stream", "init", "rows.csv.certificate.json", "--rho", "1", "--delta", "1e-6", "--l0", "1"]
     assert discreet(*begun, "--horizon", "9")[0] == 0
     step = ["stream", "step", "rows.csv.certificate.json", data, *COUNT]
@@ -166,7 +166,7 @@ def test_a_certificate_never_replaces_a_stream(data):
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"{", b"SQLite format 3\0", b'{"rows": []}', b"\xff", None])
 @pytest.mark.parametrize("certificate", [True, False])
-def test_a_release_replaces_certificates_alone(tmp_path, content, certificate):
+def test_a_certificate_overwrites_only_certificates(tmp_path, content, certificate):
     release = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1).release(
         Histogram.from_counts(["x"], [5000], l0=1, linf=1, complete=True)
     )
@@ -178,22 +178,22 @@ def test_a_release_replaces_certificates_alone(tmp_path, content, certificate):
     assert content is None or place.read_bytes() == content
 
 
-def test_new_rows_replace_old_ones_and_their_certificate(data):
+def test_new_rows_overwrite_old_rows_and_certificate(data):
     for more in (["--certificate"], ["--certificate"], []):
         assert discreet("count", data, *COUNT, *BUDGET, "-o", "rows.csv", *more)[0] == 0
     assert {path.name for path in data.parent.iterdir()} == {"log.csv", "rows.csv"}
 
 
 def inside(capsys, *arguments):
-    """Run the command in this process, whose functions a test may replace."""
+    """Run the command in this process, so that a test can patch its functions."""
     with pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
-    told = capsys.readouterr()
-    return ended.value.code or 0, told.out, told.err
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.out, printed.err
 
 
 def appears(monkeypatch, name, content):
-    """Have another program make a file when the release has been drawn."""
+    """Patch `Release.write` so that a file appears after the release is drawn."""
     made = Release.write
 
     def write(self, *given, **options):
@@ -212,7 +212,7 @@ def appears(monkeypatch, name, content):
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("name", ["new.csv", "new.csv.certificate.json"])
 @pytest.mark.parametrize("early", [True, False])
-def test_a_file_that_appears_during_a_query_is_not_replaced(capsys, data, ledger, monkeypatch, links, name, early):
+def test_a_file_that_appears_during_a_query_is_kept(capsys, data, ledger, monkeypatch, links, name, early):
     kept = ledger("kept.ledger")
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     if early:
@@ -233,7 +233,7 @@ def test_a_file_that_appears_during_a_query_is_not_replaced(capsys, data, ledger
     assert not list(data.parent.glob(".discreet-*"))
 
 
-def test_a_certificate_that_appears_during_a_query_is_not_removed(capsys, data, monkeypatch):
+def test_a_certificate_that_appears_during_a_query_is_kept(capsys, data, monkeypatch):
     content = b'{"made_by": 1, "digest": 2, "columns": 3}'
     appears(monkeypatch, "new.csv.certificate.json", content)
     sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
@@ -241,7 +241,7 @@ def test_a_certificate_that_appears_during_a_query_is_not_removed(capsys, data, 
     assert Path("new.csv.certificate.json").read_bytes() == content
 
 
-def test_a_file_system_without_links_takes_new_rows(capsys, data, monkeypatch):
+def test_rows_are_written_without_support_for_hard_links(capsys, data, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError()))
     sql = ["--sql", "FROM read_csv('log.csv', parallel = false)"]
     assert inside(capsys, "count", *sql, *COUNT, *BUDGET, "-o", "new.csv", "--certificate")[0] == 0

@@ -1,4 +1,4 @@
-"""A table on standard input: counted as a file is, and kept in no file with a name."""
+"""Tables on standard input: counted like files, and never copied to a named file."""
 
 import gzip
 import os
@@ -13,7 +13,7 @@ import pytest
 from command import BUDGET, COUNT, process
 
 SECRET = b"secret-of-a-user"
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="open files are seen through /proc")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the test reads /proc")
 
 
 def table(rows=3000):
@@ -29,14 +29,14 @@ def parquet(tmp_path):
     return content
 
 
-def test_every_form_on_standard_input_is_counted_as_its_file(tmp_path):
+def test_every_format_on_standard_input_is_counted(tmp_path):
     for content in (table(), gzip.compress(table()), parquet(tmp_path), b"\xef\xbb\xbf" + table()):
         code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
         assert (code, out.splitlines()[1].split(",")[0]) == (0, "home"), err
 
 
 @pytest.mark.parametrize("command", [["top-k", "-k", "1"], ["select", "--l0", "1"], ["select", "--l0", "50"]])
-def test_every_command_counts_standard_input(command):
+def test_every_command_reads_standard_input(command):
     code, out, err = process(command[0], "-", *COUNT, *command[1:], *BUDGET, stdin=table())
     assert (code, "home" in out) == (0, True), err
 
@@ -52,13 +52,13 @@ def test_every_command_counts_standard_input(command):
         (b"\n\n", "cannot read standard input"),
     ],
 )
-def test_what_cannot_be_read_is_an_error_of_standard_input(content, message):
+def test_an_unreadable_table_is_an_error_of_standard_input(content, message):
     code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
     assert (code, out) == (1, "")
     assert message in err
 
 
-def test_a_cell_on_standard_input_forges_no_rows():
+def test_a_quoted_cell_on_standard_input_forges_no_rows():
     cell = b'"' + b"\n9,forged,\n" * 100_000 + b'"'
     rows = b"".join(b"%d,home,%d\n" % (n, n) for n in range(600_000))
     code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=b"user,item,note\n" + rows[:-1] + cell + b"\n" + rows)
@@ -70,11 +70,11 @@ def started(tmp_path):
     command = [sys.executable, "-m", "discreet", "count", "-", *COUNT, *BUDGET]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
-    def hear_interrupts():
-        # A shell starts commands in the background with interrupts ignored, and these tests with them.
+    def enable_interrupts():
+        # A shell starts background jobs, and these tests with them, with interrupts ignored.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    return subprocess.Popen(command, env=environment, preexec_fn=hear_interrupts, **pipes)
+    return subprocess.Popen(command, env=environment, preexec_fn=enable_interrupts, **pipes)
 
 
 @LINUX
@@ -84,7 +84,7 @@ def test_a_killed_command_leaves_no_byte_of_standard_input(tmp_path, form):
     folder.mkdir()
     content = parquet(tmp_path) if form == "parquet" else table().replace(b"home", SECRET)
     process = started(folder)
-    # More than a pipe holds: once it is written, the command has read the rest, and waits for more.
+    # This is more than a pipe holds. Once it is written, the command has read the rest and waits for more.
     process.stdin.write(content + b"1,home\n" * 100_000)
     process.stdin.flush()
     names = [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir() if link.is_symlink()]
@@ -102,11 +102,11 @@ def test_an_interrupt_ends_the_wait_for_standard_input(tmp_path, sent):
         process.stdin.write(sent + b"1,home\n" * 100_000)
         process.stdin.flush()
     else:
-        # Asleep in a system call that reads file 0.
+        # Wait until the process sleeps in a system call that reads file 0.
         while not Path(f"/proc/{process.pid}/syscall").read_text().startswith("0 0x0 "):
             assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    # Standard input stays open until the command has ended.
+    # Standard input stays open until the command ends.
     assert process.wait(timeout=60) == 130
     err = process.communicate()[1]
     assert b"interrupted" in err
@@ -114,7 +114,7 @@ def test_an_interrupt_ends_the_wait_for_standard_input(tmp_path, sent):
 
 
 @LINUX
-def test_parquet_on_standard_input_stays_within_its_part_of_memory():
+def test_parquet_on_standard_input_obeys_its_memory_limit():
     content = b"PAR1" + b"x" * (65 << 20)
     code, out, err = process("count", "-", *COUNT, *BUDGET, "--memory", "256MiB", stdin=content)
     assert (code, out) == (1, "")

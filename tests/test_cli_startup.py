@@ -1,4 +1,4 @@
-"""The command line: its first second, and what it is given by the system."""
+"""The start of `discreet`: interrupts during imports, closed streams and bytes that are not UTF-8."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from command import BUDGET, COUNT
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and descriptors are POSIX's")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the tests need POSIX signals and descriptors")
 SCRIPT = Path(sysconfig.get_path("scripts")) / "discreet"
 COMMANDS = {"module": [sys.executable, "-m", "discreet"], "script": [str(SCRIPT)]}
 HOOK = """
@@ -23,12 +23,12 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
-"""Interrupts the process when it is about to import a module: an event, not a time."""
+"""A startup hook that interrupts the process at the import of a module, which needs no timing."""
 
 
 @pytest.fixture
 def interrupted_at(tmp_path):
-    """Runs the command with an interrupt at the import of a module: code, output and errors."""
+    """Return a function that runs a command with an interrupt at the import of a module."""
     (tmp_path / "sitecustomize.py").write_text(HOOK)
 
     def run(command, module, by="SIGINT", *arguments):
@@ -66,7 +66,7 @@ def test_an_interrupt_while_importing_ends_with_130(interrupted_at, command, mod
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_is_an_exception_again_once_it_runs(interrupted_at):
+def test_an_interrupt_while_running_is_an_exception(interrupted_at):
     code, _, err = interrupted_at(COMMANDS["module"], "duckdb")
     assert code == 130
     assert err.endswith("discreet: interrupted; nothing was published\n")
@@ -75,7 +75,7 @@ def test_an_interrupt_is_an_exception_again_once_it_runs(interrupted_at):
 
 @pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("how", ["-c", "program.py", "discreet", "module"])
-def test_the_library_takes_no_interrupt_of_a_program(tmp_path, how):
+def test_the_library_leaves_the_handlers_of_a_program_alone(tmp_path, how):
     program = "import signal, discreet; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     for name in ("program.py", "discreet", "__main__.py"):
         (tmp_path / name).write_text(program)
@@ -87,7 +87,7 @@ def test_the_library_takes_no_interrupt_of_a_program(tmp_path, how):
     assert done.stdout == "True\n"
 
 
-def test_an_interrupt_that_is_ignored_stays_ignored():
+def test_an_ignored_interrupt_stays_ignored():
     ignored = f'trap "" INT; exec {sys.executable} -c "{"; ".join(IGNORED)}"'
     done = subprocess.run(["bash", "-c", ignored], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
@@ -115,18 +115,18 @@ DISCREET = quoted(sys.executable, "-m", "discreet")
 
 
 @pytest.mark.parametrize("verb", ["count", "top-k -k 1", "select --l0 1"])
-def test_a_closed_standard_input_is_a_sentence(verb):
+def test_a_closed_standard_input_prints_one_message(verb):
     code, out, err = shell(f"{DISCREET} {verb} - {quoted(*COUNT, *BUDGET)} <&-")
     assert (code, out) == (2, b"")
-    assert "standard input is closed" in err
+    assert "Standard input is closed" in err
 
 
-def test_nobody_confirms_where_standard_input_is_closed(tmp_path):
+def test_a_closed_standard_input_cannot_confirm(tmp_path):
     stream = tmp_path / "kept.stream"
     begun = "--rho 1 --delta 1e-6 --l0 1 --horizon 9"
     assert shell(f"{DISCREET} stream init {quoted(stream)} {begun} <&- >&-")[0] == 0
     code, _, err = shell(f"{DISCREET} stream close {quoted(stream)} <&-")
-    assert (code, "give --yes" in err) == (2, True)
+    assert (code, "Pass --yes" in err) == (2, True)
     assert shell(f"{DISCREET} stream show {quoted(stream)} -q")[0] == 0
 
 

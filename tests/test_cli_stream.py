@@ -1,4 +1,4 @@
-"""The command `discreet stream`: what is remembered, what is said, and what is refused."""
+"""The command `discreet stream`: its memory, messages and errors."""
 
 import io
 import json
@@ -20,7 +20,7 @@ PROMISE = ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "60")
 
 @pytest.fixture
 def discreet(tmp_path, monkeypatch, capsys):
-    """Runs a command in an empty folder, with nobody at the terminal; its exit code and what it printed."""
+    """Return a function that runs a command in an empty folder without a terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -35,7 +35,7 @@ def discreet(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def step(discreet):
-    """Adds the days of a log of texts to a new stream."""
+    """Return a function that runs `stream step` on a new stream and a log with times as text."""
     assert discreet("stream", "init", "s", *PROMISE)[0] == 0
     with open("log.csv", "w", encoding="utf-8") as log:
         log.write("visit,page,when,note\n")
@@ -52,7 +52,7 @@ def shown(discreet):
     return json.loads(discreet("stream", "show", "s", "-f", "json")[1])
 
 
-def test_a_stream_is_fed_by_files(discreet, tmp_path):
+def test_a_stream_reads_files(discreet, tmp_path):
     path, day = str(tmp_path / "visits.stream"), tmp_path / "day.csv"
     code, _, err = discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
     assert code == 0, err
@@ -65,7 +65,7 @@ def test_a_stream_is_fed_by_files(discreet, tmp_path):
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"home", "help"}
     code, again, _ = discreet("stream", "show", path)
     assert again == out
-    # The file has one row for each event; those of the first day fall into round one, which is closed.
+    # Each event has one row. Events of the first day belong to round one, which is closed.
     days = ("--time", "when", "--every", "1d", "--since", "2026-01-01", "--until", "2026-01-06")
     code, out, err = discreet(*step, *days, "-f", "json", "--yes")
     assert code == 0, err
@@ -80,7 +80,7 @@ def test_a_stream_is_fed_by_files(discreet, tmp_path):
     assert discreet("stream", "init", path, "--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 2
 
 
-def test_a_stream_says_what_its_items_are(discreet, tmp_path):
+def test_a_stream_refuses_items_of_another_type(discreet, tmp_path):
     log, promise = str(tmp_path / "log.parquet"), ("--rho", "2", "--delta", "1e-6", "--l0", "1", "--horizon", "30")
     local.connect().execute(f"COPY (SELECT n AS visit, n % 2 AS page FROM range(900) t(n)) TO '{log}' (FORMAT parquet)")
     for items, expected in (("text", 1), ("integer", 0)):
@@ -91,7 +91,7 @@ def test_a_stream_says_what_its_items_are(discreet, tmp_path):
     assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"0", "1"}
 
 
-def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(discreet, tmp_path):
+def test_an_event_is_in_one_round_and_until_is_the_last(discreet, tmp_path):
     path, log = str(tmp_path / "visits.stream"), tmp_path / "log.csv"
     assert discreet("stream", "init", path, "--rho", "0.5", "--delta", "1e-6", "--l0", "1", "--horizon", "30")[0] == 0
     rows = [f"v1,secret,2026-01-{n:02d}" for n in range(1, 31)]
@@ -103,14 +103,14 @@ def test_an_event_is_in_one_round_and_the_data_does_not_say_which_is_the_last(di
     assert "round 30" in err
 
 
-def test_a_stream_remembers_when_its_rounds_begin_and_how_long_they_are(discreet, step):
+def test_a_stream_remembers_the_start_and_length_of_rounds(discreet, step):
     days = ("--every", "1d", "--since", "2026-01-01")
     code, _, err = step(*days, "--until", "2026-01-11", "--yes", "-q")
     assert code == 0, err
     assert err == "Closed rounds 1 to 10, 2026-01-01 to 2026-01-11.\n"
     code, _, err = step("--until", "2026-01-12")
     assert (code, err.splitlines()[0]) == (0, "Closed round 11, 2026-01-11 to 2026-01-12.")
-    # Whoever says the same in other words contradicts nothing.
+    # The same clock in other words is no contradiction.
     code, _, err = step("--every", "24h", "--since", "2026-01-01T02:00+02:00", "--until", "2026-01-21")
     assert code == 0, err
     assert err.startswith("Closed rounds 12 to 20, 2026-01-12 to 2026-01-21.\n")
@@ -123,7 +123,7 @@ def test_a_stream_remembers_when_its_rounds_begin_and_how_long_they_are(discreet
     assert counts["round"] == 20
     assert 1900 < counts["rows"][0]["count"] < 2100
     code, _, err = step("--until", "2026-01-21", "-q")
-    assert (code, err) == (0, "No new round was closed; the last one is round 20.\n")
+    assert (code, err) == (0, "No new round was closed. The last closed round is round 20.\n")
 
 
 def test_times_without_a_clock_are_refused(step):
@@ -136,10 +136,10 @@ def test_times_without_a_clock_are_refused(step):
     assert "--time needs --until" in err
     code, _, err = step("--until", "2026-01-03", time=None)
     assert code == 2
-    assert "go with --time" in err
+    assert "need --time" in err
 
 
-def test_the_last_round_is_whole(discreet, step):
+def test_the_last_round_must_be_complete(discreet, step):
     days = ("--every", "1d", "--since", "2026-01-01", "--yes")
     for until, text in (
         ("2026-01-08T05:00", "round 7 ends 2026-01-08"),
@@ -154,7 +154,7 @@ def test_the_last_round_is_whole(discreet, step):
     assert shown(discreet)["round"] == 0
 
 
-def test_a_column_that_can_hold_no_times_is_refused_by_its_type(discreet, step):
+def test_a_time_column_of_another_type_is_refused(discreet, step):
     times = "t::TIMESTAMP AS t, t::TIMESTAMP::DATE AS d, t::TIMESTAMPTZ AS z, t::VARCHAR AS s"
     rows = "(SELECT *, \"when\" AS t FROM 'log.csv')"
     query = f"SELECT visit, page, visit AS n, visit / 3 AS x, {times} FROM {rows}"
@@ -172,21 +172,21 @@ def test_a_column_that_can_hold_no_times_is_refused_by_its_type(discreet, step):
     assert step(*days, "--until", "2026-01-05", time="s", data="log.parquet")[0] == 2
 
 
-def test_a_column_of_times_that_is_another_one_too_is_refused(step):
+def test_the_time_column_must_differ_from_the_others(step):
     code, out, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes", time="visit")
     assert (code, out) == (2, "")
     assert "three different columns" in err
 
 
-def test_whether_texts_are_times_is_asked_for_once(discreet, step):
+def test_a_text_column_of_times_is_confirmed_once(discreet, step):
     days = ("--every", "1d", "--since", "2026-01-01")
-    for answer, ended, text in (("", 2, "give --yes"), ("n\n", 1, "nothing was changed")):
+    for answer, ended, text in (("", 2, "Pass --yes"), ("n\n", 1, "Nothing was changed")):
         code, out, err = step(*days, "--until", "2026-01-03", time="note", stdin=answer)
         assert (code, out) == (ended, "")
-        assert "closes rounds 1 to 2 for good" in err
+        assert "closes rounds 1 to 2 permanently" in err
         assert text in err
     assert shown(discreet)["round"] == 0
-    # No round was closed, so that nothing is remembered yet.
+    # No round was closed, so the stream remembers no clock yet.
     code, _, err = step("--every", "1d", "--since", "2026-01-02", "--until", "2026-01-04", stdin="y\n")
     assert code == 0, err
     assert step("--until", "2026-01-05")[0] == 0
@@ -196,7 +196,7 @@ def test_whether_texts_are_times_is_asked_for_once(discreet, step):
     assert shown(discreet)["round"] == 3
 
 
-def test_rounds_without_times_are_those_before(discreet, step):
+def test_rounds_without_times_come_before_rounds_with_times(discreet, step):
     assert step(time=None)[2].startswith("Closed round 1.\n")
     assert step("--round", "5", time=None)[2].startswith("Closed rounds 2 to 5.\n")
     code, _, err = step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-08")
@@ -204,7 +204,7 @@ def test_rounds_without_times_are_those_before(discreet, step):
     assert "5 rounds were closed without times" in err
 
 
-def test_a_clock_is_remembered_with_a_round_or_not_at_all(discreet, step, monkeypatch):
+def test_a_clock_is_stored_only_together_with_a_round(discreet, step, monkeypatch):
     assert step(time=None)[0] == 0
 
     def stop(name):
@@ -223,11 +223,11 @@ def test_a_clock_is_remembered_with_a_round_or_not_at_all(discreet, step, monkey
         assert stream.clock.since == "2026-01-01"
 
 
-def test_files_of_streams_that_remember_nothing_still_open(discreet, step):
+def test_a_stream_file_without_a_clock_still_opens(discreet, step):
     with sqlite3.connect("s") as file:
         (text,) = file.execute("SELECT mechanism FROM stream").fetchone()
     file.close()
-    # What a stream is has not changed; the clock comes to it with the first step by times.
+    # The file has no clock yet; the first step with times adds it.
     assert list(json.loads(text)) == ["items", "kind", "sigma", "delta", "l0", "horizon", "linf", "unit"]
     days = ("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes")
     assert step(*days)[0] == 0
@@ -253,7 +253,7 @@ def test_a_stream_without_rounds_says_so(discreet):
         assert stream.show().round == 0
 
 
-def test_a_promise_to_users_is_made_where_they_are_bounded(discreet):
+def test_a_guarantee_per_user_needs_bounds_on_users(discreet):
     code, _, err = discreet("stream", "init", "s", *PROMISE, "--unit", "user", "--linf", "3")
     assert code == 0, err
     assert "per user" in err
@@ -275,7 +275,7 @@ def test_a_promise_to_users_is_made_where_they_are_bounded(discreet):
 def test_errors_of_streams_name_the_remedy(discreet, step):
     code, _, err = step(time=None, data="-", stdin="visit,page\n1,home\n")
     assert code == 2
-    assert "write them to a file" in err
+    assert "must be a file" in err
     code, _, err = discreet("stream", "show", "nope.stream")
     assert code == 1
     assert "discreet stream init nope.stream" in err
@@ -290,8 +290,8 @@ def test_errors_of_streams_name_the_remedy(discreet, step):
         assert "give a Parquet file" in err
 
 
-def test_closing_asks_and_says_what_it_did(discreet, step):
-    for answer, ended, text in (("", 2, "give --yes"), ("n\n", 1, "nothing was changed")):
+def test_closing_asks_and_reports_the_result(discreet, step):
+    for answer, ended, text in (("", 2, "Pass --yes"), ("n\n", 1, "Nothing was changed")):
         code, _, err = discreet("stream", "close", "s", stdin=answer)
         assert code == ended
         assert text in err
@@ -302,7 +302,7 @@ def test_closing_asks_and_says_what_it_did(discreet, step):
     assert "closed" in discreet("stream", "show", "s")[2]
 
 
-def test_a_clock_in_memory_holds_from_the_first_round_on():
+def test_a_clock_in_memory_is_fixed_by_the_first_round():
     stream = BinaryMechanism.from_rho(rho=1.0, delta=1e-6, l0=1, horizon=8).start()
     stream.keep(Clock(since="2026-01-01", every="1d"))
     stream.keep(Clock(since="2026-01-02", every="1d"))
@@ -315,18 +315,18 @@ def test_a_clock_in_memory_holds_from_the_first_round_on():
 
 
 @pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
-def test_no_output_replaces_a_file_of_the_stream(discreet, step, ending):
+def test_no_output_overwrites_a_file_of_the_stream(discreet, step, ending):
     assert step(time=None)[0] == 0
     before = Path(f"s{ending}").read_bytes()
     os.link(f"s{ending}", "out.csv")
     for command in (("stream", "show", "s"), ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")):
         code, _, err = discreet(*command, "-o", "out.csv")
         assert code == 2
-        assert "would replace" in err
+        assert "would overwrite" in err
     assert Path(f"s{ending}").read_bytes() == before
 
 
-def test_a_stream_by_times_takes_no_rows_without_times_by_chance(discreet, step):
+def test_a_stream_with_times_refuses_rows_without_times(discreet, step):
     assert step("--every", "1d", "--since", "2026-01-01", "--until", "2026-01-03", "--yes")[0] == 0
     rows = ("stream", "step", "s", "log.csv", "--user", "visit", "--item", "page")
     code, _, err = discreet(*rows)
@@ -335,9 +335,9 @@ def test_a_stream_by_times_takes_no_rows_without_times_by_chance(discreet, step)
     assert discreet(*rows, "--round", "3")[0] == 0
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 @pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
-def test_no_output_replaces_a_file_of_a_linked_stream(discreet, step, ending):
+def test_no_output_overwrites_a_file_of_a_linked_stream(discreet, step, ending):
     assert step(time=None)[0] == 0
     before = Path(f"s{ending}").read_bytes()
     os.mkdir("links")
@@ -346,5 +346,5 @@ def test_no_output_replaces_a_file_of_a_linked_stream(discreet, step, ending):
     for command in (("show", "links/t"), ("step", "links/t", "log.csv", "--user", "visit", "--item", "page")):
         code, _, err = discreet("stream", *command, "-o", "out.csv")
         assert code == 2
-        assert "would replace" in err
+        assert "would overwrite" in err
     assert Path(f"s{ending}").read_bytes() == before

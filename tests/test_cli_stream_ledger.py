@@ -1,4 +1,4 @@
-"""The command `discreet stream init --ledger`: paid for first, wherever it is killed."""
+"""The command `discreet stream init --ledger`: the charge comes before the stream, even if the process is killed."""
 
 import io
 import json
@@ -20,7 +20,7 @@ COST = ("--rho", "0.6", "--delta", "1e-7", "--l0", "1", "--horizon", "60")
 
 @pytest.fixture
 def discreet(tmp_path, monkeypatch, capsys):
-    """Runs a command in an empty folder, with nobody at the terminal; its exit code and what it printed."""
+    """Return a function that runs a command in an empty folder without a terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 
@@ -35,13 +35,13 @@ def discreet(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def ledger(discreet):
-    """A ledger of visits, of which a stream costs a third; how much is spent."""
+    """Create a ledger and return a function that returns its spent rho; a stream costs 0.6 of 2."""
     assert discreet("budget", "init", "l", "--dataset", "visits", *PROMISE, "--unit", "event")[0] == 0
     return lambda: Ledger.open("l").dataset("visits").spent.rho
 
 
 def init(name):
-    """Run `stream init` in a process; whether it ended with kill -9."""
+    """Run `stream init` in a forked process; return whether it ended with SIGKILL."""
     child = os.fork()
     if child == 0:
         try:
@@ -60,7 +60,7 @@ def files_of(name):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_no_stream_is_there_before_it_is_paid_for(discreet, ledger, monkeypatch):
+def test_no_stream_exists_before_it_is_charged(discreet, ledger, monkeypatch):
     charge = Dataset.charge
     monkeypatch.setattr(Dataset, "charge", end)
     assert init("s")
@@ -72,7 +72,7 @@ def test_no_stream_is_there_before_it_is_paid_for(discreet, ledger, monkeypatch)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("point", ["named", "journal made", "key made", "making"])
-def test_a_stream_whose_making_is_killed_is_paid_for(discreet, ledger, point, monkeypatch):
+def test_a_stream_killed_during_creation_is_charged(discreet, ledger, point, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(stream_file, "failure_point", lambda name: end() if name == point else None)
         assert init("s")
@@ -85,13 +85,13 @@ def test_a_stream_whose_making_is_killed_is_paid_for(discreet, ledger, point, mo
     assert json.loads(discreet("stream", "show", "s", "-f", "json")[1])["round"] == 0
 
 
-def test_what_does_not_fit_into_the_budget_makes_no_stream(discreet, ledger):
+def test_an_insufficient_budget_creates_no_stream(discreet, ledger):
     code, _, _ = discreet("stream", "init", "s", "--rho", "2.5", *COST[2:], *LEDGER)
     assert code == 3
     assert (ledger(), files_of("s")) == (0, [])
 
 
-def test_what_cannot_be_made_costs_nothing(discreet, ledger, tmp_path):
+def test_a_stream_that_cannot_be_created_costs_nothing(discreet, ledger, tmp_path):
     (tmp_path / "left-key").touch()
     (tmp_path / "there").write_text("text")
     for name, code in (("left", 1), ("there", 2), ("missing/s", 1)):

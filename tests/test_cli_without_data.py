@@ -1,4 +1,4 @@
-"""`discreet plan` and `discreet audit`."""
+"""The commands `discreet plan` and `discreet audit`."""
 
 import json
 
@@ -18,7 +18,7 @@ def test_plans_need_no_data():
     assert discreet("plan", "count", "--rho", "1", "--epsilon", "1", "--delta", "1e-6")[0] == 2
 
 
-def test_an_audit_names_the_worst_pair():
+def test_an_audit_reports_its_pairs():
     code, out, _ = process("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     assert code == 0
     assert "30 pairs of neighbouring tables: no violation" in out
@@ -28,14 +28,14 @@ def test_an_audit_names_the_worst_pair():
     assert discreet("audit", "select", *BUDGET, "--l0", "2", "--pairs", "0")[0] == 2
 
 
-def test_an_audit_holds_the_epsilon_that_was_asked_for():
+def test_an_audit_checks_the_given_epsilon():
     asked = ("--method", "gumbel", "-k", "2", "--epsilon", "1", "--delta", "1e-2", "--pairs", "5")
     code, out, _ = discreet("audit", "top-k", *asked)
     assert code == 0
     assert "(1, 0.01)-DP holds" in out
 
 
-def test_an_audit_comes_as_json_and_with_runs():
+def test_an_audit_prints_json_and_makes_runs():
     arguments = ("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     code, out, err = discreet(*arguments, "--json", "--runs", "500")
     found = json.loads(out)
@@ -48,7 +48,7 @@ def test_an_audit_comes_as_json_and_with_runs():
     assert "no violation" in out.splitlines()[-1]
 
 
-def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
+def test_the_error_about_a_small_epsilon_repeats_it():
     code, _, err = discreet("plan", "count", "--epsilon", "1e-10", "--delta", "1e-14")
     assert code == 2
     assert "epsilon = 1e-10 and delta = 1e-14 leave rho" in err
@@ -62,7 +62,7 @@ def test_an_epsilon_that_is_too_small_is_explained_in_what_was_given():
         ["select", "--method", "threshold", "--epsilon", "1", "--l0", "20", "--delta", "1e-2"],
     ],
 )
-def test_what_the_help_of_audit_names_can_be_audited(arguments):
+def test_the_commands_in_the_help_of_audit_are_audited(arguments):
     assert discreet("audit", *arguments, "--pairs", "2")[0] == 0
 
 
@@ -73,7 +73,7 @@ def test_what_the_help_of_audit_names_can_be_audited(arguments):
         (["top-k", "-k", "1", "--method", "discover+peel", "--l0", "2", "--rho", "1", "--delta", "1e-6"], "gumbel"),
     ],
 )
-def test_what_cannot_be_audited_names_what_can(arguments, remedy):
+def test_an_audit_that_is_refused_names_the_remedy(arguments, remedy):
     code, _, err = discreet("audit", *arguments)
     assert code == 2
     assert remedy in err

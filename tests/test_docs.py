@@ -137,14 +137,17 @@ def of_memory():
 
 def of_streams():
     many, more, roots = record("streams")["rounds"].values()
-    return [many["core_ms"], many["ratio"], more["core_ms"], more["ratio"], roots["core_ms"]]
+    return [many["core_ms"], many["ratio"], more["core_ms"], more["ratio"], roots["core_ms"], roots["ratio"]]
 
 
 def of_many_rows():
     cases = record("count_1e8")["cases"]
     for case in cases.values():
         yield from (case["medians"]["core"]["wall"], *(case["best_peer_over_core"][name] for name in ("wall", "extra")))
-    yield cases["integers, ten rows each"]["medians"]["core_in_256_mib"]["wall"]
+
+
+def of_a_limit():
+    return [record("count_1e8")["cases"]["integers, ten rows each"]["medians"]["core_in_256_mib"]["wall"]]
 
 
 def of_a_sort():
@@ -155,21 +158,21 @@ def of_a_sort():
 @pytest.mark.parametrize(
     ("sentence", "recorded"),
     [
-        ("discreet # s and # MB, polars # s and # MB, DuckDB # s and # MB", of_a_file),
-        ("The release itself takes # ms; ... takes # times as long", of_a_release),
+        ("| discreet | # s | # MB | | polars | # s | # MB | | DuckDB | # s | # MB |", of_a_file),
+        ("| Private Count Release, ... per call | # ms | # |", of_a_release),
         (
-            "takes # ms, numpy's closed form # times ... release # ms, numpy # times ... "
-            "take # ms, `np.argpartition` # times",
+            "| optimal partition selection ... form | # ms | # | | Gaussian ... items | # ms | # | "
+            "| the 10,001 largest ... `np.argpartition` | # ms | # |",
             of_selections,
         ),
-        ("histogram: # s and # MiB ... limit # s and # MiB. ... GiB: # s and # MiB, DuckDB # s and # MiB", of_memory),
-        ("takes # ms of processor time ... noise # times ... items # ms, and # times. ... items take # ms", of_streams),
+        ("in 256 MiB | # s, # MiB | # s, # MiB | | ... in 2 GiB | # s, # MiB | # s, # MiB |", of_memory),
         (
-            "each: # s, polars # times as long in # of the ... dense: # s, polars # times ... in # of it; few: # s, "
-            "polars # times ... in # of it. ... 256 MiB: # s",
-            of_many_rows,
+            "middle of a million rounds | # ms | # | | ... a million items | # ms | # | | ... mechanism | # ms | # |",
+            of_streams,
         ),
-        ("as one in numpy takes # times as long", of_a_sort),
+        ("| ten rows each | # s | # | # | | dense | # s | # | # | | few | # s | # | # |", of_many_rows),
+        ("In 256 MiB, the first case takes # s", of_a_limit),
+        ("packed into one takes # times as long", of_a_sort),
         ("passed # tests of fit", lambda: [record("goodness")["tests"]]),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command `discreet`: rows to stdout, everything else to stderr."""
+"""The command `discreet`: rows go to standard output, all other text to standard error."""
 
 from discreet.cli.command import main
 

@@ -1,4 +1,4 @@
-"""The commands about budgets and certificates: `discreet budget` and `discreet verify`."""
+"""The commands for budgets and certificates: `discreet budget` and `discreet verify`."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from discreet.errors import ParameterError
 from discreet.privacy.guarantee import unusual
 from discreet.release import export
 
-__all__ = ["budget", "paying", "verify"]
+__all__ = ["budget", "dataset_to_charge", "verify"]
 
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER")
-_chosen = click.option("--dataset", metavar="NAME", help="This dataset alone.")
+_chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
 
 
-def paying(ledger: str | None, dataset: str | None) -> Dataset | None:
-    """The dataset that the options of a releasing command name, None where they are left out."""
+def dataset_to_charge(ledger: str | None, dataset: str | None) -> Dataset | None:
+    """Return the dataset that --ledger and --dataset name, None without these options."""
     if (ledger is None) != (dataset is None):
-        raise click.UsageError("give --ledger and --dataset together")
+        raise click.UsageError("Give --ledger and --dataset together.")
     return None if ledger is None or dataset is None else _dataset(ledger, dataset)
 
 
 def _dataset(ledger: str, name: str) -> Dataset:
-    """A dataset that the ledger has; ParameterError, in words of the command line, if it has none of this name."""
+    """Return a dataset of the ledger; raise ParameterError with the options to use if its name is unknown."""
     opened = Ledger.open(ledger, create=False)
     names = opened.datasets
     if name not in names:
         near = get_close_matches(name, names, 1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise ParameterError(
-            f"the ledger {ledger} has no dataset {name!r}{meant}: give --dataset one that `discreet budget show "
-            f"{ledger}` lists, or make it with `discreet budget init`"
+            f"the ledger {ledger} has no dataset {name!r}{meant}. `discreet budget show {ledger}` lists its datasets; "
+            "`discreet budget init` adds one."
         )
     return opened.dataset(name)
 
 
-@click.group(short_help="What may be spent, and what was, in a file.")
+@click.group(short_help="Create and inspect privacy-budget ledgers.")
 def budget() -> None:
-    """Keeps what all releases from a dataset cost together within a total that was fixed beforehand.
+    """Limit the total privacy cost of all releases from a dataset.
 
-    LEDGER is a file on a local disk, one for many datasets. The commands count, top-k and select charge it with
-    --ledger and --dataset before they draw any noise, and end with exit code 3 where it does not pay.
+    LEDGER is a file on a local disk. It holds the budgets of any number of datasets. The commands count, top-k and
+    select charge a dataset, given by --ledger and --dataset, before they draw any noise. If its budget is
+    insufficient, they release nothing and end with exit code 3.
 
     \b
     discreet budget init privacy.ledger --dataset views --rho 1 --delta 1e-6
@@ -62,24 +63,33 @@ def budget() -> None:
 
 @budget.command()
 @_ledger
-@click.option("--dataset", required=True, metavar="NAME", help="What the releases are about.")
-@click.option("--rho", type=float, help="The total privacy cost, in delta-approximate rho-zCDP.")
-@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
-@click.option("--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users.")
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
+@click.option("--rho", type=float, help="Total privacy cost rho, in delta-approximate zCDP.")
+@click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP.")
 @click.option(
-    "--unit", type=click.Choice(["user", "event"]), default="user", show_default=True, help="What is protected."
+    "--delta",
+    type=float,
+    required=True,
+    help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["user", "event"]),
+    default="user",
+    show_default=True,
+    help="Protect all rows of a user, or each event alone.",
 )
 def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
-    """Fixes the total of a dataset, for good, in a new or an old LEDGER."""
-    Account.holding(rho, delta, unit, "added", epsilon=epsilon)  # before a file is made
+    """Set the total budget of a dataset, in a new or existing LEDGER. The total cannot be changed later."""
+    Account.holding(rho, delta, unit, "added", epsilon=epsilon)  # validate before the file is created
     made = Ledger.open(ledger).dataset(dataset, rho=rho, delta=delta, epsilon=epsilon, unit=unit)
     if epsilon is None:
         click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
     else:
         total = made.total
         click.echo(
-            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}, for one release of this epsilon and delta, or for "
-            f"several whose costs add up to rho={total.rho:.6g} and delta={total.delta:.6g}",
+            f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers one release at this epsilon and delta, or "
+            f"several with a total cost of rho={total.rho:.6g} and delta={total.delta:.6g}.",
             err=True,
         )
     for note in unusual(made.guarantee):
@@ -90,7 +100,7 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
 @_ledger
 @_chosen
 def show(ledger: str, dataset: str | None) -> None:
-    """The total of each dataset, what was spent of it and what is left."""
+    """Show the total, spent and remaining budget of each dataset."""
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
@@ -98,7 +108,7 @@ def show(ledger: str, dataset: str | None) -> None:
         columns = account.total, account.spent, account.remaining
         promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
         rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
-    names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total promise"]
+    names = ["dataset", "rho", "spent", "left", "delta", "spent", "left", "total guarantee"]
     click.echo(report.grid(names, rows), nl=False)
 
 
@@ -106,7 +116,13 @@ def show(ledger: str, dataset: str | None) -> None:
 @_ledger
 @_chosen
 def history(ledger: str, dataset: str | None) -> None:
-    """What was charged, when, by which mechanism, and whether it was published."""
+    """List all charges with time, mechanism, cost and status.
+
+    \b
+    reserved   charged; nothing was released yet
+    released   charged, and the rows were released
+    charged    charged for work outside the ledger, such as a stream
+    """
     outputs.require_apart(None, ledger)
     names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]
     rows = []
@@ -119,13 +135,13 @@ def history(ledger: str, dataset: str | None) -> None:
 @budget.command("export")
 @_ledger
 @_chosen
-@click.option("-o", "--output", metavar="FILE", help="Write here; the suffix picks the format.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE and overwrite it. The suffix sets the format.")
 @click.option(
     "-f", "--format", "form", type=click.Choice(["csv", "json", "jsonl"]), default="csv", show_default=True,
-    help="The format on standard output.",
+    help="Format on standard output.",
 )  # fmt: skip
 def export_history(ledger: str, dataset: str | None, output: str | None, form: str) -> None:
-    """The whole history, with parameters and digests, as CSV, JSON or Parquet."""
+    """Write all charges, with parameters and digests, as CSV, JSON or Parquet."""
     outputs.require_apart(output, ledger)
     rows = _rows(ledger, dataset)
     fields = [field.name for field in dataclasses.fields(Spending)]
@@ -137,7 +153,7 @@ def export_history(ledger: str, dataset: str | None, output: str | None, form: s
 
 
 def _encodable(cell: object) -> object:
-    """Return a cell with escapes for what UTF-8 cannot encode; a ledger may hold such text."""
+    """Return a cell with escapes for text that UTF-8 cannot encode; a ledger may hold such text."""
     return cell.encode("utf-8", "backslashreplace").decode() if isinstance(cell, str) else cell
 
 
@@ -145,14 +161,14 @@ def _rows(ledger: str, dataset: str | None) -> list[Spending]:
     return Ledger.open(ledger, create=False).history if dataset is None else _dataset(ledger, dataset).history
 
 
-@click.command(short_help="Holds released rows against their certificate.")
+@click.command(short_help="Check released rows against their certificate.")
 @click.argument("file")
-@click.option("--ledger", metavar="FILE", help="The rows must be those of a release that this ledger recorded, too.")
+@click.option("--ledger", metavar="FILE", help="Also require that this ledger recorded the release of these rows.")
 def verify(file: str, ledger: str | None) -> None:
-    """Holds the rows of FILE against the certificate that --certificate wrote beside it.
+    """Check the rows of FILE against FILE.certificate.json, which --certificate wrote.
 
-    The digest of the rows must be the certificate's, and the guarantee that of the mechanism and its
-    parameters, computed anew. A certificate is no signature.
+    The digest of the rows must match the certificate. The guarantee must match the one that is recomputed from the
+    mechanism and its parameters. A certificate is no signature: anyone can write one.
     """
     outputs.require_apart(None, file, f"{file}.certificate.json", ledger)
     found: Any = certificate.verify(file, ledger=ledger)

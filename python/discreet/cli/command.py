@@ -1,4 +1,4 @@
-"""The command `discreet` and how it ends."""
+"""The command `discreet` and its exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line and exits: 0 done, 1 input or other error, 2 parameters, 3 budget, 130 interrupt."""
+    """Run the command line and exit with one of the codes that `discreet --help` lists."""
     sys.exit(_run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -55,13 +55,16 @@ def _run(arguments: list[str]) -> int:
         click.echo("discreet: out of memory; nothing was published", err=True)
         return 1
     except OSError as error:
-        reason = error.strerror or "the system refused to read or write"
-        click.echo(f"discreet: {reason}; check standard output, the folder for temporary files and the disk", err=True)
+        reason = error.strerror or "the system reported an error while reading or writing"
+        click.echo(
+            f"discreet: {reason}. To fix this, check standard output, the folder for temporary files and the disk.",
+            err=True,
+        )
         return 1
 
 
 def _fill_closed_descriptors() -> None:
-    """Open nothing as the standard streams that are closed, so that no ledger is opened as one of them."""
+    """Open closed standard streams as /dev/null, so that no ledger gets the descriptor of a standard stream."""
     with suppress(OSError):
         while (opened := os.open(os.devnull, os.O_RDWR)) < 3:
             pass
@@ -69,18 +72,18 @@ def _fill_closed_descriptors() -> None:
 
 
 def _require_utf8(arguments: list[str]) -> None:
-    """Refuse bytes that are not UTF-8: neither SQLite nor DuckDB takes them, and their errors would be tracebacks."""
+    """Raise UsageError for bytes that are not UTF-8: SQLite and DuckDB reject them with tracebacks."""
     for number, argument in enumerate(arguments, 1):
         try:
             argument.encode()
         except UnicodeEncodeError:
             raise click.UsageError(
-                f"argument {number} has bytes that are not UTF-8; give text in UTF-8, and rename such a file"
+                f"Argument {number} has bytes that are not UTF-8. Give UTF-8 text, or rename the file."
             ) from None
 
 
 def _write_utf8() -> None:
-    """Makes rows the same on every system; a terminal shows what it has no letters for as escapes."""
+    """Write UTF-8 on every system; a terminal shows characters outside its encoding as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -89,20 +92,20 @@ def _write_utf8() -> None:
 
 
 def _with_remedy(error: click.ClickException) -> click.ClickException:
-    """What click says of a wrong option or argument, with what helps here."""
+    """Return an error of click with a remedy added."""
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
-        remedy = "There is no seed: rows that can be drawn again protect nobody."
+        remedy = "There is no seed: a release that can be repeated gives no privacy."
     elif _reads_no_data(error):
-        remedy = "This reads no data: leave out the file, and give count, top-k or select with its parameters."
+        remedy = "This reads no data. Leave out the file, and give count, top-k or select with its parameters."
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
-        remedy = "Several files are one quoted glob, such as 'logs/*.csv'."
+        remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
     else:
         return error
     return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
 
 
 def _reads_no_data(error: click.ClickException) -> bool:
-    """Whether a file or another word was given to `plan` or `audit`, which take a command and its parameters."""
+    """Return whether a file or another extra word was given to `plan` or `audit`."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return False
     begins = ("No such command", "Got unexpected extra argument")
@@ -112,13 +115,18 @@ def _reads_no_data(error: click.ClickException) -> bool:
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(discreet.__version__, prog_name="discreet")
 def cli() -> None:
-    """Publish counts of items with differential privacy, when nobody knows the items in advance.
+    """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself
+    sensitive, with a differential-privacy guarantee.
 
-    Try `discreet demo` first: it needs no data.
+    Start with `discreet demo`, which needs no data.
 
     \b
-    Exit codes: 0 done, 1 input or any other error, 2 parameters, 3 a budget does
-    not pay, 130 interrupted. `audit` ends with 1 where a promise is violated.
+    Exit codes:
+      0    done
+      1    input error or any other error; `audit` found a violated guarantee
+      2    wrong parameters
+      3    insufficient privacy budget
+      130  interrupted
     """
 
 

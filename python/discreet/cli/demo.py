@@ -20,14 +20,14 @@ from discreet.release import export
 __all__ = ["demo"]
 
 
-@click.command(short_help="Counts a synthetic log, which it can also write.")
-@click.option("--rho", type=float, default=1.0, show_default=True, help="The privacy cost.")
-@click.option("--delta", type=float, default=1e-6, show_default=True, help="The chance that the promise may fail.")
-@click.option("--write", metavar="FILE", help="Also write the synthetic rows to a .csv or .parquet file.")
+@click.command(short_help="Count a synthetic log; no data needed.")
+@click.option("--rho", type=float, default=1.0, show_default=True, help="Privacy cost rho, in zCDP.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="Probability that the guarantee fails.")
+@click.option("--write", metavar="FILE", help="Also write the synthetic rows to FILE, a .csv or .parquet file.")
 def demo(rho: float, delta: float, write: str | None) -> None:
-    """Makes a synthetic log, counts it with differential privacy and shows the result."""
+    """Make a synthetic log, count it with differential privacy and print the result next to the true counts."""
     if write is not None and export.form_of(write) not in ("csv", "parquet"):
-        raise ParameterError("the file's suffix must be .csv or .parquet, which can be counted")
+        raise ParameterError("--write needs a file with the suffix .csv or .parquet")
     log = demonstration.synthetic_log()
     table = log.table
     visits, users, pages = demonstration.ROWS, demonstration.USERS, demonstration.PAGES
@@ -40,11 +40,11 @@ def demo(rho: float, delta: float, write: str | None) -> None:
         click.echo(line, err=True)
     example = write or "FILE"
     count = f"{_command()} count {example} --user user --item item --rho {rho:g} --delta {delta:g}"
-    click.echo(f"Now your own: {count}", err=True)
+    click.echo(f"Now count your own: {count}", err=True)
 
 
 def _command() -> str:
-    """How the command of this installation is called here: by its name, or by its path if PATH does not lead to it."""
+    """Return how to call this installation: `discreet` if PATH finds it, otherwise its path."""
     script = Path(sysconfig.get_path("scripts")) / ("discreet.exe" if os.name == "nt" else "discreet")
     if not script.exists():
         return f"{shlex.quote(sys.executable)} -m discreet"

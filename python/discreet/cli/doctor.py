@@ -1,4 +1,4 @@
-"""The command `discreet doctor`: whether an installation works."""
+"""The command `discreet doctor`, which tests an installation."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["doctor"]
 
 @click.command()
 def doctor() -> None:
-    """Checks that this installation works and says what it found."""
+    """Check that this installation works."""
     failed = 0
     for name, check in _CHECKS.items():
         try:
             click.echo(f"ok      {name}: {check()}")
-        except Exception as error:  # whatever is broken is reported, not raised
+        except Exception as error:  # report every failure and go on
             failed += 1
             click.echo(f"FAILED  {name}: {type(error).__name__}: {error}")
     if failed:
-        raise click.ClickException("this installation does not work; install discreet again in a fresh environment")
+        raise click.ClickException("This installation does not work. Install discreet again in a new environment.")
 
 
 def _check_count() -> str:
     users = 1000
     data = {"user": [*range(users), users], "item": ["common"] * users + ["rare"]}
     release = discreet.count(data, user="user", item="item", rho=1.0, delta=1e-6)
-    return f"{counted(len(release), 'item')} released, from an item of {users:,} users and one of a single user"
+    return f"{counted(len(release), 'item')} released; the data has an item of {users:,} users and an item of one user"
 
 
 def _check_duckdb() -> str:
@@ -42,14 +42,14 @@ def _check_duckdb() -> str:
 
     counted_rows = local.histogram(sql.query("SELECT 1 AS u, 'x' AS i"), "u", "i")
     if counted_rows.counts.tolist() != [1]:
-        raise RuntimeError("a table of one row was not counted as one")
-    return f"version {duckdb.__version__} scans"
+        raise RuntimeError("the count of a table with one row is not 1")
+    return f"version {duckdb.__version__} scans rows"
 
 
 def _check_entropy() -> str:
     if _core.Rng().bits64() == _core.Rng().bits64():
-        raise RuntimeError("two streams are equal")
-    return "the operating system gives randomness"
+        raise RuntimeError("two random streams are equal")
+    return "the operating system provides random bits"
 
 
 _CHECKS: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""How Ctrl-C and a polite kill end a command."""
+"""The handling of Ctrl-C and SIGTERM while a command runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["sigterm_as_interrupt", "within_a_second"]
 
 @contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Lets a polite kill clean up as Ctrl-C does."""
+    """Raise KeyboardInterrupt on SIGTERM, so that cleanup runs as after Ctrl-C."""
     try:
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     except ValueError:  # not the main thread
@@ -35,13 +35,14 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 @contextmanager
 def within_a_second() -> Iterator[None]:
-    """Ends the process where work goes on for a second after an interrupt, as in DuckDB while it sorts.
+    """End the process if work continues for a second after an interrupt, as DuckDB does while it sorts.
 
-    Nothing is cleaned up then: use it only for work that leaves no files behind. A charge may be cut off at any point.
+    The process then ends without cleanup. Use this only for work that leaves no files behind. A ledger charge may be
+    interrupted at any point.
     """
     try:
         read_end, write_end = socket.socketpair()
-    except OSError:  # interrupts then take as long as the work lets them
+    except OSError:  # without the watcher, an interrupt waits for the work
         yield
         return
     ended = threading.Event()
@@ -68,7 +69,7 @@ def within_a_second() -> Iterator[None]:
 
 
 def _end() -> None:
-    """Ends the process, with a word in place of the line of progress where somebody reads it."""
+    """Replace the progress line with the interrupt message, then end the process."""
     try:
         clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
         Console(stderr=True).control(clear)

@@ -1,4 +1,4 @@
-"""The options that commands have in common."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 
 
 def in_options(text: str) -> str:
-    """Return the text of an error in which the parameters to give are options: `--unit event`, not unit='event'."""
+    """Return an error text with Python parameters replaced by options: `--unit event` for unit='event'."""
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")
     return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
 
 
 def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Several options as one decorator, in the order in which help shows them."""
+    """Return one decorator that adds several options, in the order that the help text shows."""
 
     def decorate(function: Callable[..., object]) -> Callable[..., object]:
         for option in reversed(options):
@@ -37,38 +37,57 @@ def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]],
 
 table = joined(
     click.argument("file", required=False),
-    click.option("--user", required=True, metavar="COLUMN", help="The column of users: integers or text."),
-    click.option("--item", required=True, metavar="COLUMN", help="The column of items: integers or text."),
+    click.option("--user", required=True, metavar="COLUMN", help="Column of users: integers or text."),
+    click.option("--item", required=True, metavar="COLUMN", help="Column of items: integers or text."),
 )
 promise = joined(
-    click.option("--rho", type=float, help="The privacy cost, in delta-approximate rho-zCDP."),
-    click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP."),
+    click.option("--rho", type=float, help="Privacy cost rho, in delta-approximate zCDP."),
+    click.option("--epsilon", type=float, help="Instead of --rho: total (epsilon, delta)-DP."),
     click.option(
-        "--delta", type=float, required=True, help="The chance that the promise may fail: far below 1 / users."
+        "--delta",
+        type=float,
+        required=True,
+        help="Probability that the guarantee fails. Choose it far below 1 / number of users.",
     ),
 )
 counting = joined(
-    click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, by a threshold mechanism."),
+    click.option("--l0", type=int, metavar="N", help="Count at most N items of each user, with a threshold mechanism."),
     click.option(
         "--relative-error",
         type=float,
         default=0.1,
         show_default=True,
-        help="How close counts should be, as a share of them; a smaller one names fewer items.",
+        help="Target error of a count, as a fraction of the count. A smaller value releases fewer items.",
     ),
-    click.option("--k-bar", type=int, default=2**14, show_default=True, help="How many ranked counts are looked at."),
+    click.option(
+        "--k-bar",
+        type=int,
+        default=2**14,
+        show_default=True,
+        metavar="N",
+        help="Consider only the N most common items (k-bar).",
+    ),
 )
 top = joined(
-    click.option("-k", "--k", type=int, required=True, metavar="N", help="How many items."),
-    click.option("--k-bar", type=int, default=1_000, show_default=True, help="How many ranked counts are seen."),
+    click.option("-k", "--k", type=int, required=True, metavar="N", help="Number of items to release."),
+    click.option(
+        "--k-bar",
+        type=int,
+        default=1_000,
+        show_default=True,
+        metavar="N",
+        help="Consider only the N most common items (k-bar).",
+    ),
     click.option(
         "--method",
         type=click.Choice(["gumbel", "discover+peel"]),
         default="gumbel",
         show_default=True,
-        help="Ranks of the largest counts, or of items that a set union finds first.",
+        help="gumbel ranks the most common items. discover+peel ranks the items that a set union finds first.",
     ),
-    click.option("--l0", type=int, metavar="N", help="With discover+peel, find items by at most N of each user."),
+    click.option(
+        "--l0", type=int, metavar="N", help="With discover+peel, find items from at most N items of each user."
+    ),
 )
 bounded = click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each user.")
 selected = joined(
@@ -78,7 +97,7 @@ selected = joined(
         type=click.Choice(["auto", "threshold", "dp_sips", *METHODS]),
         default="auto",
         show_default=True,
-        help="By counts above a threshold, or by weights (see the docs on set union).",
+        help="threshold selects by counts; the other methods are set unions, which select by weights.",
     ),
 )
 written = joined(
@@ -86,25 +105,47 @@ written = joined(
         "-o",
         "--output",
         metavar="FILE",
-        help="Write here, in place of what is there unless the command reads that; the suffix picks the format.",
+        help="Write to FILE and overwrite it. The command refuses if FILE is one of its inputs. The suffix sets the "
+        "format.",
     ),
     click.option(
-        "-f", "--format", "form", type=click.Choice(["table", *export.FORMATS]), help="The format of the rows."
+        "-f",
+        "--format",
+        "form",
+        type=click.Choice(["table", *export.FORMATS]),
+        help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )
 published = joined(
     click.option(
         "--sql",
         metavar="QUERY",
-        help="Count the rows of this SELECT instead of FILE. A query is the data owner's code: it says who the users "
-        "are, and it can fail on a value. It only reads, and -o must name a new file.",
+        help="Count the rows of this SELECT instead of FILE. The query must only read, and -o must name a new file. "
+        "Only the data owner may write it: it defines who the users are, and it can fail on a value of the data.",
     ),
-    click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="What counts the rows."),
-    click.option("--master", metavar="URL", help="Where Spark is: local[*], spark://host:7077, yarn, sc://host."),
-    click.option("--memory", metavar="SIZE", help="What counting may take, such as 2GB.  [default: half of all]"),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "spark"]),
+        default="local",
+        help="Count on this machine or on Spark.  [default: local]",
+    ),
+    click.option(
+        "--master",
+        metavar="URL",
+        help="URL of Spark: local[*], spark://host:7077, yarn or sc://host.  [default: local[*]]",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="Memory limit for counting, such as 2GB.  [default: half of the machine's or container's memory]",
+    ),
     written,
-    click.option("--ledger", metavar="FILE", help="Charge this ledger's dataset before any noise is drawn."),
-    click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`."),
-    click.option("--certificate", is_flag=True, help="With -o, write a certificate of the rows beside them."),
-    click.option("-q", "--quiet", is_flag=True, help="Print rows and errors only."),
+    click.option("--ledger", metavar="FILE", help="Charge a dataset of this ledger before any noise is drawn."),
+    click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`)."),
+    click.option(
+        "--certificate",
+        is_flag=True,
+        help="With -o FILE, also write a certificate of the rows to FILE.certificate.json.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Print only rows and errors."),
 )

@@ -1,4 +1,4 @@
-"""Where a command may write: never over a file that the same command reads, charges or keeps."""
+"""Checks of the output of a command, so that it never overwrites an input, a ledger or a stream."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["require_apart", "require_form", "require_new"]
 
 
 def require_form(output: str | None, form: str | None) -> None:
-    """Refuse, before any work, a format that cannot go where it is to go."""
+    """Raise UsageError if the output cannot hold the format."""
     if output is None and sys.stdout is None:
-        raise click.UsageError("standard output is closed: give -o FILE")
+        raise click.UsageError("Standard output is closed. Give -o FILE.")
     if output is None and form == "parquet":
-        raise click.UsageError("Parquet goes to a file: give -o FILE.parquet")
+        raise click.UsageError("Parquet cannot be written to standard output. Give -o FILE.parquet.")
     if output is not None and form not in (None, export.form_of(output)):
-        raise click.UsageError("-f and the suffix of -o disagree; leave out -f")
+        raise click.UsageError("-f and the suffix of -o FILE name different formats. Leave out -f.")
 
 
 def require_apart(output: str | None, *read: str | None) -> None:
-    """Refuse, before any work, an output that is a file which the command reads, charges or keeps.
+    """Raise UsageError if the output would overwrite an input, a ledger or a stream.
 
-    Files are compared by device and inode, so that links and other spellings of a name are found. The name of the
-    certificate of an output is one of its outputs; a file there that is no certificate is refused, whatever it is.
+    Files are compared by device and inode, which also finds links and other spellings of a path. The certificate next
+    to an output counts as an output, too. A file with its name must be a certificate.
 
     Args:
         output: The file of `-o`; None for standard output.
@@ -39,29 +39,30 @@ def require_apart(output: str | None, *read: str | None) -> None:
     used = [status for name in read if name for status in _statuses(name)]
     for written in _written(output):
         if any(os.path.samestat(written, status) for status in used):
-            given = "-o would replace what is read" if output else "standard output goes to a file that is read"
-            raise click.UsageError(f"{given}: give it another name")
+            given = "-o would overwrite an input" if output else "Standard output is a file that the command reads"
+            raise click.UsageError(f"{given}. Choose another file.")
     if output is not None and not export.has_room_for_certificate(output):
         raise click.UsageError(
-            f"-o would replace {export.certificate_path(output)}, which is no certificate: give it another name"
+            f"-o would overwrite {export.certificate_path(output)}, which is not a certificate. Choose another file."
         )
 
 
 def require_new(output: str | None) -> None:
-    """Refuse an output that exists, or whose certificate does, for a command whose files nobody can tell beforehand.
+    """Raise UsageError if the output or its certificate exists.
 
-    A query names its files by any expression, and Spark by folders and patterns of its own.
+    This check is for --sql and --engine spark, whose inputs are not known beforehand. A query can name its files by
+    any expression, and Spark reads folders and patterns.
     """
     for path in () if output is None else (Path(output), export.certificate_path(output)):
         if os.path.lexists(path):
             raise click.UsageError(
-                f"{path} exists, and with --sql or --engine spark -o replaces no file, since it may be one that is "
-                "read: give a new name, or remove the file first"
+                f"{path} exists. With --sql or --engine spark, -o overwrites no file: it may be an input. Give a new "
+                "name, or remove the file first."
             )
 
 
 def _written(output: str | None) -> Iterator[os.stat_result]:
-    """The files that an output replaces or goes on writing to, where they exist."""
+    """Yield the existing files that an output would overwrite or append to."""
     if output is None:
         yield from _open_file(sys.stdout)
         return
@@ -80,12 +81,12 @@ def _statuses(name: str) -> Iterator[os.stat_result]:
 def _status(path: Path) -> Iterator[os.stat_result]:
     try:
         yield path.stat()
-    except (OSError, ValueError):  # there is no such file, or the text is no path
+    except (OSError, ValueError):  # no such file, or not a valid path
         return
 
 
 def _open_file(stream: object) -> Iterator[os.stat_result]:
-    """A standard stream where it is a regular file: two ends of one terminal are the same device, and no file."""
+    """Yield the status of a standard stream that is a regular file; on a terminal, input and output share a device."""
     try:
         status = os.fstat(stream.fileno())  # type: ignore[attr-defined]
     except (OSError, ValueError, AttributeError):

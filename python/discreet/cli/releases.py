@@ -1,4 +1,4 @@
-"""The commands that publish rows: `discreet count`, `top-k` and `select`."""
+"""The commands that release rows: `discreet count`, `top-k` and `select`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 import discreet
 from discreet.cli import interrupts, options, outputs, report
-from discreet.cli.budget import paying
+from discreet.cli.budget import dataset_to_charge
 from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
@@ -26,16 +26,20 @@ __all__ = ["count", "select", "top_k"]
 @options.counting
 @options.published
 def count(**options: Any) -> None:
-    """How many users have each item of FILE.
+    """Count the users of each item in FILE.
 
-    FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. Rows with an
-    empty user or item are left out. A CSV file has names in its first line, commas and UTF-8; --sql
-    reads others, as below. Counts come to a relative error, with no bound on a user's items, by
-    confirmed counts; with --l0 by the threshold mechanism that names the smallest items, whatever the
-    data (see `discreet plan count`).
+    FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. A CSV file needs a header
+    line, commas and UTF-8; --sql can read other CSV files (last example). Rows with an empty user or item are
+    skipped.
 
-    Without --l0 a larger --rho names more items and leaves the noise of the same counts about as it is: the column
-    sigma says how large. With --l0, where users have few items, the noise is far smaller, and falls as rho grows.
+    Without --l0, a user may have any number of items. The mechanism is confirmed counts, with the accuracy that
+    --relative-error sets. A larger --rho releases more items; the noise of a count stays about the same.
+
+    With --l0 N, at most N items of each user count. Noise is far smaller if users have few items, and shrinks as
+    --rho grows. The command uses the threshold mechanism that releases the rarest items. The parameters alone decide
+    which one, not the data (see `discreet plan count`).
+
+    The column sigma is the standard deviation of a count's noise.
 
     \b
     discreet count visits.parquet --user user --item item --rho 1 --delta 1e-6
@@ -46,16 +50,16 @@ def count(**options: Any) -> None:
     _publish(discreet.count, **options)
 
 
-@click.command("top-k", short_help="The items that most users have, in order.")
+@click.command("top-k", short_help="Rank the K items that most users have.")
 @options.table
 @options.promise
 @options.top
 @options.published
 def top_k(**options: Any) -> None:
-    """The K items of FILE that most users have, in order, without counts.
+    """Rank the K items of FILE that most users have, without counts.
 
-    Fewer come out where the rest is not safe to name. A user may have any number of items. By the
-    unknown-domain Gumbel mechanism (Rogers 2023).
+    The release has fewer than K items if the others are not safe to publish. A user may have any number of items.
+    The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
 
     \b
     discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
@@ -63,17 +67,24 @@ def top_k(**options: Any) -> None:
     _publish(discreet.top_k, **options)
 
 
-@click.command()
+@click.command(short_help="List the items that are safe to publish.")
 @options.table
 @options.promise
 @options.selected
 @options.published
 def select(**options: Any) -> None:
-    """The items of FILE that can be named, without counts.
+    """List the items of FILE that are safe to publish, without counts.
 
-    At most --l0 items of each user count. With --method auto by a threshold on counts for one item of a user, by
-    the greedy set union for few under --epsilon, and by dp_sips, set union in rounds, for more, unless it needs far
-    more users than a threshold; from the promise and --l0 alone, whatever the data (see `discreet plan select`).
+    At most --l0 items of each user count. With --method auto, the parameters alone decide the method, not the data
+    (see `discreet plan select`):
+
+    \b
+    --l0 1                     a threshold on counts
+    --epsilon and a small l0   the greedy set union (up to an l0 of about ten)
+    otherwise                  dp_sips, a set union in rounds
+
+    A set union is not chosen if an item needs far more users than with a threshold. If no set union remains, the
+    threshold is used.
 
     \b
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6
@@ -96,23 +107,23 @@ def _publish(
     quiet: bool,
     **parameters: Any,
 ) -> None:
-    """Runs a verb on the data that a command names and puts rows and guarantee where they belong."""
+    """Release rows with a verb, write them, and report the guarantee and the charge."""
     if (file is None) == (sql is None):
-        raise click.UsageError("give exactly one of FILE, or - for standard input, and --sql")
+        raise click.UsageError("Give exactly one of FILE and --sql QUERY. FILE is - for standard input.")
     if engine == "spark" and (file is None or file == "-"):
-        raise click.UsageError("--engine spark reads a FILE; give neither --sql nor -")
+        raise click.UsageError("--engine spark needs a FILE; it reads neither --sql nor standard input.")
     if engine == "local" and master is not None:
-        raise click.UsageError("--master goes with --engine spark")
+        raise click.UsageError("--master needs --engine spark.")
     if file == "-" and sys.stdin is None:
-        raise click.UsageError("standard input is closed: give a FILE, or send rows to it")
+        raise click.UsageError("Standard input is closed. Give a FILE, or pipe rows into the command.")
     outputs.require_form(output, form)
     overwrite = sql is None and engine != "spark"
     if not overwrite:
         outputs.require_new(output)
     outputs.require_apart(output, file, ledger)
     if certificate and output is None:
-        raise click.UsageError("a certificate lies beside a file: give -o FILE")
-    budget = paying(ledger, dataset)
+        raise click.UsageError("--certificate needs -o FILE: it is written next to FILE.")
+    budget = dataset_to_charge(ledger, dataset)
     with _source(file, sql, engine, master, parameters["memory"]) as data, report.progress(quiet) as progress:
         release = verb(data, budget=budget, progress=progress, **parameters)
     try:
@@ -121,8 +132,8 @@ def _publish(
         if budget is not None:
             with suppress(OSError):
                 click.echo(
-                    f"The release was charged to {dataset}, and its rows could not all be written. They cannot be "
-                    "drawn again: another release costs again. Give -o FILE to keep rows in a file.",
+                    f"The release was charged to {dataset}, but not all of its rows were written. The rows cannot be "
+                    "drawn again, and a new release is charged again. Use -o FILE to keep rows in a file.",
                     err=True,
                 )
         raise
@@ -130,10 +141,9 @@ def _publish(
         cost, total, left = release.guarantee, budget.total, budget.remaining
         charged = f"the whole guarantee, rho {cost.rho:.6g} and delta {cost.delta:.3g}"
         if cost.rho > total.rho or cost.delta > total.delta:
-            charged = "the whole budget, which pays for one release of its epsilon and delta"
+            charged = "the whole budget, which covers one release at its epsilon and delta"
         click.echo(
-            f"Charged to {dataset}: {charged}. "
-            f"Left in the ledger for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
+            f"Charged to {dataset}: {charged}. Remaining for {dataset}: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,
         )
         if left.rho > 0 and left.delta == 0 < total.delta:
@@ -142,9 +152,10 @@ def _publish(
 
 @contextmanager
 def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
-    """Yields the data that a command names.
+    """Yield the data that a command reads.
 
-    Spark's jobs have to be ended, however long that takes. Everything else ends within a second of an interrupt.
+    After an interrupt, all engines but Spark end within a second. Spark jobs must be cancelled first, which can take
+    longer.
     """
     if engine == "spark":
         with spark_session.opened(file or "", master or "local[*]") as table:

@@ -1,4 +1,4 @@
-"""What the command line shows: a table of released rows, a line of guarantee, the progress of a scan."""
+"""The output of the command line: tables of released rows, the guarantee, and progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TABLE_ROWS = 40
 
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
-    """The largest rows as text, as wide as the terminal allows; `truth` adds a column for synthetic data."""
+    """Return the first rows as a text table that fits the terminal; `truth` adds a column of true counts."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
     cells: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) 
 
 
 def grid(names: list[str], rows: list[list[str]]) -> str:
-    """Rows of text below their names, numbers to the right; each row on one line, however wide."""
+    """Return a text table with one line for each row, however wide; columns of numbers are right-aligned."""
     shown = [[plain_text(cell) for cell in row] for row in [names, *rows]]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(names))]
@@ -78,7 +78,7 @@ def publish(
     certificate: bool = False,
     overwrite: bool = True,
 ) -> None:
-    """Rows to a file or to standard output, a table where that is a terminal; the guarantee to standard error."""
+    """Write the rows to a file or to standard output (a table on a terminal), and the guarantee to standard error."""
     if output is not None:
         chosen = export.form_of(output)
         _write(release, output, certificate, overwrite)
@@ -92,24 +92,27 @@ def publish(
         click.echo(line, err=True)
     if chosen == "csv" and export.escapes(release.columns):
         click.echo(
-            "Note: in CSV one apostrophe was added before items that begin with one, or that a spreadsheet could run "
-            "as formulas; Parquet and JSONL hold them as they are.",
+            "Note: the CSV has an extra apostrophe before items that begin with one or that a spreadsheet could run as "
+            "a formula. Parquet and JSON hold these items unchanged.",
             err=True,
         )
 
 
 def _write(release: Release, output: str, certificate: bool, overwrite: bool) -> None:
-    """Rows to a file; to standard output where that cannot be written, since they are paid for."""
+    """Write the rows to a file, or to standard output if that fails, because their cost is already charged."""
     try:
         release.write(output, certificate=certificate, overwrite=overwrite)
     except InputError:
         click.echo(export.text(release.columns, release.header, "csv"), nl=False)
-        click.echo("Note: these rows were released; they are on standard output instead, as CSV.", err=True)
+        click.echo(
+            "Note: these rows were released. They are on standard output as CSV, because the file was not written.",
+            err=True,
+        )
         raise
 
 
 def guarantee_lines(release: Release) -> list[str]:
-    """The guarantee, what was spent of it, and what a reader should know."""
+    """Return the lines about a release: its guarantee, the cost spent, and notes."""
     spent = release.spent
     lines = [f"{release._size} released. Guarantee: {release.promise}."]
     if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
@@ -119,19 +122,19 @@ def guarantee_lines(release: Release) -> list[str]:
         )
     if not len(release):
         lines.append(
-            "No item is common enough to be named: raise --rho (or --epsilon) or --delta, or give data of more users. "
-            "`discreet plan` with the same command and parameters says how many users an item needs. Rows whose user "
-            "or item is empty are left out, and rows of a CSV file that are not UTF-8: check --user and --item, the "
+            "No item is common enough to be released. Raise --rho (or --epsilon) or --delta, or use data of more "
+            "users. `discreet plan` with the same command and parameters says how many users an item needs. Rows with "
+            "an empty user or item are skipped, and so are CSV rows that are not UTF-8: check --user and --item, the "
             "encoding of the file, and that each quote in it is closed."
         )
     if release.stopped_early:
-        lines.append("The table was truncated and ran out of rows before the budget did.")
+        lines.append("The release stopped early: the truncated table ran out of rows before the budget was spent.")
     return lines + [f"Note: {note}." for note in release.notes]
 
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
-    """A line on stderr with the time that has passed, where stderr is a terminal; the number of rows is not public."""
+    """Show the elapsed time on standard error if it is a terminal; the number of rows is private and not shown."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""The command `discreet stream`: rounds of events into a file, running counts out."""
+"""The command `discreet stream`: running counts over rounds of events, kept in a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from discreet.budgets.advice import require
 from discreet.cli import options, outputs, report
-from discreet.cli.budget import paying
+from discreet.cli.budget import dataset_to_charge
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
@@ -28,9 +28,9 @@ from discreet.streams.stream import Stream
 __all__ = ["stream"]
 
 
-@click.group(short_help="Running counts, round after round.")
+@click.group(short_help="Release running counts after every round.")
 def stream() -> None:
-    """Running counts of items over rounds, kept in a file between calls.
+    """Release running counts of items after every round. A file keeps the state between calls.
 
     \b
     discreet stream init visits.stream --rho 0.5 --delta 1e-6 --l0 1 --horizon 365
@@ -41,67 +41,79 @@ def stream() -> None:
 
 @stream.command()
 @click.argument("file")
-@click.option("--rho", type=float, help="The privacy cost of all rounds, in delta-approximate rho-zCDP.")
-@click.option("--epsilon", type=float, help="Or the total promise, (epsilon, delta)-DP.")
-@click.option("--delta", type=float, required=True, help="The chance that the promise may fail.")
+@click.option("--rho", type=float, help="Privacy cost rho of all rounds together, in delta-approximate zCDP.")
+@click.option("--epsilon", type=float, help="Instead of --rho: (epsilon, delta)-DP of all rounds together.")
+@click.option("--delta", type=float, required=True, help="Probability that the guarantee fails.")
 @click.option("--l0", type=int, required=True, metavar="N", help="Count at most N items of each event.")
-@click.option("--horizon", type=int, metavar="ROUNDS", help="How many rounds there will be; without it any number.")
-@click.option("--item-bytes", type=int, default=4400, show_default=True, help="How much memory an item may take.")
+@click.option(
+    "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
+)
+@click.option("--item-bytes", type=int, default=4400, show_default=True, help="Memory limit for one item, in bytes.")
 @click.option(
     "--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True,
-    help="What items are; those of CSV files are text.",
+    help="Type of the items. The items of CSV files are text.",
 )  # fmt: skip
 @click.option(
     "--unit", type=click.Choice(["event", "user"]), default="event", show_default=True,
-    help="What is protected. A user may have --l0 items, each --linf times, in all rounds together: see to that.",
+    help="Protect each event, or a user with at most --l0 items, each at most --linf times, over all rounds. You must "
+    "make sure that no user exceeds these limits; discreet does not check it.",
 )  # fmt: skip
-@click.option("--linf", type=int, metavar="N", help="Needed with --unit user: how often a user has an item at most.")
 @click.option(
-    "--ledger", metavar="FILE", help="Charge this ledger's dataset, of the same unit, for all rounds at once."
+    "--linf",
+    type=int,
+    metavar="N",
+    help="Most times that a user has one item, over all rounds. Required with --unit user.",
 )
-@click.option("--dataset", metavar="NAME", help="The dataset of the ledger; see `discreet budget`.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.option(
+    "--ledger", metavar="FILE", help="Charge a dataset of this ledger for all rounds at once. Its --unit must match."
+)
+@click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`).")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: bool, **parameters: Any) -> None:
-    """Starts a stream in FILE, which must not exist."""
+    """Start a stream in FILE, which must not exist."""
     if parameters["unit"] == "user" and parameters["linf"] is None:
-        raise click.UsageError("--unit user needs --linf: how often a user has an item at most, in all rounds together")
+        raise click.UsageError("--unit user needs --linf N: the most times that a user has one item, over all rounds.")
     parameters["linf"] = 1 if parameters["linf"] is None else parameters["linf"]
     mechanism = Stream.recommended(**parameters)
-    budget = paying(ledger, dataset)
+    budget = dataset_to_charge(ledger, dataset)
     require_new(file, mechanism)
     if budget is not None:
         again = lambda e, d: Stream.recommended(**{**parameters, "epsilon": e, "delta": d})  # noqa: E731
         require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
-        # On the disk before the stream exists: a process that ends in between loses budget, and leaves no stream that
-        # nobody paid for. `PrivacyFilter.charge` says why one charge pays for all rounds.
+        # Charge before the stream file exists. A process that ends in between loses budget, but leaves no stream whose
+        # cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.
         budget.charge(mechanism)
     with Stream.open(file, mechanism, items=items):
         if not quiet:
             promised = stated(mechanism, parameters["epsilon"], parameters["delta"])
-            click.echo(f"{mechanism!r}\npromises {promised.promise}", err=True)
+            click.echo(f"{mechanism!r}\nGuarantee: {promised.promise}", err=True)
             for note in unusual(promised):
                 click.echo(f"Note: {note}.", err=True)
 
 
 _rows = options.joined(
     options.written,
-    click.option("-q", "--quiet", is_flag=True, help="Print rows, what was closed, and errors only."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only rows, closed rounds and errors."),
 )
 
 
-@stream.command()
+@stream.command(short_help="Add the events of DATA and release the counts.")
 @click.argument("file")
 @click.argument("data")
 @click.option(
-    "--user", "event", required=True, metavar="COLUMN", help="The column that tells events apart, such as visits."
+    "--user", "event", required=True, metavar="COLUMN", help="Column that identifies an event, such as a visit."
 )
-@click.option("--item", required=True, metavar="COLUMN", help="The column of items.")
-@click.option("--time", metavar="COLUMN", help="The column of times, where DATA has several rounds; needs --until.")
-@click.option("--every", metavar="SPAN", help="How long a round is: 30m, 6h, 1d or 2w. The stream remembers it.")
-@click.option("--since", metavar="TIME", help="When round one begins: 2026-01-31 or 2026-01-31T12:00. Remembered, too.")
-@click.option("--until", metavar="TIME", help="When the last round of DATA ends; later rows are left out.")
-@click.option("--yes", is_flag=True, help="Do not ask whether the column of times is the right one.")
-@click.option("--round", "number", type=int, metavar="N", help="The round of DATA; without it the next one.")
+@click.option("--item", required=True, metavar="COLUMN", help="Column of items.")
+@click.option("--time", metavar="COLUMN", help="Column of times, if DATA has several rounds. Needs --until.")
+@click.option("--every", metavar="SPAN", help="Length of a round: 30m, 6h, 1d or 2w. The stream remembers it.")
+@click.option(
+    "--since", metavar="TIME", help="Start of round one: 2026-01-31 or 2026-01-31T12:00. The stream remembers it."
+)
+@click.option("--until", metavar="TIME", help="End of the last round of DATA. Later rows are skipped.")
+@click.option("--yes", is_flag=True, help="Do not ask whether the column of times is correct.")
+@click.option(
+    "--round", "number", type=int, metavar="N", help="Add DATA as round N. Without it, DATA is the next round."
+)
 @_rows
 def step(
     file: str,
@@ -118,46 +130,54 @@ def step(
     form: str | None,
     quiet: bool,
 ) -> None:
-    """Adds the events of DATA to the stream in FILE, as one round or by their times, and prints the last release.
+    """Add the events of DATA to the stream in FILE and print the last release.
 
-    DATA is a Parquet or CSV file. By their times all rounds up to --until are closed, empty ones too, since where the
-    data ends is not public. An event is all rows of DATA with one cell of --user, in the round of its first row. Give a
-    column of visits: somebody who comes on ten days counts ten times by visits, and once by a column of users.
-    Rows without a time, in rounds that are closed, or from --until on, are left out, so that the same command can be
-    given again. Which rounds were closed is always said on standard error.
+    DATA is a Parquet or CSV file. Without --time it is one round. With --time, the command closes all rounds up to
+    --until, even empty ones, because the end of the data is private.
 
-    A column of text may hold anything, and whether its cells are times is private. So it is asked for once whether
-    they are, or --yes given, before rounds are closed by it; the stream remembers the column.
+    An event is all rows of DATA with the same value of --user. It belongs to the round of its first row. Use a column
+    of visits: a person who comes on ten days then counts ten times. By a column of users the person counts once.
+
+    The command skips rows without a time, rows in closed rounds and rows at or after --until. You can therefore repeat
+    the same command. Standard error always lists the rounds that were closed.
+
+    A text column may hold anything, and whether its cells are times is private. The command therefore asks once before
+    it closes rounds by a text column; --yes answers. The stream remembers the column.
     """
     if time is None and (every, since, until) != (None, None, None):
-        raise click.UsageError("--every, --since and --until go with --time COLUMN")
+        raise click.UsageError("--every, --since and --until need --time COLUMN.")
     if time is not None and until is None:
-        raise click.UsageError("--time needs --until, when the last round of DATA ends: where data ends is not public")
+        raise click.UsageError(
+            "--time needs --until, the end of the last round of DATA. The last time in DATA is private."
+        )
     if time is not None and number is not None:
-        raise click.UsageError("--round and --time exclude each other")
+        raise click.UsageError("Give either --round or --time, not both.")
     if data == "-":
-        raise click.UsageError("a step that is cut short must be given the same rows again: write them to a file first")
+        raise click.UsageError(
+            "DATA must be a file, not standard input: an interrupted step needs the same rows again."
+        )
     outputs.require_form(output, form)
     outputs.require_apart(output, data, file, *map(str, beside(file).values()))
     with _opened(file) as opened:
         _require_items(opened, data)
         if time is None and number is None and opened.round and opened.clock is not None:
             raise click.UsageError(
-                "the rounds of this stream go by times: give --time and --until, or --round N for all of DATA at once"
+                "The rounds of this stream are set by times. Give --time and --until, or --round N to add all of DATA "
+                "to one round."
             )
         if time is None or until is None:
-            with _saying_what_was_closed(opened):
+            with _reporting_closed_rounds(opened):
                 release = opened.step(data, user=event, item=item, round=number)
         else:
             clock = _clock(opened, since, every)
             last = clock.rounds(until)
             horizon = opened.mechanism.last_round
             if horizon is not None and last > horizon:
-                raise ParameterError(f"--until asks for {last} rounds, and the stream has {horizon}")
+                raise ParameterError(f"--until needs {last} rounds, but the stream has only {horizon}")
             events = TimedEvents(data, event=event, item=item, time=time)
-            with _saying_what_was_closed(opened):
+            with _reporting_closed_rounds(opened):
                 if opened.round < last:
-                    clock = _confirmed(opened, clock, time, last, text=events.text, yes=yes)
+                    clock = _confirmed_clock(opened, clock, time, last, text=events.text, yes=yes)
                     rows_of = events.rounds(clock.begin, clock.span)
                     opened.keep(clock)
                     for following in range(opened.round + 1, last + 1):
@@ -170,23 +190,23 @@ def step(
 @click.argument("file")
 @_rows
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
-    """Prints the release of the last round again, at no cost."""
+    """Print the release of the last round again, at no cost."""
     outputs.require_form(output, form)
     outputs.require_apart(output, file, *map(str, beside(file).values()))
     with _opened(file) as opened:
         release, begun = opened.show(), opened.round > 0
     report.publish(release, output, form, quiet=quiet or not begun)
     if not (begun or quiet):
-        click.echo(f"There was no round yet: add one with `discreet stream step {file} DATA`.", err=True)
+        click.echo(f"The stream has no round yet. Add one with `discreet stream step {file} DATA`.", err=True)
 
 
 @stream.command()
 @click.argument("file")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def close(file: str, yes: bool) -> None:
-    """Ends the stream in FILE and destroys its key and counts."""
+    """End the stream in FILE and destroy its key and counts."""
     with _opened(file) as opened:
-        _confirm("This destroys the key of the stream for good. Go on?", yes)
+        _confirm("This destroys the key of the stream permanently. Continue?", yes)
         opened.close()
     click.echo(f"The stream in {file} is closed; its key and counts are destroyed.", err=True)
 
@@ -198,64 +218,70 @@ def _opened(file: str) -> Stream:
 
 
 def _require_items(opened: Stream, data: str) -> None:
-    """Refuses a file that can hold no items of the stream's type."""
+    """Raise SchemaError if a file of this format cannot hold items of the stream's type."""
     kind = opened.item_type
     if kind not in (None, "text") and files.find([data]).form == "CSV":
         raise SchemaError(
-            f"the items of a CSV file are text, and those of this stream are of the type {kind}: give a Parquet file, "
-            "or start a stream with --items text"
+            f"the items of a CSV file are text, but this stream has items of the type {kind}; give a Parquet file, or "
+            "start a stream with --items text"
         )
 
 
 def _clock(opened: Stream, since: str | None, every: str | None) -> Clock:
-    """When rounds begin and end, by the options and by what the stream remembers, where both say the same."""
+    """Return the clock of the options and the stream; raise an error if they contradict each other."""
     known = opened.clock
     if known is not None:
         since, every = known.since if since is None else since, known.every if every is None else every
     if since is None or every is None:
-        raise click.UsageError("the first step by times needs --since and --every; the stream remembers them")
+        raise click.UsageError("The first step with --time needs --since and --every. The stream remembers them.")
     asked = Clock(since=since, every=every)
     opened.require_clock(asked)
     return known if known is not None and asked.keeps_time_with(known) else asked
 
 
-def _confirmed(opened: Stream, clock: Clock, time: str, last: int, *, text: bool, yes: bool) -> Clock:
-    """The clock to keep, once it is said that what cannot be seen from outside is right."""
+def _confirmed_clock(opened: Stream, clock: Clock, time: str, last: int, *, text: bool, yes: bool) -> Clock:
+    """Return the clock to keep, after the user has confirmed what the command cannot check."""
     doubts = []
     if text and clock.column != time:
         doubts.append(
-            f"The column {time!r} is text. Cells that are no times such as 2026-01-31T12:00 are left out in silence."
+            f"The column {time!r} is text. Rows without a time such as 2026-01-31T12:00 are skipped without a message."
         )
         clock = dataclasses.replace(clock, column=time)
     if opened.clock is None and opened.round:
-        doubts.append(f"{opened.round} rounds were closed without times; --since must be when the first of them began.")
+        doubts.append(
+            f"{opened.round} rounds were closed without times. --since must be the start of the first of them."
+        )
     if doubts:
         times = f"{clock.end(opened.round)} to {clock.end(last)}"
-        doubts.append(f"This closes {_rounds(opened.round + 1, last)} for good, {times}. Go on?")
+        doubts.append(f"This closes {_rounds(opened.round + 1, last)} permanently, {times}. Continue?")
         _confirm("\n".join(doubts), yes)
     return clock
 
 
 def _confirm(question: str, yes: bool) -> None:
-    """Asks on standard error; --yes is the answer where nobody can be asked."""
+    """Ask on standard error; raise an error if the answer is no or there is no terminal, unless --yes is given."""
     if yes:
         return
     if sys.stdin is None:
-        raise click.UsageError("standard input is closed, and nothing was changed: give --yes to go on")
+        raise click.UsageError(
+            "Standard input is closed, so there is no way to confirm. Nothing was changed. Pass --yes to proceed."
+        )
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)
-        raise click.UsageError("nobody is there to answer, and nothing was changed: give --yes to go on") from None
+        raise click.UsageError(
+            "Not a terminal, so there is no way to confirm. Nothing was changed. Pass --yes to proceed."
+        ) from None
     if not agreed:
-        raise click.ClickException("nothing was changed")
+        raise click.ClickException("Nothing was changed.")
 
 
 @contextmanager
-def _saying_what_was_closed(opened: Stream) -> Iterator[None]:
-    """Says at the end, however it came, which rounds were closed."""
+def _reporting_closed_rounds(opened: Stream) -> Iterator[None]:
+    """Print the rounds that were closed, even after an error."""
     before = opened.round
     try:
         yield
@@ -265,7 +291,7 @@ def _saying_what_was_closed(opened: Stream) -> Iterator[None]:
             times = f", {clock.end(before)} to {clock.end(now)}" if clock is not None else ""
             click.echo(f"Closed {_rounds(before + 1, now)}{times}.", err=True)
         elif sys.exc_info()[0] is None:
-            click.echo(f"No new round was closed; the last one is round {now}.", err=True)
+            click.echo(f"No new round was closed. The last closed round is round {now}.", err=True)
 
 
 def _rounds(first: int, last: int) -> str:

@@ -1,4 +1,4 @@
-"""What can be said of a command before any data: `discreet plan` and `discreet audit`."""
+"""The commands that read no data: `discreet plan` and `discreet audit`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from discreet.planning.plan import stated
 __all__ = ["audit", "plan"]
 
 
-@click.group(short_help="What a command would do, before any data.")
+@click.group(short_help="Predict the result of a command without data.")
 def plan() -> None:
-    """What a command would do, before any data: mechanism, noise, guarantee, and which items it names.
+    """Predict the result of a command without data: mechanism, noise, guarantee and the users that an item needs.
 
     \b
     discreet plan count --epsilon 1 --delta 1e-6 --l0 10
@@ -26,28 +26,37 @@ def plan() -> None:
     """
 
 
-@click.group(short_help="Checks a guarantee against exact laws and runs.")
+@click.group(short_help="Verify a guarantee by computing exact distributions.")
 def audit() -> None:
-    """Verifies a guarantee by computing the exact output distribution on small neighbouring tables.
+    """Verify a guarantee by computing the exact output distribution on small neighbouring datasets.
 
-    Also releases some of the tables 1,000 times each, and fails if the releases do not follow that
-    distribution. For a mechanism that follows it, the chance of failing is one in a million.
+    The audit also releases some of the datasets 1,000 times each. It fails if these releases do not follow the exact
+    distribution. A correct mechanism fails with a probability of one in a million.
 
-    The exact distribution is known for `count --l0`, `top-k --method gumbel` and `select --method threshold`.
-    The others have too many outcomes: `count` without --l0, and the set unions of `select --method auto`,
-    which it takes for an --l0 above 1.
+    An audit needs `count --l0`, `top-k --method gumbel` or `select --method threshold`. The other mechanisms have too
+    many outcomes to compute: `count` without --l0, and the set unions that `select --method auto` uses for an --l0
+    above 1.
 
     \b
     discreet audit count --epsilon 1 --delta 1e-2 --l0 2 --runs 10000
     """
 
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _examined = joined(
     click.option(
-        "--pairs", type=click.IntRange(min=1), default=200, show_default=True, help="How many neighbouring tables."
+        "--pairs",
+        type=click.IntRange(min=1),
+        default=200,
+        show_default=True,
+        help="Number of pairs of neighbouring datasets.",
     ),
-    click.option("--runs", type=click.IntRange(min=0), default=0, help="Also release the worst pair N times each."),
+    click.option(
+        "--runs",
+        type=click.IntRange(min=0),
+        default=0,
+        help="Also release both datasets of the worst pair N times (at least 100).",
+    ),
     _as_json,
 )
 
@@ -58,7 +67,7 @@ def _plan(verb: str, as_json: bool, parameters: dict[str, object]) -> None:
 
 
 def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
-    """Exits with 1 where a promise is violated, or the mechanism does not follow its exact law."""
+    """Print an audit and exit with 1 if it finds a violation."""
     mechanism, _ = choose(verb, **parameters)
     asked = stated(mechanism, parameters["epsilon"], parameters["delta"]).dp
     found = auditing.audit(mechanism, pairs=pairs, dp=asked)
@@ -73,7 +82,7 @@ def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str
 
 
 def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any], limits: str) -> None:
-    """Adds the plan and the audit of a command; `limits` says what cannot be audited."""
+    """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
     verb = name.replace("-", "_")
 
     def planned(as_json: bool, **given: Any) -> None:
@@ -82,16 +91,18 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
     def audited(pairs: int, runs: int, as_json: bool, **given: Any) -> None:
         _audit(verb, pairs, runs, as_json, given)
 
-    text = f"of `discreet {name}` with these parameters."
-    plan.command(name, help=f"The plan {text}")(promise(parameters(_as_json(planned))))
-    audit.command(name, help=f"Audits the mechanism {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
+    text = f"`discreet {name}` with these parameters."
+    plan.command(name, help=f"Plan {text}")(promise(parameters(_as_json(planned))))
+    audit.command(name, help=f"Audit {text}\n\n{limits}")(promise(audited_by(_examined(audited))))
 
 
-_without_data("count", counting, bounded, "Only with --l0: without it there are too many outcomes to enumerate.")
-_without_data("top-k", top, top, "Only with --method gumbel: the law of the other is not known.")
+_without_data("count", counting, bounded, "The audit needs --l0: without it there are too many outcomes to enumerate.")
+_without_data(
+    "top-k", top, top, "The audit needs --method gumbel: the exact distribution of discover+peel is not known."
+)
 _without_data(
     "select",
     selected,
     selected,
-    "Only with --method threshold, which auto takes for --l0 1: no set union can be audited.",
+    "The audit needs --method threshold (auto uses it for --l0 1): set unions cannot be audited.",
 )
