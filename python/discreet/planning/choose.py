@@ -26,7 +26,7 @@ __all__ = ["VERBS", "choose", "users_for"]
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, for error texts."""
 _LIMIT = 2**36
-_CLOSE, _FAR = 2.5, 1.5
+_GREEDY_RATIO, _DP_SIPS_RATIO = 2.5, 1.5
 """The largest accepted ratios of users that an item needs, for the greedy method and for dp_sips.
 
 The ratio compares the worst case, in which users have no items in common, with a threshold. Users have items in common
@@ -77,7 +77,7 @@ def _for_count(
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
-        return _lowest(_WITH_COUNTS, rho, epsilon, delta, l0)
+        return _fewest_users(_WITH_COUNTS, rho, epsilon, delta, l0)
     try:
         mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
@@ -142,19 +142,19 @@ def _for_select(
         return made(IteratedSetUnion), ()
     if method not in ("auto", "threshold"):
         return made(SetUnion, method=method), ()
-    threshold, reasons = _lowest(_THRESHOLDS, rho, epsilon, delta, l0)
+    threshold, reasons = _fewest_users(_THRESHOLDS, rho, epsilon, delta, l0)
     # For a given rho, the greedy method's Laplace noise costs more than dp_sips' Gaussian noise.
     greedy = rows_here and epsilon is not None
-    union = None if method == "threshold" or l0 == 1 else _sharing(made, threshold, greedy)
+    union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, greedy)
     return union or (threshold, reasons)
 
 
-def _sharing(
+def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
 ) -> tuple[UnionMechanism, tuple[str, ...]] | None:
     """Return a set union whose worst case is acceptable compared with the threshold, or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    for kind, more, close in ((SetUnion, {"method": "greedy"}, _CLOSE), (IteratedSetUnion, {}, _FAR)):
+    for kind, more, close in ((SetUnion, {"method": "greedy"}, _GREEDY_RATIO), (IteratedSetUnion, {}, _DP_SIPS_RATIO)):
         if more and not greedy:
             continue
         try:
@@ -172,7 +172,7 @@ def _sharing(
     return None
 
 
-def _lowest(
+def _fewest_users(
     kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
 ) -> tuple[HistogramMechanism, tuple[str, ...]]:
     """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""

@@ -40,15 +40,17 @@ Column = tuple[str, Any, str]
 FORMATS = ("csv", "json", "jsonl", "parquet")
 """The file formats for rows."""
 
-_UNSEEN = (
+_INVISIBLE = (
     r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Spaces, control characters and characters that Unicode lets programs ignore if they cannot display them."""
-_SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
+_SIGNS = (
+    r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
+)
 """The signs that begin formulas, and the characters that compatibility normalisation turns into them."""
-_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_UNSEEN}]*[{_SIGNS}]")
+_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_INVISIBLE}]*[{_SIGNS}]")
 """The beginning of text cells that CSV prefixes with an apostrophe.
 
 Cells that begin with an apostrophe are prefixed too. So every cell with a leading apostrophe is an escaped one, and

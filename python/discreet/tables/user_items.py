@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from discreet import _core, engines
 from discreet.engines.frames import plain_column
-from discreet.engines.memory import Memory, drawn
-from discreet.engines.weighing import Here, Lists
+from discreet.engines.memory import Memory, random_limit
+from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
 
@@ -94,7 +94,9 @@ class UserItems(Private):
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         columns = plain_column(users), plain_column(items)
-        return cls._of(Here(*_core.Lists.from_pairs(*columns, l0=l0, memory=drawn(Memory.of(memory).total))))
+        return cls._of(
+            LocalLists(*_core.Lists.from_pairs(*columns, l0=l0, memory=random_limit(Memory.of(memory).total)))
+        )
 
     @classmethod
     def _of(cls, lists: Lists) -> UserItems:
