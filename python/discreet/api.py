@@ -182,9 +182,9 @@ def select(
 ) -> Release:
     """Release the items that enough users have, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`, the greedy set union
-    for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. The choice depends only on the guarantee,
-    l0 and the kind of table, and the release says what was chosen and why.
+    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. It takes the greedy
+    set union for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. The choice depends only on the
+    guarantee, l0 and the kind of table. The release says what was chosen and why.
 
     Args:
         data: Rows of (user, item), as for `count`.
@@ -353,7 +353,7 @@ def _publish(
     *,
     without_counts: bool = False,
 ) -> Release:
-    """Return the release of the histogram that `read` makes, after charging the budget."""
+    """Return the release of the histogram that `read` makes, charged to the budget if there is one."""
     if budget is not None:
         asked.require_paid(budget, mechanism)  # refuse before reading the data
     histogram, guarantee = read(), asked.guarantee(mechanism)

@@ -54,10 +54,14 @@ class SensitivityError(DiscreetError):
 
 
 class BudgetExceeded(DiscreetError):
-    """A charge does not fit into what is left of a budget.
+    """A charge exceeds the rest of a budget; nothing was charged.
 
-    `requested` and `remaining` are Guarantees, or text if the charge is counted in another unit. Where they are
-    Guarantees the message names a charge that fits, or gives `advice` if the parameters are not those of a release.
+    The message suggests a charge that fits, or gives `advice`.
+
+    Args:
+        requested: The charge: a Guarantee, or text if it is counted in another unit.
+        remaining: The rest of the budget: a Guarantee or text.
+        advice: The remedy, if it is not the parameters of a smaller release.
     """
 
     def __init__(self, requested: object, remaining: object, advice: str | None = None) -> None:

@@ -11,7 +11,7 @@ __all__ = ["seeded_rng"]
 def seeded_rng(seed: int) -> _core.Rng:
     """Return a repeatable stream of randomness, for tests only.
 
-    Whoever knows the seed can subtract the noise, so a release that uses it protects nobody and says so.
+    With the seed, anyone can subtract the noise, so a release that uses it gives no privacy and says so.
 
     Args:
         seed: A whole number from 0 to 2^64 - 1.

@@ -159,7 +159,7 @@ def test_all_engines_count_only_listed_items(form, paths, kind):
 
 def test_listed_numbers_do_not_overflow_in_any_engine(form, paths):
     exact = dict(reference(paths["integers"], "integers", 10_000))
-    assert -1 in exact  # whose 64 bits are those of 2^64 - 1
+    assert -1 in exact  # with the same 64 bits as 2^64 - 1
     for only in ([2**64 - 1], [1, 2**64 - 1, 2**63]):
         table = form(paths["integers"])
         histogram = dp.Histogram.from_table(table, user="us`er", item="it.em", only=only)

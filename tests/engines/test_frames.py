@@ -111,14 +111,14 @@ def counted(source):
 
 
 @pytest.fixture(params=["with pyarrow", "without pyarrow"])
-def beside(request, monkeypatch):
+def with_or_without_pyarrow(request, monkeypatch):
     if request.param == "with pyarrow":
         pytest.importorskip("pyarrow")
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 @pytest.mark.parametrize("place", [0, 3])
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
 def test_an_odd_pandas_cell_does_not_change_other_rows(odd, place):
@@ -136,7 +136,7 @@ def test_an_odd_pandas_cell_does_not_change_other_rows(odd, place):
     assert counted({"user": odd_users, "item": frame["item"]}) == counted(frame)
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 @pytest.mark.parametrize("cells", [[1, 2, 2], [None] * 3, ["1", 2, 2], [b"1", "2", 2]])
 def test_pandas_object_columns_are_read_as_text(cells):
     pandas = pytest.importorskip("pandas")
@@ -153,7 +153,7 @@ def test_pandas_object_columns_are_read_as_text(cells):
         assert sorted(pairs.take(np.arange(len(expected)))) == [*expected]
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 def test_periods_of_pandas_are_text():
     pandas = pytest.importorskip("pandas")
     months = pandas.Series(pandas.PeriodIndex(["2026-01", "2026-01", "NaT", "2026-02"], freq="M"))

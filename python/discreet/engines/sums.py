@@ -127,7 +127,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> object:
     known = names(frame) or []
     if len({name.lower() for name in known}) < len(known):
         # DuckDB would read the first of these columns for all of them.
-        raise SchemaError("the table has columns whose names differ by case alone; rename them, or leave them out")
+        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
     return frame
 
 

@@ -14,7 +14,7 @@ from discreet.privacy.validation import brief, require_flag, require_number, req
 __all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
-"""The largest rho of a guarantee. A larger one protects nobody."""
+"""The largest rho of a guarantee. A larger one gives no privacy."""
 _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
 """Guarantees above these values get a note."""
 
@@ -67,8 +67,8 @@ class Sensitivity:
 class Guarantee:
     """A guarantee of delta-approximate rho-zCDP between neighbouring datasets.
 
-    Guarantees compose adaptively: the second mechanism may depend on the first one's output. The sum of two guarantees
-    has the sum of the rhos and the delta 1 - (1 - delta_1)(1 - delta_2) (Rogers 2023, Definition 2.2 and Theorem 6).
+    Guarantees compose adaptively: the second mechanism may depend on the first one's output (Rogers 2023, Definition
+    2.2 and Theorem 6). A sum of guarantees has the sum of the rhos and the delta 1 - (1 - delta_1)(1 - delta_2).
     Guarantees with different units or neighbours cannot be added.
 
     Args:

@@ -46,9 +46,7 @@ _INVISIBLE = (
     r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Spaces, control characters and characters that Unicode lets programs ignore if they cannot display them."""
-_SIGNS = (
-    r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
-)
+_SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
 """The signs that begin formulas, and the characters that compatibility normalisation turns into them."""
 _ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_INVISIBLE}]*[{_SIGNS}]")
 """The beginning of text cells that CSV prefixes with an apostrophe.
@@ -195,7 +193,7 @@ def require_room_for_certificate(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the path of the certificate holds another kind of file, such as a ledger or data."""
     if not has_room_for_certificate(path):
         raise InputError(
-            f"cannot write {os.fspath(path)}: {certificate_path(path)} is not a certificate and would be overwritten; "
+            f"cannot write {os.fspath(path)}: {certificate_path(path)} is no certificate and would be overwritten; "
             "give another name"
         )
 

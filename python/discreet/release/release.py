@@ -46,7 +46,7 @@ class Release:
         calls: The number of selections, including unsuccessful ones.
         made_by: The mechanism and its parameters.
         stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
-        seeded: True if the randomness was seeded, so that the rows protect nobody.
+        seeded: True if the randomness was seeded, so that the rows give no privacy.
         notes: Notes for the reader, from public parameters only.
         clipped: Whether at most a fixed number of each user's items were counted, so that counts may be below the
             numbers of users.
@@ -193,7 +193,7 @@ class Release:
         """The content of a certificate of this release; raises ParameterError if it cannot have one."""
         if self.seeded:
             raise ParameterError(
-                "the randomness was seeded, so this release has no certificate: it protects nobody; release without rng"
+                "the randomness was seeded, so this release gives no privacy and no certificate; release without rng"
             )
         export.call(self.made_by)
         columns = [name for name, _, _ in self.columns]
