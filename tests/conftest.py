@@ -1,4 +1,4 @@
-"""What all tests share: modules without tests importable from every folder, interrupts, and a log as a file."""
+"""Shared fixtures and import paths of all tests."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms")
 
 
 def pytest_unconfigure():
-    """Keeps the result the last line: DuckDB's binding ends every process with 200 lines about its own objects."""
+    """Discard standard error, so that the result is the last line: DuckDB's binding prints 200 lines at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @pytest.fixture
 def interrupts():
-    """Interrupts as in the foreground: a shell starts its background jobs with them ignored."""
+    """Restore Python's SIGINT handler: a shell starts background jobs with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -28,7 +28,7 @@ def interrupts():
 
 @pytest.fixture(scope="session")
 def log(tmp_path_factory):
-    """Two items that 3000 users have, one of them a formula to a spreadsheet, and fifty that one user has each."""
+    """Two items that 3000 users have, one of them a spreadsheet formula, and fifty items that one user has each."""
     path = tmp_path_factory.mktemp("cli") / "log.parquet"
     query = "SELECT u AS \"user\", i AS item FROM range(3000) a(u), (VALUES ('everyone'), ('=all')) b(i) " \
         "UNION ALL SELECT u, 'secret-' || u FROM range(50) c(u)"  # fmt: skip

@@ -1,4 +1,4 @@
-"""The benchmarks that are scripts still run, on tables that take no time."""
+"""Benchmark scripts, run on small tables."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ SCRIPTS = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are read from /proc")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script[0])
-def test_every_contestant_agrees(script):
+def test_all_compared_libraries_agree(script):
     for name in ("duckdb", "polars", "pyarrow", "pandas"):
         pytest.importorskip(name)
     name, *options = script
@@ -31,7 +31,7 @@ def test_every_contestant_agrees(script):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="free memory is read from /proc")
-def test_a_release_from_a_file_is_made_beside_queries_that_count(tmp_path):
+def test_the_file_to_release_benchmark_runs(tmp_path):
     for name in ("duckdb", "polars"):
         pytest.importorskip(name)
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -46,7 +46,7 @@ def test_a_release_from_a_file_is_made_beside_queries_that_count(tmp_path):
     ]  # fmt: skip
 
 
-def test_a_csv_file_is_read_beside_scans_of_duckdb():
+def test_the_csv_benchmark_runs():
     pytest.importorskip("duckdb")
     command = [sys.executable, str(BENCHES / "csv_read.py"), "--megabytes", "0.1", "--rounds", "1"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -56,7 +56,7 @@ def test_a_csv_file_is_read_beside_scans_of_duckdb():
     ] * 2  # fmt: skip
 
 
-def test_ways_to_publish_counts_are_compared_on_a_generated_table(tmp_path):
+def test_the_utility_benchmark_runs(tmp_path):
     record = tmp_path / "record.json"
     command = [sys.executable, str(BENCHES / "utility.py"), "--runs", "1", "--shape", "retail", "--record", str(record)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -71,7 +71,7 @@ def test_ways_to_publish_counts_are_compared_on_a_generated_table(tmp_path):
         assert row["threshold l0=10"]["good_clipped"] > 10 * row["threshold l0=10"]["good"]
 
 
-def test_the_readme_has_the_figures_of_the_record():
+def test_the_readme_has_the_figures_of_the_utility_record():
     record = json.loads((BENCHES / "record" / "utility.json").read_text())
     text = (BENCHES.parent / "README.md").read_text("utf-8")
     columns = ["confirmed counts", "private count release", "plume p95", "plume p99", "threshold l0=10", "opendp l0=10"]
@@ -82,7 +82,7 @@ def test_the_readme_has_the_figures_of_the_record():
         assert f"| {shape} | {' | '.join(cells)} |" in text
 
 
-def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
+def test_each_figure_is_compared_with_its_best_peer(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     from compare import compared
 
@@ -97,7 +97,7 @@ def test_each_figure_is_beside_the_best_peer_that_has_it(monkeypatch):
     assert compared(runs, ["lean"])["best_peer_over_core"] == {"wall": 6, "extra": 0.5}
 
 
-def test_a_contestant_that_counts_something_else_ends_the_comparison(monkeypatch):
+def test_a_library_with_another_count_ends_the_comparison(monkeypatch):
     monkeypatch.syspath_prepend(BENCHES)
     from compare import check
 
@@ -109,7 +109,7 @@ def test_a_contestant_that_counts_something_else_ends_the_comparison(monkeypatch
 
 
 @pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])
-def test_scripts_that_take_long_say_what_they_do(script):
+def test_slow_benchmarks_have_a_help_text(script):
     done = subprocess.run([sys.executable, str(BENCHES / script), "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--record FILE" in done.stdout
@@ -118,7 +118,7 @@ def test_scripts_that_take_long_say_what_they_do(script):
 @pytest.mark.statistical
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("kind", ["BinaryMechanism", "SquareRootMechanism"])
-def test_a_stream_takes_no_more_memory_than_its_plan_says(kind):
+def test_a_stream_stays_within_its_planned_memory(kind):
     mechanism = getattr(discreet, kind).from_rho(rho=0.5, delta=1e-9, l0=1, horizon=1000)
     command = [sys.executable, str(BENCHES / "stream_memory.py"), kind, "1000", "200000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

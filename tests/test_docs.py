@@ -1,4 +1,4 @@
-"""What the README and the docs say: their commands run, and the reference names what is public."""
+"""The README and the docs: documented commands run, figures match the records, and the reference lists public names."""
 
 import importlib
 import inspect
@@ -18,7 +18,7 @@ CLUSTER = "--engine spark"
 
 
 def commands(page):
-    """The commands of this library in a page, in order, but for those that need a cluster."""
+    """Yield the commands of this library in a page, in order, except those that need a cluster."""
     for block in re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith("discreet ") and CLUSTER not in line:
@@ -34,7 +34,7 @@ def test_documented_commands_run(page, tmp_path, monkeypatch, capsys):
     found = list(commands(page))
     assert len(found) >= 4
     for command in found:
-        # Nobody is at the terminal to say that a column of text holds times.
+        # There is no terminal to confirm that a column of text holds times.
         yes = ["--yes"] if "--time" in command else []
         with pytest.raises(SystemExit) as ended:
             main([*command, *yes])
@@ -50,7 +50,7 @@ def test_every_public_name_is_in_the_reference():
             assert f"discreet.{module}.{name}" in listed
 
 
-def test_the_top_shows_public_names_alone():
+def test_dir_of_the_package_shows_only_public_names():
     shown = set(dir(dp)) - set(dp.__all__)
     assert shown == {*names.MODULES}
     for name in shown:
@@ -58,7 +58,7 @@ def test_the_top_shows_public_names_alone():
 
 
 @pytest.mark.parametrize("module", sorted(names.MOVED))
-def test_a_name_that_moved_is_found_and_says_where_it_is(module):
+def test_a_moved_name_warns_with_its_new_place(module):
     for name in names.MOVED[module].split():
         with pytest.warns(DeprecationWarning, match=f"discreet.{module}.{name} now"):
             moved = getattr(dp, name)
@@ -69,7 +69,7 @@ def test_a_name_that_moved_is_found_and_says_where_it_is(module):
 
 
 def rows_of_the_readme(first):
-    """The cells of a table of the README whose header begins so, by the first one."""
+    """Return the cells of the README's table with this first header, by their first cell."""
     table = (ROOT / "README.md").read_text("utf-8").partition(f"| {first} |")[2].partition("\n\n")[0]
     rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:])
     return {row[0]: row[1:] for row in rows}
@@ -83,10 +83,10 @@ def number(cell):
     return float(re.sub(r"[^0-9.]", "", cell))
 
 
-def test_counting_takes_what_its_record_says():
-    told, cases = rows_of_the_readme("rows"), record("count")["cases"]
-    assert set(told) == set(cases)
-    for name, cells in told.items():
+def test_counting_figures_of_the_readme_match_the_record():
+    shown, cases = rows_of_the_readme("rows"), record("count")["cases"]
+    assert set(shown) == set(cases)
+    for name, cells in shown.items():
         ratios = cases[name]["best_peer_over_core"]
         ours = next(iter(cases[name]["medians"].values()))
         found = ours["wall"], ratios["wall"], ours["wall_again"], ratios["wall_again"], ratios["extra"]
@@ -94,7 +94,7 @@ def test_counting_takes_what_its_record_says():
             assert abs(number(cell) - value) <= 0.51 * unit, (name, cell, value)
 
 
-def test_noise_takes_what_its_record_says():
+def test_noise_figures_of_the_readme_match_the_record():
     cases = record("noise")["cases"]
     for name, (ours, theirs, *_) in rows_of_the_readme("draw").items():
         case = cases[re.sub(r"\d[\d,]*$", lambda digits: f"{number(digits[0]):g}", name)]["nanoseconds"]
@@ -103,8 +103,8 @@ def test_noise_takes_what_its_record_says():
         assert abs(number(ratio) - case[f"numpy {peer}"] / case["core"]) <= 0.051
 
 
-def told(sentence):
-    """The numbers of a sentence of the README, as text: each # stands for one, dots for anything."""
+def numbers_in(sentence):
+    """Return the numbers in a sentence of the README as text: each # stands for one, and ... for any text."""
     pattern = re.escape(sentence).replace("\\#", r"([\d,.]*\d)").replace(re.escape("..."), ".*?")
     found = re.search(pattern.replace(r"\ ", " "), " ".join((ROOT / "README.md").read_text("utf-8").split()))
     assert found, sentence
@@ -176,7 +176,7 @@ def of_a_sort():
         ("passed # tests of fit", lambda: [record("goodness")["tests"]]),
     ],
 )
-def test_sentences_of_the_readme_say_what_the_records_say(sentence, recorded):
-    for text, value in zip(told(sentence), recorded(), strict=True):
+def test_sentences_of_the_readme_match_the_records(sentence, recorded):
+    for text, value in zip(numbers_in(sentence), recorded(), strict=True):
         unit = 10.0 ** -len(text.partition(".")[2])
         assert abs(number(text) - value) <= 0.51 * unit, (text, value)

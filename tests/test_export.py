@@ -1,4 +1,4 @@
-"""Released rows in files: every format holds the same rows in the same order, and CSV escapes labels reversibly."""
+"""Released rows in files: all formats keep the rows and their order, and CSV escapes labels reversibly."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def cells(labels):
 
 
 def looks_like_a_formula(cell):
-    """Whether a cell begins with a sign of formulas for a program that narrows letters and drops unseen ones."""
+    """Return whether a program that normalises letters and drops invisible ones would see a formula."""
     narrow = unicodedata.normalize("NFKC", cell.replace("\u2212", "-"))
     while narrow and (unicodedata.category(narrow[0]) in ("Zs", "Zl", "Zp", "Cc") or narrow[0] in "\u200b\ufeff\xad"):
         narrow = narrow[1:]
@@ -68,26 +68,26 @@ def test_csv_puts_an_apostrophe_before_a_formula(label):
 
 
 @pytest.mark.parametrize("label", PLAIN)
-def test_csv_leaves_other_labels_as_they_are(label):
+def test_csv_leaves_other_labels_unchanged(label):
     assert cells([label]) == [label]
 
 
 @given(
     st.lists(st.text(st.sampled_from("'=+-@＝＠ \t\n\r\u200b\u00a0ab,\"") | st.characters(codec="utf-8"), max_size=5))
 )
-def test_a_csv_cell_tells_its_label(labels):
+def test_csv_escaping_is_reversible(labels):
     found = cells([*labels, "end"])
     assert [cell.removeprefix("'") for cell in found] == [*labels, "end"]
     assert not any(map(looks_like_a_formula, found))
 
 
 @given(st.lists(st.binary(max_size=4) | st.sampled_from([b"\\xff", b"\xff", b"\\\\xff", b"\\"]), unique=True))
-def test_labels_of_bytes_stay_different_in_text(labels):
+def test_different_bytes_labels_differ_in_text(labels):
     assert len(set(cells([*labels, b"end"]))) == len(labels) + 1
 
 
 def release(size):
-    """Rows of one mechanism whose labels come in no order, some of them escaped in CSV."""
+    """Return a release of one mechanism with unordered labels, some of them escaped in CSV."""
     mechanism = GaussianThreshold(sigma=5.0, delta=1e-6, l0=1)
     marks = ["", "=", "'", " =", "'="]
     return Release(
@@ -101,7 +101,7 @@ def release(size):
 
 
 def items_of(path):
-    """The items of a file, read by another library where that is possible."""
+    """Return the items of a file, read by another library if possible."""
     if path.suffix == ".parquet":
         pyarrow = pytest.importorskip("pyarrow.parquet")
         return pyarrow.read_table(path)["item"].to_pylist()
@@ -123,7 +123,7 @@ def test_a_large_release_is_read_back_in_order(tmp_path, suffix, size):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_two_rows_that_change_places_are_noticed(tmp_path, suffix):
+def test_swapped_rows_fail_verification(tmp_path, suffix):
     path = tmp_path / f"rows.{suffix}"
     made = release(9)
     made.write(path, certificate=True)

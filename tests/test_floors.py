@@ -1,4 +1,4 @@
-"""The floors of the house: imports point down, in Python and in Rust."""
+"""The layers of the project: imports point down, in Python and in Rust."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "discreet"
 RUST = ROOT / "rust"
 
-# Top to bottom. A module may import from the floors below its own; a package's modules from each other, in no circle.
+# Top to bottom. A module may import from lower floors. Modules of one package may import each other without cycles.
 FLOORS = [
     {"__main__", "sklearn"},
     {"cli"},
@@ -35,16 +35,16 @@ LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
 HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
 TERMINAL = {"click", "rich"}
 MUTUAL = {"discreet.streams.stream.Stream"}
-"""Types that what they are made of names too: a stream has a mechanism, and a mechanism starts a stream."""
+"""Types in import cycles for type checking only: a stream has a mechanism, and a mechanism starts a stream."""
 
 
 def room(path, package):
-    """The name of a module's floor: its own at the top, its package's below."""
+    """Return the name that has a floor: of the module at the top level, of its package below."""
     return path.relative_to(package).parts[0].removesuffix(".py")
 
 
 def imported(tree):
-    """The full names that a module imports, function bodies and type-checking blocks included."""
+    """Yield the full names that a module imports, in functions and type-checking blocks too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -53,7 +53,7 @@ def imported(tree):
 
 
 def upward_imports(package):
-    """Imports that do not point down, as sentences."""
+    """Yield imports that do not point down, as sentences."""
     for path in sorted(package.rglob("*.py")):
         here = room(path, package)
         if here not in LEVEL:
@@ -70,14 +70,14 @@ def upward_imports(package):
 
 
 def types_alone(tree):
-    """The full names that a module imports for its types."""
+    """Yield the full names that a module imports only for type checking."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             yield from imported(node)
 
 
 def circles(package):
-    """Modules and packages of one folder that import each other, perhaps by way of others."""
+    """Yield import cycles, direct or indirect, among the modules and packages of one folder."""
     for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
         place = ["discreet", *folder.relative_to(package).parts]
         rooms = {room(path, folder) for path in folder.rglob("*.py")}
@@ -98,7 +98,7 @@ def circles(package):
 
 
 def hidden_imports(package):
-    """Modules that import others of the package inside functions, which hides a circle."""
+    """Yield imports of the package inside functions, which hide cycles."""
     for path in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -107,7 +107,7 @@ def hidden_imports(package):
 
 
 def eager_imports(package):
-    """Libraries that are imported with the package although only some uses need them."""
+    """Yield heavy libraries that are imported with the package although only some functions need them."""
     for path in sorted(package.rglob("*.py")):
         allowed = TERMINAL if room(path, package) == "cli" else set()
         for node in ast.parse(path.read_text("utf-8")).body:
@@ -118,7 +118,7 @@ def eager_imports(package):
 
 
 def map_violations(root):
-    """Modules that use another which the map in lib.rs does not show below them, or that it does not show."""
+    """Yield Rust modules that use a module not below them on the map in lib.rs, or that are not on the map."""
     text = (root / "lib.rs").read_text("utf-8")
     lines = re.findall(r"^//! ([a-z_ ]*?)(?:  |$)", text.split("```text")[1].split("//! ```")[0], re.MULTILINE)
     floor = {name: number for number, line in enumerate(reversed(lines)) for name in line.split()}
@@ -139,23 +139,23 @@ def test_python_imports_point_down():
     assert list(upward_imports(PACKAGE)) == []
 
 
-def test_no_modules_of_a_package_import_each_other():
+def test_imports_inside_a_package_have_no_cycles():
     assert list(circles(PACKAGE)) == []
     assert list(hidden_imports(PACKAGE)) == []
 
 
-def test_a_paper_needs_no_kernel():
+def test_theorems_of_papers_do_not_import_the_core():
     papers = sorted((PACKAGE / "theorems").glob("*[0-9].py"))
     assert papers
     for path in papers:
         assert "discreet._core" not in imported(ast.parse(path.read_text("utf-8"))), path.name
 
 
-def test_only_what_is_used_is_imported():
+def test_heavy_libraries_are_imported_lazily():
     assert list(eager_imports(PACKAGE)) == []
 
 
-def test_importing_the_package_loads_nothing_that_only_some_uses_need():
+def test_importing_the_package_loads_no_rare_modules():
     def loaded(package):
         command = [sys.executable, "-c", f"import sys, {package}; print(*sys.modules)"]
         return {*subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()}
@@ -164,11 +164,11 @@ def test_importing_the_package_loads_nothing_that_only_some_uses_need():
     assert (loaded("discreet") - loaded("numpy")) & (rare | HEAVY | TERMINAL) == set()
 
 
-def test_rust_rooms_use_the_rooms_below_them():
+def test_rust_modules_use_only_lower_modules():
     assert list(map_violations(RUST)) == []
 
 
-def test_the_package_only_lists_names():
+def test_the_package_init_only_lists_names():
     tree = ast.parse((PACKAGE / "__init__.py").read_text("utf-8"))
     kinds = {type(node) for node in tree.body}
     assert kinds == {ast.Expr, ast.ImportFrom, ast.Assign}
@@ -187,7 +187,7 @@ def test_the_package_only_lists_names():
         ("unknown.py", ""),
     ],
 )
-def test_an_import_that_points_up_is_noticed(tmp_path, module, text):
+def test_an_upward_import_is_detected(tmp_path, module, text):
     (tmp_path / module).parent.mkdir(exist_ok=True)
     (tmp_path / module).write_text(text)
     assert len(list(upward_imports(tmp_path))) == 1
@@ -209,7 +209,7 @@ STREAM = "from discreet.streams.stream import Stream"
         ({"streams/a": f"if TYPE_CHECKING:\n    {STREAM}", "streams/stream": "from discreet.streams import a"}, 0),
     ],
 )
-def test_a_circle_is_noticed(tmp_path, modules, found):
+def test_an_import_cycle_is_detected(tmp_path, modules, found):
     for name, text in modules.items():
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,18 +217,18 @@ def test_a_circle_is_noticed(tmp_path, modules, found):
     assert len(list(circles(tmp_path))) == found
 
 
-def test_an_import_in_a_function_is_noticed(tmp_path):
+def test_an_import_in_a_function_is_detected(tmp_path):
     (tmp_path / "api.py").write_text("def f():\n    from discreet import planning\n    import polars")
     assert list(hidden_imports(tmp_path)) == ["api.py imports discreet.planning in f"]
 
 
-def test_an_eager_import_is_noticed(tmp_path):
+def test_an_eager_import_is_detected(tmp_path):
     (tmp_path / "api.py").write_text("import numpy\nimport duckdb\ndef f():\n    import polars")
     (tmp_path / "cli.py").write_text("import click")
     assert list(eager_imports(tmp_path)) == ["api.py imports duckdb at the top"]
 
 
-def test_a_rust_module_that_the_map_shows_elsewhere_is_noticed(tmp_path):
+def test_a_rust_module_off_its_floor_is_detected(tmp_path):
     (tmp_path / "lib.rs").write_text("//! ```text\n//! top   x\n//! low deep   y\n//! ```\n")
     for name, text in {"top": "use crate::low::X;", "low": "use crate::deep::X;", "deep": "", "new": ""}.items():
         (tmp_path / f"{name}.rs").write_text(text)

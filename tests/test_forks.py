@@ -1,4 +1,4 @@
-"""Forks: a child of a process that is counting counts on, and draws noise of its own."""
+"""Forks: a child of a process that is counting can count, and draws its own noise."""
 
 import os
 import signal
@@ -18,14 +18,14 @@ FORKS = 40
 
 
 def counted():
-    """Counts, and then a release by a mechanism that has computed nothing yet; the bits of a fresh stream."""
+    """Return a release by a new mechanism and the bits of a new random stream, as text."""
     histogram = dp.Histogram.from_table(TABLE, user="user", item="item", l0=1)
     release = dp.GaussianThreshold(sigma=20.0, delta=1e-6, l0=1).release(histogram)
     return f"{release.counts.tolist()} {_core.Rng().words(4).tolist()}"
 
 
 def forked(work):
-    """What a fork writes that does some work, or that it hangs; it ends by itself after a minute."""
+    """Return the text that `work` returns in a fork, or "hung"; an alarm ends the fork after a minute."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -36,12 +36,12 @@ def forked(work):
             os._exit(0)
     os.close(write)
     with os.fdopen(read) as source:
-        told = source.read()
+        output = source.read()
     os.waitpid(child, 0)
-    return told or "hung"
+    return output or "hung"
 
 
-def test_a_fork_counts_while_another_thread_counted():
+def test_a_fork_during_a_count_can_count():
     counted()
     done, failures = threading.Event(), []
 
@@ -56,26 +56,26 @@ def test_a_fork_counts_while_another_thread_counted():
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        told = [forked(counted) for _ in range(FORKS)]
+        output = [forked(counted) for _ in range(FORKS)]
     finally:
         done.set()
         thread.join()
     assert failures == []
-    assert told.count("hung") == 0
-    assert len(set(told)) == FORKS
+    assert output.count("hung") == 0
+    assert len(set(output)) == FORKS
 
 
 NAMESPACE = 0x20000000
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-def test_a_fork_with_its_parents_process_id_draws_nothing():
-    """In a namespace of its own a child may have the process id of its parent."""
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux namespaces")
+def test_a_fork_with_its_parents_process_id_draws_no_noise():
+    """In a new namespace, a child may have the process id of its parent."""
     ctypes = pytest.importorskip("ctypes")
     libc = ctypes.CDLL(None, use_errno=True)
 
     def first():
-        # The first process of one namespace, of which a fork is the first of another.
+        # The first process of one namespace forks the first process of another one.
         rng = _core.Rng()
         if libc.unshare(NAMESPACE):
             return "refused"
@@ -91,7 +91,7 @@ def test_a_fork_with_its_parents_process_id_draws_nothing():
     def outer():
         return "refused" if libc.unshare(NAMESPACE) else forked(first)
 
-    told = forked(outer)
-    if told == "refused":
-        pytest.skip("this process may not make namespaces")
-    assert told == "1 drew nothing"
+    output = forked(outer)
+    if output == "refused":
+        pytest.skip("this process may not create namespaces")
+    assert output == "1 drew nothing"

@@ -1,4 +1,4 @@
-"""Histogram: how it is made, what it refuses, and that it shows nothing."""
+"""Histograms: construction, refused input, and hiding of their data."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ from discreet.testing import seeded_rng
 
 
 def counted(histogram):
-    """What a histogram holds, read behind its back."""
+    """Return the content of a histogram, read from its private attributes."""
     rows = np.arange(len(histogram._counts()))
     return dict(zip(histogram._labels.take(rows), histogram._counts().tolist(), strict=True))
 
@@ -30,7 +30,7 @@ def test_rows_are_sorted_by_count_and_then_by_label():
     assert list(counted(histogram)) == ["c", "Z", "a", "b", "é"]
 
 
-def test_a_limit_keeps_the_largest_and_marks_the_rest():
+def test_k_bar_keeps_one_more_than_k_bar_counts():
     table = {"user": [1, 2, 3, 1, 2, 1], "item": ["a", "a", "a", "b", "b", "c"]}
     whole = Histogram.from_table(table, user="user", item="item", k_bar=2)
     cut = Histogram.from_table(table, user="user", item="item", k_bar=1)
@@ -59,7 +59,7 @@ def test_a_limit_keeps_the_largest_and_marks_the_rest():
         ([float("nan"), 1], [1, 2]),
     ],
 )
-def test_bad_counts_are_refused_without_a_value(items, counts):
+def test_errors_about_bad_counts_show_no_value(items, counts):
     with pytest.raises(ParameterError) as caught:
         Histogram.from_counts(items, counts, l0=1, linf=1, complete=True)
     assert not any(character.isdigit() for character in str(caught.value).replace("2^35", "").replace("0 to", ""))
@@ -78,7 +78,7 @@ def test_bad_sensitivities_are_refused(bad):
         Histogram.from_counts(["a"], [1], **{"l0": 1, "linf": 1, "complete": True, **bad})
 
 
-def test_a_limit_goes_with_a_table_that_was_cut():
+def test_a_limit_needs_an_incomplete_table():
     make = Histogram.from_counts
     assert make(["a"], [1], l0=1, linf=1, complete=False, limit=9)._limit == 9
     assert make(["a"], [1], l0=1, linf=1, complete=False)._limit == 1
@@ -104,7 +104,7 @@ def histograms():
 ROWS = {"u": list(range(300)) * 2, "i": [1] * 300 + [user % 7 + 2 for user in range(300)]}
 
 
-def test_counting_stops_where_a_mechanism_asks_no_more():
+def test_a_cap_does_not_change_the_release():
     selection = OptimalSelection(epsilon=1.0, delta=1e-5, l0=2)
     full = Histogram.from_table(ROWS, user="u", item="i", l0=2)
     short = Histogram.from_table(ROWS, user="u", item="i", l0=2, cap=selection.cap)
@@ -116,7 +116,7 @@ def test_counting_stops_where_a_mechanism_asks_no_more():
         assert sorted(ours.items) == sorted(theirs.items)
 
 
-def test_counts_that_stop_are_refused_by_whoever_must_see_more():
+def test_mechanisms_that_need_larger_counts_refuse_a_cap():
     short = Histogram.from_table(ROWS, user="u", item="i", l0=2, cap=20)
     with pytest.raises(SensitivityError, match="stop at 20"):
         OptimalSelection(epsilon=1.0, delta=1e-5, l0=2).release(short)
@@ -141,20 +141,20 @@ def test_a_histogram_shows_nothing_of_its_data():
 
 
 @pytest.mark.parametrize("look", [len, iter, list, pickle.dumps, copy.copy, copy.deepcopy, vars, int])
-def test_a_histogram_is_neither_read_nor_copied(look):
+def test_a_histogram_cannot_be_read_or_copied(look):
     for histogram in histograms():
         with pytest.raises(TypeError):
             look(histogram)
 
 
-def test_labels_are_neither_read_nor_copied():
+def test_labels_cannot_be_read_or_copied():
     labels = histograms()[0]._labels
     for look in (len, iter, pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
             look(labels)
 
 
-def test_a_histogram_is_not_made_by_hand():
+def test_a_histogram_cannot_be_constructed_or_changed():
     with pytest.raises(TypeError, match="from_table"):
         Histogram()
     with pytest.raises(AttributeError):

@@ -1,4 +1,4 @@
-"""What somebody reads who uses the library for the first time: notes, hints and remedies."""
+"""Notes, hints and remedies for first-time users."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def log(tmp_path):
     return tmp_path / "log.csv"
 
 
-def test_the_demo_names_a_command_that_can_be_run():
+def test_the_demo_names_a_command_that_runs():
     environment = {**os.environ, "PATH": os.defpath}
     done = subprocess.run([sys.executable, "-m", "discreet", "demo"], env=environment, capture_output=True, text=True)
     command = done.stderr.splitlines()[-1].partition("own: ")[2].partition(" count ")[0].split()
@@ -70,7 +70,7 @@ def test_a_budget_shows_its_total_once():
     ],
 )
 @pytest.mark.parametrize("spent", [0.0, 0.5])
-def test_an_epsilon_that_does_not_fit_is_answered_by_one_that_does(verb, data, more, spent):
+def test_an_insufficient_budget_suggests_an_epsilon_that_fits(verb, data, more, spent):
     budget = dp.Budget(epsilon=1.0, delta=1e-6)
     if spent:
         dp.count(LOG, **COLUMNS, epsilon=spent, delta=5e-7, budget=budget)
@@ -82,7 +82,7 @@ def test_an_epsilon_that_does_not_fit_is_answered_by_one_that_does(verb, data, m
     getattr(dp, verb)(data, **more, **tried, budget=budget)
 
 
-def test_pairs_come_with_an_example_that_runs():
+def test_the_error_about_pairs_gives_an_example_that_runs():
     pairs = [*zip(LOG["user"], LOG["item"], strict=True)]
     for given in (pairs, set(pairs), iter(pairs)):
         with pytest.raises(ParameterError, match=r"users, items = zip\(\*pairs\)"):
@@ -91,7 +91,7 @@ def test_pairs_come_with_an_example_that_runs():
     assert len(dp.count({"user": users, "item": items}, **COLUMNS, rho=1.0, delta=1e-6)) == 2
 
 
-def test_a_plan_of_counts_says_their_noise():
+def test_a_plan_of_counts_shows_their_noise():
     plan = dp.plan("count", rho=1.0, delta=1e-6)
     assert "standard deviation (sigma)" in str(plan)
     users, sigma = plan.deviations[-1]
@@ -99,7 +99,7 @@ def test_a_plan_of_counts_says_their_noise():
     assert sigma / 2 <= release.sigmas[0] <= sigma * 2
 
 
-def test_a_plan_and_an_audit_of_a_file_say_that_they_read_none():
+def test_plan_and_audit_say_that_they_read_no_file():
     for arguments in (["plan", "log.csv"], ["plan", "count", "log.csv", *BUDGET], ["audit", "log.csv"]):
         code, _, err = discreet(*arguments)
         assert code == 2
@@ -107,7 +107,7 @@ def test_a_plan_and_an_audit_of_a_file_say_that_they_read_none():
         assert "glob" not in err
 
 
-def test_a_ledger_speaks_in_options(log, tmp_path):
+def test_errors_about_a_ledger_name_options(log, tmp_path):
     ledger = tmp_path / "l"
     assert "weak promise" in discreet("budget", "init", ledger, "--dataset", "a", "--rho", "1", "--delta", "0.01")[2]
     assert discreet("budget", "init", ledger, "--dataset", "e", *BUDGET, "--unit", "event")[0] == 0
@@ -123,7 +123,7 @@ def test_a_ledger_speaks_in_options(log, tmp_path):
     assert "Note: No delta is left" in err
 
 
-def test_rows_that_match_are_said_to_match(log, tmp_path):
+def test_verify_reports_matching_rows(log, tmp_path):
     out = tmp_path / "out.csv"
     discreet("count", log, *COUNT, *BUDGET, "-o", out, "--certificate")
     assert discreet("verify", out)[1].startswith("the rows match their certificate\n")
@@ -131,7 +131,7 @@ def test_rows_that_match_are_said_to_match(log, tmp_path):
     assert "find the file that was written with these rows" in discreet("verify", out)[2]
 
 
-def test_a_missing_column_of_times_gives_the_near_miss(tmp_path):
+def test_a_misspelt_column_of_times_gets_the_near_miss(tmp_path):
     data, stream = tmp_path / "d.csv", tmp_path / "s"
     data.write_text("visit,page,when\n1,home,2026-01-01T10:00\n")
     discreet("stream", "init", stream, *BUDGET, "--l0", "1", "--horizon", "9")
@@ -146,6 +146,6 @@ def test_parameters_in_errors_become_options():
     assert in_options("there is no column 'rho=1'") == "there is no column 'rho=1'"
 
 
-def test_one_of_a_thing_is_singular():
+def test_a_noun_for_the_number_one_is_singular():
     release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11, delta_star=1e-11))
     assert any("pays for 1 selection of" in note for note in release.notes)

@@ -1,4 +1,4 @@
-"""Plans: what a mechanism will do, told from public parameters alone, and told right."""
+"""Plans compared with releases of the planned mechanisms."""
 
 import html
 import json
@@ -38,28 +38,28 @@ def test_items_are_released_as_often_as_planned(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
-def test_half_and_nearly_are_the_least_numbers(mechanism):
+def test_planned_numbers_of_users_are_the_least(mechanism):
     planned = dp.plan(mechanism)
     for users, chance in ((planned.users_for_50_percent, 0.5), (planned.users_for_95_percent, 0.95)):
         assert mechanism.release_chance(users) >= chance
         assert users == 1 or mechanism.release_chance(users - 1) < chance
     assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
     assert json.loads(planned.to_json())["users_for_50_percent"] == planned.users_for_50_percent
-    told = f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
-    assert told is not bool(planned.forecast)
+    is_printed = f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
+    assert is_printed is not bool(planned.forecast)
 
 
 @pytest.mark.parametrize(
     ("l0", "kind"), [(1, dp.TruncatedGeometric), (2, dp.TruncatedGeometric), (10, dp.GaussianThreshold)]
 )
-def test_few_items_a_user_take_bounded_noise_and_many_gaussian(l0, kind):
+def test_l0_decides_between_bounded_and_gaussian_noise(l0, kind):
     mechanism, reasons = choose("count", epsilon=1.0, delta=1e-6, l0=l0)
     assert isinstance(mechanism, kind)
     assert kind.__name__ in reasons[0]
     assert mechanism.guarantee.epsilon(1e-6) <= 1
 
 
-def test_every_choice_keeps_the_promise_that_was_asked_for():
+def test_chosen_mechanisms_keep_the_guarantee():
     for l0 in (1, 3, 10, 100):
         for verb in ("count", "select"):
             mechanism, _ = choose(verb, epsilon=0.7, delta=1e-7, l0=l0)
@@ -86,14 +86,14 @@ def test_every_choice_keeps_the_promise_that_was_asked_for():
         ("count", {"rho": 1, "delta": 1e-6, "l0": 2, "relative_error": 0.3}),
     ],
 )
-def test_parameters_that_are_none_of_a_verb_are_refused(verb, given):
+def test_wrong_parameters_of_a_function_are_refused(verb, given):
     with pytest.raises(dp.errors.ParameterError):
         dp.plan(verb, **given)
     with pytest.raises(dp.errors.ParameterError):
         dp.plan(MECHANISMS[0], delta=1)
 
 
-def test_what_was_asked_for_is_what_is_quoted():
+def test_releases_and_plans_quote_the_given_epsilon():
     log = skewed(20_000, 2000)
     for release in (
         dp.count(log, user="user", item="item", epsilon=1.0, delta=1e-6, l0=10),
@@ -118,17 +118,17 @@ def test_small_epsilons_have_a_mechanism():
     assert select.users_for_50_percent <= count.users_for_50_percent
 
 
-def test_plans_are_drawn():
+def test_plans_are_plotted():
     pytest.importorskip("matplotlib")
     axes = dp.plan(MECHANISMS[0]).plot()
     assert "chance" in axes.get_ylabel()
 
 
-# --- the verbs ----------------------------------------------------------------------------------------
+# --- the public functions ------------------------------------------------------------------------------
 
 
 def skewed(rows=200_000, users=20_000, l0=10, seed=1):
-    """A log of at most l0 items a user, a few of them common."""
+    """Return a log of at most l0 items per user, a few of them common."""
     random = np.random.default_rng(seed)
     return {"user": np.arange(rows) % users, "item": random.zipf(1.2, rows) % 50_000}
 
@@ -141,7 +141,7 @@ def test_bounded_counts_are_released_with_the_reason():
     assert release.guarantee.epsilon(1e-6) <= 1
 
 
-def test_the_top_k_are_in_order():
+def test_the_top_k_are_ranked():
     release = dp.top_k(skewed(), user="user", item="item", k=3, epsilon=2.0, delta=1e-6)
     assert release.items == [1, 2, 3]
     assert [name for name, _, _ in release.columns] == ["item", "rank"]
@@ -156,8 +156,8 @@ def test_selected_items_have_no_counts():
     assert {1, 2, 3} <= set(release.items)
 
 
-def test_more_items_are_released_than_by_an_analytic_gaussian_threshold():
-    # 100,000 users of ten items each; numpy's threshold splits delta by halves.
+def test_count_releases_more_than_the_analytic_gaussian():
+    # 100,000 users with ten items each. The threshold of numpy splits delta into halves.
     random = np.random.default_rng(2)
     users, items = np.repeat(np.arange(100_000), 10), random.zipf(1.3, 1_000_000)
     log = {"user": users, "item": items}
@@ -170,7 +170,7 @@ def test_more_items_are_released_than_by_an_analytic_gaussian_threshold():
 
 
 def analytic_gaussian(epsilon, delta, l0):
-    """Balle and Wang's least sigma at half of delta, and the threshold of the other half."""
+    """Return Balle and Wang's least sigma at half of delta, and a threshold for the other half."""
     from statistics import NormalDist
 
     normal = NormalDist()
@@ -186,7 +186,7 @@ def analytic_gaussian(epsilon, delta, l0):
     return high, 1 + high * -normal.inv_cdf(delta / 2 / l0)
 
 
-def test_streams_are_planned_at_their_widest():
+def test_streams_are_planned_at_the_widest_noise():
     shortest = dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1, horizon=1000)
     assert isinstance(shortest, dp.streams.SquareRootMechanism)
     made = dp.plan(shortest)
@@ -197,7 +197,7 @@ def test_streams_are_planned_at_their_widest():
     made = dp.plan(mechanism)
     assert made.deviation == mechanism.deviation(511)
     assert made.users_for_50_percent == mechanism.threshold(511) + 1
-    # The theory's bound: twice the floor(log2 L) + 1 nodes of an event and one, in numbers of 64 bits.
+    # The theoretical bound: 2 (floor(log2 L) + 1) + 1 numbers of 64 bits.
     assert made.memory <= 8 * (2 * 10 + 1)
     assert dp.plan(dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)).memory <= 8 * (2 * 10 + 1)
     assert "bytes" in str(made)
@@ -214,7 +214,7 @@ def test_streams_are_planned_at_their_widest():
         dp.Stream.recommended(delta=1e-6, l0=1)
 
 
-def test_a_notebook_shows_a_plan_as_it_is_printed():
+def test_a_notebook_shows_the_printed_plan():
     for verb, parameters in (("count", {"l0": 2}), ("answer_queries", {"k": 3})):
         plan = dp.plan(verb, epsilon=1.0, delta=1e-6, **parameters)
         assert html.unescape(plan._repr_html_()) == f"<pre>{plan}</pre>"
@@ -223,7 +223,7 @@ def test_a_notebook_shows_a_plan_as_it_is_printed():
 @pytest.mark.parametrize("kind", [dp.PrivateCountRelease, dp.ConfirmedCounts])
 @pytest.mark.parametrize(("largest", "exponent"), [(10_000, 1.0), (100_000, 0.7), (100_000, 1.3)])
 @pytest.mark.parametrize("rho", [0.1, 1.0])
-def test_a_forecast_is_what_is_then_named(kind, largest, exponent, rho):
+def test_a_forecast_matches_the_release(kind, largest, exponent, rho):
     mechanism, rng = kind(rho=rho, delta=1e-6), seeded_rng(7)
     counts = np.floor(largest / np.arange(1, 40_001) ** exponent).astype(np.int64)
     counts = counts[counts > 0]
@@ -232,11 +232,11 @@ def test_a_forecast_is_what_is_then_named(kind, largest, exponent, rho):
     items, smallest = mechanism.forecast(largest, exponent)
     release = mechanism.release(table, rng=rng)
     assert items / 1.25 <= len(release) <= items * 1.25
-    # Of the very smallest the noise decides.
+    # Noise dominates the smallest counts, so the 5 % quantile stands for them.
     assert smallest / 1.5 <= np.quantile(release.counts, 0.05) <= smallest * 1.5
 
 
-def test_a_plan_of_counts_says_what_rho_buys():
+def test_a_plan_of_counts_forecasts_the_released_items():
     for mechanism in (dp.PrivateCountRelease(rho=1.0, delta=1e-6), dp.ConfirmedCounts(rho=1.0, delta=1e-6)):
         planned = dp.plan(mechanism)
         for largest, items, smallest in planned.forecast:
@@ -244,7 +244,7 @@ def test_a_plan_of_counts_says_what_rho_buys():
                 f"{items:,} items are named, down to about {smallest:,} users, where the first has {largest:,}"
                 in str(planned)
             )
-        # Of an item alone nobody asks: beside others it needs more.
+        # The chances of a single item are not printed: among other items it needs more users.
         assert "for a chance of" not in str(planned)
         assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]
     rng = seeded_rng(7)
@@ -255,7 +255,7 @@ def test_a_plan_of_counts_says_what_rho_buys():
         assert items / 1.5 <= named <= items * 1.5
 
 
-def test_more_rho_buys_more_items_of_the_same_users():
+def test_a_larger_rho_affords_more_items():
     bought = [dp.PrivateCountRelease(rho=rho, delta=1e-6).affordable(400) for rho in (0.1, 0.5, 1.0, 5.0)]
     assert bought == sorted(bought)
     assert bought[0] < bought[-1]

@@ -1,4 +1,4 @@
-"""Sensitivity and Guarantee: what may be said, added and converted."""
+"""Sensitivity and Guarantee: validation, composition and conversion."""
 
 import math
 from fractions import Fraction
@@ -36,7 +36,7 @@ def test_sums_of_rho_are_rounded_up():
     assert total == pytest.approx(0.3)
 
 
-def test_guarantees_of_unlike_units_do_not_add():
+def test_guarantees_of_different_units_do_not_add():
     with pytest.raises(ParameterError, match="do not add"):
         Guarantee(1, 0) + Guarantee(1, 0, "event")
 
@@ -49,7 +49,7 @@ def test_epsilon_takes_the_total_delta():
     assert Guarantee(0, 1e-6).epsilon(1e-6) == 0
 
 
-def test_other_kinds_of_privacy_become_guarantees():
+def test_dp_and_bounded_range_become_guarantees():
     assert Guarantee.from_dp(1.0, 1e-6).rho == pytest.approx(0.5)
     assert Guarantee.from_bounded_range(1.0).rho == pytest.approx(0.125)
     assert Guarantee.from_dp(1.0, tight=True).rho == pytest.approx(0.46211715726001)
@@ -59,7 +59,7 @@ def test_other_kinds_of_privacy_become_guarantees():
 
 
 @pytest.mark.parametrize("bad", NOT_NUMBERS)
-def test_what_is_no_number_is_refused(bad):
+def test_values_that_are_no_numbers_are_refused(bad):
     with pytest.raises(ParameterError):
         Guarantee(bad, 0)
     with pytest.raises(ParameterError):
@@ -74,7 +74,7 @@ def test_numpy_scalars_are_numbers():
 
 
 @pytest.mark.parametrize("tiny", [Fraction(1, 10**400), np.longdouble("1e-4000")])
-def test_what_is_above_zero_and_is_none_as_a_float_is_refused(tiny):
+def test_positive_values_that_round_to_zero_are_refused(tiny):
     with pytest.raises(ParameterError):
         resolve_rho(tiny, None, 1e-6)
     with pytest.raises(ParameterError):
@@ -82,7 +82,7 @@ def test_what_is_above_zero_and_is_none_as_a_float_is_refused(tiny):
 
 
 @pytest.mark.parametrize("rho", [Fraction(1, 3), Fraction(2, 3), np.longdouble(1) / 3, np.longdouble(2) / 3])
-def test_a_promise_that_no_float_holds_is_rounded_up(rho):
+def test_claims_between_two_floats_are_rounded_up(rho):
     promised = Guarantee(rho, rho, dp=(rho, rho))
     for claimed in (promised.rho, promised.delta, *promised.dp):
         assert rho <= claimed <= rho * (1 + 1e-15)
@@ -104,13 +104,13 @@ def test_a_sensitivity_is_within_a_larger_one():
     assert not Sensitivity(l0=3, linf=2).within(anything)
 
 
-def test_exactly_one_of_rho_and_epsilon_is_wanted():
+def test_exactly_one_of_rho_and_epsilon_is_required():
     for both in ((None, None), (1.0, 1.0)):
         with pytest.raises(ParameterError, match="exactly one"):
             resolve_rho(*both, 1e-6)
 
 
-def test_epsilon_is_the_total_promise():
+def test_epsilon_is_the_total_guarantee():
     rho, delta = resolve_rho(None, 1.0, 1e-6)
     assert delta == 5e-7
     assert Guarantee(rho, delta).epsilon(1e-6) <= 1.0
@@ -127,7 +127,7 @@ def test_tiny_parameters_work_or_are_refused(epsilon, delta):
     assert 0 < own < delta
 
 
-def test_parameters_of_other_kinds_are_refused_by_name():
+def test_errors_name_the_parameter_of_a_wrong_type():
     for made, name in (
         (lambda: discreet.GaussianTopK.from_rho(rho=1, delta=1e-6, l0=1, k_bar=None), "k_bar"),
         (lambda: discreet.GaussianTopK.from_epsilon(epsilon=1, delta=1e-6, l0=1, k_bar="1"), "k_bar"),

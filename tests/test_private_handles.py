@@ -1,4 +1,4 @@
-"""Private handles: what Python asks of an object by itself shows nothing of its data."""
+"""Private handles: Python's introspection must show none of their data."""
 
 import copy
 import inspect
@@ -43,12 +43,12 @@ HANDLES = [pytest.param(handle, id=f"{n}-{type(handle).__name__}") for n, handle
 
 
 def is_data(one):
-    """Whether a text names what is in the data, or an array holds numbers."""
+    """Return whether a text contains data, or an array holds numbers."""
     return one.dtype != object if isinstance(one, np.ndarray) else any(secret in one for secret in SECRETS)
 
 
 def shown(value, depth=3):
-    """All that somebody sees who walks over a value without naming any of its attributes: texts, and arrays."""
+    """Yield the texts and arrays that introspection of a value shows, without naming its attributes."""
     if isinstance(value, type) or inspect.ismodule(value) or inspect.isroutine(value):
         return
     yield value if isinstance(value, np.ndarray) else repr(value)
@@ -108,7 +108,7 @@ ASKING = [
 
 
 def asked(value):
-    """What the questions and the special methods that need no argument answer, or the text of their refusal."""
+    """Yield the results, or error texts, of introspection and of special methods without arguments."""
     acting = {"__init__", "__enter__", "__exit__", "__del__"}
     methods = [getattr(type(value), name) for name in {*dir(type(value))} - acting if name.startswith("__")]
     calls = [method for method in methods if callable(method) and not isinstance(method, type)]
@@ -121,14 +121,14 @@ def asked(value):
 
 
 @pytest.mark.parametrize("handle", HANDLES)
-def test_no_walk_over_a_private_handle_shows_its_data(handle):
+def test_introspection_of_a_private_handle_shows_no_data(handle):
     found = [one for one in shown(handle) if is_data(one)]
     assert found == []
 
 
 @pytest.mark.parametrize("handle", HANDLES)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps, len, iter])
-def test_no_private_handle_is_copied_or_read(handle, copied):
+def test_private_handles_cannot_be_copied_or_read(handle, copied):
     with pytest.raises(TypeError):
         copied(handle)
 
@@ -145,16 +145,16 @@ def test_two_private_handles_look_the_same(kind):
 
 
 @pytest.mark.parametrize("kind", [Histogram, UserItems])
-def test_attributes_that_are_named_are_opaque(kind):
-    """A stream's are not: its state is arrays, which only code that names them reads."""
+def test_named_attributes_of_a_private_handle_show_no_data(kind):
+    """Streams are exempt: their state is arrays, which only code that names them reads."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
     named = object.__getstate__(handle)
     assert set(named) <= {"_exact", "_labels", "_limit", "_cap", "_sensitivity", "_lists", "_clipped_to", "_users"}
     assert not any(map(is_data, shown(named)))
 
 
-def test_a_walk_over_something_public_does_show_it():
-    """Else the walk above would find nothing anywhere."""
+def test_introspection_of_a_public_object_shows_its_data():
+    """Without this check, the introspection above might find nothing anywhere."""
     histogram = Histogram.from_pairs([1], ["secret-label"])
     assert any(map(is_data, shown({"labels": histogram._labels.take(np.arange(1))})))
 

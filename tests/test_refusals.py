@@ -1,4 +1,4 @@
-"""An operating system that refuses randomness or threads: errors of discreet's own, and no number is released."""
+"""An operating system that refuses randomness or threads: errors of the library, and no number is released."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("cc") is None, reason="a C compiler puts a library before Linux's"
+    sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler for a preloaded library"
 )
 
 SOURCE = Path(__file__).with_name("refusing.c")
@@ -52,7 +52,7 @@ def refusing(tmp_path_factory):
 
 
 def ran(library, code):
-    """What a process says that has the library before the system's."""
+    """Return the output of a process that preloads the library."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         env=os.environ | {"LD_PRELOAD": str(library)},
@@ -65,7 +65,7 @@ def ran(library, code):
     return done.stdout.splitlines()
 
 
-def test_no_release_without_entropy(refusing):
+def test_no_number_is_released_without_entropy(refusing):
     code = START + TABLE
     for name, call in RELEASES.items():
         code += f"""
@@ -86,8 +86,8 @@ def test_an_import_without_entropy_is_an_entropy_error(refusing):
     assert ran(refusing, code) == ["discreet.errors EntropyError"]
 
 
-def test_all_32_bytes_of_a_key_are_the_systems(refusing):
-    """One byte of each 32 is 1, all others are 0: every place of it makes another stream."""
+def test_all_32_bytes_of_a_key_come_from_the_system(refusing):
+    """One byte of the 32 is 1 and the others are 0: each position of this byte gives a different stream."""
     code = START + TABLE + "from discreet.testing import seeded_rng\n"
     code += """
 streams = []
@@ -113,7 +113,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("kind", WORK)
-def test_refused_threads_are_done_without_or_an_error(refusing, kind):
+def test_refused_threads_give_equal_results_or_an_error(refusing, kind):
     code = START + TABLE + WORK[kind] + "\n"
     for name, call in COUNTS.items():
         code += f"""
@@ -121,18 +121,20 @@ for allowed in (0, 1, 2, -1):
     system.allow_threads(allowed)
     try:
         found = {call}
-        told = sorted(found._counts()) if isinstance(found, dp.Histogram) else []
+        outcome = sorted(found._counts()) if isinstance(found, dp.Histogram) else []
     except BaseException as error:
-        told = type(error).__name__, "threads" in str(error)
+        outcome = type(error).__name__, "threads" in str(error)
     system.allow_threads(-1)
-    print({name!r}, allowed, told, sep="; ")
+    print({name!r}, allowed, outcome, sep="; ")
 """
     lines = [line.split("; ") for line in ran(refusing, code)]
-    told = {(name, allowed): outcome for name, allowed, outcome in lines}
-    assert len(told) == 4 * len(COUNTS)
-    for (name, allowed), outcome in told.items():
+    outcomes = {(name, allowed): outcome for name, allowed, outcome in lines}
+    assert len(outcomes) == 4 * len(COUNTS)
+    for (name, allowed), outcome in outcomes.items():
         refused = outcome == "('ResourceError', True)"
-        # Where every allowed thread is used up by one phase of the work, the next one has none.
-        assert refused or outcome == told[name, "-1"] or name == "select", (name, allowed, outcome)
+        # If one phase of the work uses all allowed threads, the next phase has none.
+        assert refused or outcome == outcomes[name, "-1"] or name == "select", (name, allowed, outcome)
         assert not (refused and allowed == "-1"), name
-    assert told["histogram", "0"] == told["bounded", "0"] == told["spilled", "0"] == "('ResourceError', True)"
+    assert (
+        outcomes["histogram", "0"] == outcomes["bounded", "0"] == outcomes["spilled", "0"] == "('ResourceError', True)"
+    )

@@ -1,4 +1,4 @@
-"""Release: what is published, in every form, and nothing besides."""
+"""Releases in every format, without unreleased data."""
 
 import csv
 import dataclasses
@@ -63,7 +63,7 @@ def test_html_is_escaped():
     assert "&lt;script&gt;" in page
 
 
-def test_csv_escapes_formulas_and_quotes_the_rest(tmp_path):
+def test_csv_escapes_formulas_and_quotes_other_cells(tmp_path):
     release().write(tmp_path / "out.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "out.csv").read_text("utf-8"), newline="")))
     assert rows[0] == ["item", "count", "sigma"]
@@ -72,7 +72,7 @@ def test_csv_escapes_formulas_and_quotes_the_rest(tmp_path):
     assert rows[1][1:] == ["120", "1.5"]
 
 
-def test_no_label_forges_a_row_of_csv(tmp_path):
+def test_no_label_can_forge_a_csv_row(tmp_path):
     labels = ["x\r=1+1", "y\n=1+1", "z\r\n,", "plain"]
     release(labels).write(tmp_path / "out.csv")
     text = (tmp_path / "out.csv").read_bytes().decode()
@@ -81,7 +81,7 @@ def test_no_label_forges_a_row_of_csv(tmp_path):
     assert '"x\r=1+1"' in text
 
 
-def test_json_tells_the_guarantee(tmp_path):
+def test_json_contains_the_guarantee(tmp_path):
     release().write(tmp_path / "out.json")
     content = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert [row["item"] for row in content["rows"]] == ITEMS
@@ -104,7 +104,7 @@ def test_parquet_is_read_back_by_duckdb(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "jsonl", "parquet"])
-def test_files_hold_nothing_that_was_not_released(tmp_path, suffix):
+def test_files_contain_only_released_rows(tmp_path, suffix):
     path = tmp_path / f"out.{suffix}"
     real_release().write(path)
     assert b"kept" in path.read_bytes()
@@ -128,7 +128,7 @@ def test_the_arrow_stream_has_plain_buffers_and_one_schema():
     ("items", "kind"),
     [(["a"], "string"), ([b"\xff"], "binary"), ([-1], "int64"), ([2**64 - 1], "uint64")],
 )
-def test_every_type_of_label_is_published_as_it_is(tmp_path, items, kind):
+def test_labels_of_every_type_are_exported_unchanged(tmp_path, items, kind):
     pyarrow = pytest.importorskip("pyarrow")
     table = release(items, kind).to_arrow()
     assert table["item"].to_pylist() == items
@@ -138,7 +138,7 @@ def test_every_type_of_label_is_published_as_it_is(tmp_path, items, kind):
     assert json.loads((tmp_path / "out.jsonl").read_text("utf-8"))["count"] == 10
 
 
-def test_frames_hold_the_rows():
+def test_frames_contain_the_rows():
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
     assert release().to_polars()["item"].to_list() == ITEMS
@@ -148,7 +148,7 @@ def test_frames_hold_the_rows():
     assert isinstance(release([]).to_polars(), polars.DataFrame)
 
 
-def test_a_frame_of_no_rows_has_the_types_of_others():
+def test_an_empty_frame_has_the_same_column_types():
     pytest.importorskip("pandas")
     for items, kind in ((["a"], "string"), ([b"a"], "binary"), ([3], "int64"), ([3], "uint64")):
         some, none = release(items, kind).to_pandas(), release([], kind).to_pandas()
@@ -161,7 +161,7 @@ def test_reading_twice_gives_the_same_numbers():
     assert one.to_polars().equals(one.to_polars())
 
 
-def test_a_picture_is_drawn():
+def test_a_release_is_plotted():
     pytest.importorskip("matplotlib")
     axes = release().plot(top=5)
     assert len(axes.patches) == 5
@@ -169,25 +169,25 @@ def test_a_picture_is_drawn():
 
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.xlsx"])
-def test_another_suffix_is_refused(tmp_path, name):
+def test_unknown_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ParameterError, match=r"\.csv"):
         release().write(tmp_path / name)
 
 
-def test_a_folder_that_is_not_there_is_an_input_error(tmp_path):
+def test_a_missing_folder_is_an_input_error(tmp_path):
     for suffix in ("csv", "parquet"):
         with pytest.raises(InputError, match="make its folder first"):
             release().write(tmp_path / "missing" / f"out.{suffix}")
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars", "pyarrow"])
-def test_a_library_that_is_missing_comes_with_its_installation(monkeypatch, name):
+def test_an_error_about_a_missing_library_names_its_package(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=f"pip install {name}"):
         getattr(release(), {"pyarrow": "to_arrow"}.get(name, f"to_{name}"))()
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path):
+def test_a_failed_write_leaves_no_files(tmp_path):
     path = tmp_path / "out.csv"
     path.mkdir()
     with pytest.raises(InputError):
@@ -213,7 +213,7 @@ def test_a_release_says_that_its_counts_are_clipped(tmp_path, l0):
 
 
 @pytest.mark.parametrize("l0", [1, 2])
-def test_mechanisms_of_clipped_tables_say_so(l0):
+def test_mechanisms_note_clipped_tables(l0):
     mechanism = discreet.GaussianThreshold(sigma=5.0, delta=1e-6, l0=l0)
     for histogram in (
         Histogram.from_table(LOG, **COLUMNS, l0=l0),
@@ -223,7 +223,7 @@ def test_mechanisms_of_clipped_tables_say_so(l0):
     assert discreet.Plume(rho=1.0, delta=1e-6, m=2, m_prime=l0).release(LOG, **COLUMNS).clipped
 
 
-def test_a_release_without_clipping_or_counts_has_no_such_note():
+def test_releases_without_clipping_or_counts_have_no_note():
     claimed = Histogram.from_counts(["a"], [5000], l0=1, linf=1, complete=True)
     for made in (
         discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6),
@@ -238,14 +238,14 @@ def test_a_release_without_clipping_or_counts_has_no_such_note():
 
 
 @pytest.mark.parametrize("notes", [("one",), ("one", "two")])
-def test_leaving_out_counts_drops_no_other_note(notes):
+def test_leaving_out_counts_keeps_the_other_notes(notes):
     made = clipped(release(notes=()), 2)
     made = dataclasses.replace(made, notes=(*notes[:1], *made.notes, *notes[1:]))
     left = uncounted(made)
     assert (left.notes, left.counts, left.clipped) == (notes, None, False)
 
 
-def test_count_takes_a_mechanism_in_place_of_the_chosen_one():
+def test_count_accepts_a_mechanism():
     made = discreet.count(LOG, **COLUMNS, mechanism=PrivateCountRelease(rho=1.0, delta=1e-6))
     assert made.made_by.startswith("PrivateCountRelease")
     assert discreet.count(LOG, **COLUMNS, rho=1.0, delta=1e-6).made_by.startswith("ConfirmedCounts")

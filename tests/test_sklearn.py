@@ -1,4 +1,4 @@
-"""A vocabulary for scikit-learn."""
+"""The private vocabulary for scikit-learn."""
 
 import subprocess
 import sys
@@ -18,13 +18,13 @@ from discreet.sklearn import PrivateVocabulary  # noqa: E402
 
 
 def documents():
-    """Reviews of 600 users; everyone also has a word of their own."""
+    """Return reviews of 600 users, each with one unique word."""
     good = [f"Good food, very good place name{n}" for n in range(300)]
     bad = [f"bad food and a bad PLACE name{n}" for n in range(300, 600)]
     return good + bad, list(range(600)), [1] * 300 + [0] * 300
 
 
-def test_words_of_many_are_learned_and_names_are_not():
+def test_common_words_are_learned_and_unique_ones_are_not():
     texts, users, _ = documents()
     learned = PrivateVocabulary(epsilon=1.0, delta=1e-6, l0=8).fit(texts, users=users)
     assert {"good", "bad", "food", "place"} <= set(learned.vocabulary_)
@@ -35,14 +35,14 @@ def test_words_of_many_are_learned_and_names_are_not():
     assert learned.get_feature_names_out().tolist() == list(learned.vocabulary_)
 
 
-def test_one_user_with_many_documents_names_nothing():
+def test_one_user_with_many_documents_adds_no_term():
     learned = PrivateVocabulary(rho=0.5, delta=1e-6, l0=2).fit(["secret word"] * 500, users=["u"] * 500)
     assert learned.vocabulary_ == {}
     with pytest.raises(ParameterError, match="no term"):
         learned.transform(["secret"])
 
 
-def test_the_vectorizer_says_what_a_term_is():
+def test_the_vectorizer_splits_the_terms():
     texts, users, _ = documents()
     pairs = CountVectorizer(ngram_range=(2, 2), min_df=0.9)
     learned = PrivateVocabulary(epsilon=2.0, delta=1e-6, l0=8, vectorizer=pairs).fit(texts, users=users)
@@ -52,7 +52,7 @@ def test_the_vectorizer_says_what_a_term_is():
         PrivateVocabulary(epsilon=1.0, delta=1e-6, l0=2, vectorizer=TfidfVectorizer()).fit(texts, users=users)
 
 
-def test_users_are_needed():
+def test_users_are_required():
     texts, users, _ = documents()
     for given in ({}, {"users": users[:-1]}):
         with pytest.raises(ParameterError, match="users"):
@@ -61,7 +61,7 @@ def test_users_are_needed():
         PrivateVocabulary(delta=1e-6, l0=2).fit(texts, users=users)
 
 
-def test_it_works_in_a_pipeline_with_routed_users():
+def test_a_pipeline_routes_users_to_the_vocabulary():
     texts, users, labels = documents()
     with sklearn.config_context(enable_metadata_routing=True):
         vocabulary = PrivateVocabulary(epsilon=1.0, delta=1e-6, l0=8).set_fit_request(users=True)
@@ -72,7 +72,7 @@ def test_it_works_in_a_pipeline_with_routed_users():
             make_pipeline(clone(vocabulary), LogisticRegression()).fit(texts, labels)
 
 
-def test_a_missing_library_comes_with_its_installation():
+def test_an_error_about_a_missing_library_names_its_package():
     code = "import sys; sys.modules['sklearn.base'] = None; import discreet.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "pip install scikit-learn" in done.stderr

@@ -1,4 +1,4 @@
-"""What builds and publishes the library is pinned: actions by hash, crates by the lock file."""
+"""Pinned dependencies of builds and releases: actions by hash, crates by the lock file."""
 
 import importlib.util
 import re
@@ -42,15 +42,15 @@ class TestWorkflow:
         for action in used:
             assert action.startswith("./") or PINNED.fullmatch(action), action
 
-    def test_builds_keep_to_the_lock_file(self, path):
+    def test_builds_use_the_lock_file(self, path):
         for line in lines(path):
             for command in BUILDS.findall(line):
                 assert "--locked" in command.split(), command
 
-    def test_the_token_reads_contents_alone_by_default(self, path):
+    def test_the_token_can_only_read_contents_by_default(self, path):
         assert "permissions: { contents: read }" in lines(path)
 
-    def test_checkouts_leave_no_token_behind(self, path):
+    def test_checkouts_do_not_persist_a_token(self, path):
         text = path.read_text("utf-8")
         steps = re.findall(r"uses: actions/checkout@.*\n\s+with: \{ persist-credentials: false \}", text)
         assert len(steps) == text.count("uses: actions/checkout@")
@@ -65,14 +65,14 @@ def test_one_action_has_one_version():
     assert {action: found for action, found in versions.items() if len(found) > 1} == {}
 
 
-def test_fuzzing_uses_the_crates_that_are_shipped():
+def test_fuzzing_uses_the_shipped_versions_of_crates():
     locks = [tomllib.loads((ROOT / name).read_text("utf-8"))["package"] for name in ("Cargo.lock", "fuzz/Cargo.lock")]
     shipped, fuzzed = ({(crate["name"], crate["version"]) for crate in lock} for lock in locks)
     known = {name for name, _ in shipped}
     assert {crate for crate in fuzzed if crate[0] in known} <= shipped
 
 
-def test_fuzz_targets_are_all_run(dev, monkeypatch):
+def test_all_fuzz_targets_run(dev, monkeypatch):
     monkeypatch.setattr(dev.shutil, "which", lambda name, **options: name)
     monkeypatch.setattr(dev.sys, "platform", "linux")
     assert dev.fuzz(["--seconds", "7"]) == 0
@@ -97,7 +97,7 @@ def test_build_tools_of_wheels_are_pinned_by_hash():
 
 
 @pytest.mark.parametrize("command", ["test", "lint"])
-def test_commands_of_cargo_keep_to_the_lock_file(dev, monkeypatch, command):
+def test_cargo_commands_use_the_lock_file(dev, monkeypatch, command):
     monkeypatch.setattr(dev.shutil, "which", lambda name, **options: name)
     assert dev.COMMANDS[command]([]) == 0
     resolving = [made for made in dev.commands if BUILDS.fullmatch(" ".join(made))]
@@ -112,7 +112,7 @@ def test_lint_checks_the_licences_and_sources_of_crates(dev, monkeypatch):
     assert ["cargo", "deny", "--locked", "check", "bans", "licenses", "sources"] in dev.commands
 
 
-def test_lint_says_that_it_leaves_cargo_deny_out(dev, monkeypatch, capsys):
+def test_lint_without_cargo_deny_names_its_installation(dev, monkeypatch, capsys):
     monkeypatch.setattr(dev.shutil, "which", lambda name, **options: None)
     monkeypatch.delenv("CI", raising=False)
     assert dev.lint([]) == 0
@@ -120,7 +120,7 @@ def test_lint_says_that_it_leaves_cargo_deny_out(dev, monkeypatch, capsys):
     assert "cargo install --locked cargo-deny" in capsys.readouterr().err
 
 
-def test_workflows_install_the_tools_that_lint_and_fuzz_name(dev):
+def test_workflows_install_the_tools_of_lint_and_fuzz(dev):
     text = "".join(path.read_text("utf-8") for path in WORKFLOWS)
     assert f"cargo-deny@{dev.DENY}" in text
     assert f"cargo-fuzz@{dev.CARGO_FUZZ}" in text

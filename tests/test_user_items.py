@@ -1,4 +1,4 @@
-"""The items of every user: what is read, in how much memory, and how reading is watched and interrupted."""
+"""The items of every user: reading, memory limits, progress and interrupts."""
 
 import _thread
 import os
@@ -20,7 +20,7 @@ COLUMNS = {"user": "user", "item": "item"}
 
 
 def lists_of(source, **options):
-    """Every user's items by label, users in no order: an item weighs more the fewer there are."""
+    """Return a weight for each item, which is larger the fewer items its users have."""
     here = engines.lists(source, "user", "item", **options)
     return weights(here._labels, here._lists)
 
@@ -79,7 +79,7 @@ def test_tables_that_cannot_be_read_together_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_little_memory_changes_nothing_or_is_a_resource_error(strings):
+def test_low_memory_gives_equal_lists_or_a_resource_error(strings):
     rows = log(200_000)
     users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
     expected = weights(*_core.Lists.from_pairs(users, items))
@@ -93,7 +93,7 @@ def test_repeated_rows_take_no_memory():
     assert weights(*_core.Lists.from_pairs(users, items, memory=2 << 20)) == dict.fromkeys(range(10), 100 << 30)
 
 
-def test_memory_and_l0_are_checked_before_anything_is_read():
+def test_memory_and_l0_are_checked_before_reading():
     for options, named in [({"memory": "1MB"}, "memory"), ({"memory": "much"}, "memory"), ({"l0": 0}, "l0")]:
         with pytest.raises(ParameterError, match=named):
             dp.tables.UserItems.from_table("nowhere.parquet", **COLUMNS, **options)
@@ -103,7 +103,7 @@ def test_memory_and_l0_are_checked_before_anything_is_read():
 
 @pytest.mark.parametrize("strings", [False, True])
 @pytest.mark.parametrize("memory", [None, 2 << 20])
-def test_at_most_l0_items_of_each_user_are_kept_each_with_the_same_chance(strings, memory):
+def test_l0_items_of_each_user_are_kept_uniformly(strings, memory):
     people, own, l0 = 4000, 8, 3
     users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
     if strings:
@@ -118,7 +118,7 @@ def test_at_most_l0_items_of_each_user_are_kept_each_with_the_same_chance(string
     assert weights(*_core.Lists.from_pairs(users, items, l0=l0)) != found
 
 
-def test_a_user_with_very_many_items_keeps_l0_of_them_in_little_memory():
+def test_l0_bounds_the_memory_of_a_user_with_many_items():
     users = np.concatenate([np.zeros(1_000_000, np.int64), np.arange(1000)])
     items = np.concatenate([np.arange(1_000_000), np.arange(1000)])
     found = weights(*_core.Lists.from_pairs(users, items, l0=5, memory=32 << 20))
@@ -128,7 +128,7 @@ def test_a_user_with_very_many_items_keeps_l0_of_them_in_little_memory():
 
 
 def slow():
-    """A table whose batches come later than progress waits to be told."""
+    """Return a table whose batches arrive more slowly than progress is reported."""
     pyarrow = pytest.importorskip("pyarrow")
     batch = pyarrow.record_batch({"user": [1, 2], "item": [3, 4]})
 
@@ -140,9 +140,9 @@ def slow():
     return pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are seen through /proc")
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="peaks of memory are read from /proc")
 @pytest.mark.parametrize(("megabytes", "suffices"), [(24, False), (200, True)])
-def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
+def test_reading_stays_within_the_memory_limit(megabytes, suffices):
     pytest.importorskip("polars")
     code = f"""
         import numpy as np, polars
@@ -165,15 +165,15 @@ def test_reading_takes_no_more_memory_than_it_may(megabytes, suffices):
     assert done.stdout.split() == [str(suffices), "True"], done.stderr
 
 
-def test_progress_is_told_without_a_number():
-    told, told_select = [], []
-    dp.tables.UserItems.from_table(slow(), **COLUMNS, progress=lambda: told.append(1))
-    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: told_select.append(1))
-    assert told
-    assert told_select
+def test_progress_is_called_without_a_number():
+    calls, calls_of_select = [], []
+    dp.tables.UserItems.from_table(slow(), **COLUMNS, progress=lambda: calls.append(1))
+    dp.select(slow(), **COLUMNS, epsilon=1.0, delta=1e-6, l0=9, progress=lambda: calls_of_select.append(1))
+    assert calls
+    assert calls_of_select
 
 
-def test_what_progress_raises_ends_the_reading():
+def test_an_error_in_progress_ends_the_reading():
     def enough():
         raise ValueError("enough")
 
@@ -182,7 +182,7 @@ def test_what_progress_raises_ends_the_reading():
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_an_interrupt_is_heard_within_a_second(interrupts, strings):
+def test_an_interrupt_ends_reading_within_two_seconds(interrupts, strings):
     polars = pytest.importorskip("polars")
     table = polars.DataFrame(log(500_000))
     table = table.cast(polars.String) if strings else table

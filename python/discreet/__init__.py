@@ -1,6 +1,6 @@
-"""Counts, top-k lists and sets of items with differential privacy, when nobody knows the items in advance."""
+"""Differentially private counts, top-k lists and sets of items whose labels are not known in advance."""
 
-from discreet import startup  # noqa: F401 - first: it ends the command at a Ctrl-C during the imports below
+from discreet import startup  # noqa: F401 - first: it handles Ctrl-C during the imports below
 from discreet._core import __version__
 from discreet.api import answer_queries, count, select, top_k
 from discreet.budgets import Budget, Ledger
@@ -18,7 +18,7 @@ from discreet.mechanisms import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.names import __dir__, __getattr__  # noqa: F401 - what `dir` shows, and names that moved
+from discreet.names import __dir__, __getattr__  # noqa: F401 - the public names, and deprecated ones
 from discreet.planning.plan import plan
 from discreet.privacy import Guarantee
 from discreet.release import Release

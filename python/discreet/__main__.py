@@ -1,4 +1,4 @@
-"""`python -m discreet`."""
+"""The command line as a module: `python -m discreet`."""
 
 from discreet.cli import main
 

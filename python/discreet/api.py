@@ -1,4 +1,4 @@
-"""The verbs: a table in, a Release out; values in, Answers out."""
+"""The functions of the package: count, top_k and select release rows of a table; answer_queries answers queries."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ def count(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """Release how many users have each item, for items that nobody listed in advance.
+    """Release how many users have each item, for items whose labels are not known in advance.
 
     A user counts once for each item. Without `l0` a user may have any number of items, and `ConfirmedCounts` releases
-    counts to about `relative_error`: a larger rho names more items, a smaller relative_error gives sharper counts of
-    fewer items. With `l0` at most l0 items of each user count, chosen uniformly; a threshold mechanism then releases
-    all noisy counts above its threshold. `plan` says which one, and the release says why.
+    counts to about `relative_error`. A larger rho releases more items; a smaller relative_error gives sharper counts of
+    fewer items. With `l0` at most l0 items of each user count, chosen uniformly. A threshold mechanism then releases
+    all noisy counts above its threshold. `plan` says which mechanism is chosen, and the release says why.
 
     Args:
         data: Rows of (user, item): a path or glob of Parquet or CSV files, a frame or relation with
-            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two equally long arrays, a list of these,
-            a Spark DataFrame or an Ibis table.
+            `__arrow_c_stream__` (polars, pandas, pyarrow, DuckDB), a dict of two arrays of equal length, a list of
+            these, a Spark DataFrame or an Ibis table.
         user: The name of the column of users: integers or text.
         item: The name of the column of items: integers or text.
         rho: The privacy cost, in delta-approximate rho-zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP promise.
-        delta: The chance that the promise fails; far below one over the number of users.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails; far below one over the number of users.
         l0: The most items of a user that count; None for any number.
-        relative_error: The error to aim for, as a share of a count. Without `l0` alone.
-        k_bar: How many of the largest counts are looked at. Without `l0` alone.
+        relative_error: The target standard deviation, as a fraction of a count. Only without `l0`.
+        k_bar: Consider only the k_bar most common items. Only without `l0`.
         mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
             chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
         memory: Bytes, or text such as "2GB", that counting may use; half of the machine's by default. Rows that do not
-            fit are spilled to encrypted temporary files.
-        progress: Called now and then, without numbers: how many rows there are is not public.
+            fit spill to encrypted temporary files.
+        progress: A function that is called now and then, without numbers: the number of rows is not public.
 
     Returns:
         A Release of items, noisy counts and the standard deviation (sigma) of the noise of each count.
@@ -77,7 +77,7 @@ def count(
         ParameterError: A parameter is missing or out of range.
         SchemaError: A column is missing, or is neither integers nor text.
         InputError: The data cannot be read.
-        BudgetExceeded: The budget is insufficient. None of these errors costs anything.
+        BudgetExceeded: The budget is insufficient. None of these errors costs budget.
 
     Example:
         >>> import discreet as dp
@@ -121,31 +121,31 @@ def top_k(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """Release the `k` items that most users have, in order and without counts; fewer if the rest is not safe to name.
+    """Release the `k` items that most users have, ranked and without counts.
 
-    `GumbelTopK` selects them among the `k_bar` largest counts (Rogers 2023, Algorithm 3). A user may have any number of
-    items.
+    The release has fewer items if the others cannot be released safely. `GumbelTopK` selects them among the `k_bar`
+    largest counts (Rogers 2023, Algorithm 3). A user may have any number of items.
 
     Args:
         data: Rows of (user, item), as for `count`.
         user: The name of the column of users.
         item: The name of the column of items.
-        k: How many items to name at most.
+        k: The most items to release.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP promise.
-        delta: The chance that the promise fails.
-        k_bar: How many of the largest counts are looked at.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails.
+        k_bar: Consider only the k_bar most common items.
         method: "gumbel", or "discover+peel" for `DiscoverAndPeel`, which first finds the items by a set union.
-        l0: The most items of a user that "discover+peel" looks at to find items.
+        l0: The most items of a user that "discover+peel" uses to find items.
         budget: A `Budget` or a `Ledger`'s dataset.
         memory: Bytes, or text such as "2GB", that counting may use.
-        progress: Called now and then, without numbers.
+        progress: A function that is called now and then, without numbers.
 
     Returns:
         A Release of items; its rows are ranks 1, 2, 3 and so on.
 
     Raises:
-        ParameterError: A parameter is missing or out of range. The other errors are those of `count`.
+        ParameterError: A parameter is missing or out of range. The other errors are the same as in `count`.
 
     Example:
         >>> import discreet as dp
@@ -180,34 +180,34 @@ def select(
     memory: int | str | None = None,
     progress: Callable[[], None] | None = None,
 ) -> Release:
-    """Release the items that are safe to name, without counts.
+    """Release the items that enough users have, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`, the greedy set union
-    for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. It looks at the promise and l0 alone, and
-    the release says what it took and why.
+    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. It takes the greedy
+    set union for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. The choice depends only on the
+    guarantee, l0 and the kind of table. The release says what was chosen and why.
 
     Args:
         data: Rows of (user, item), as for `count`.
         user: The name of the column of users.
         item: The name of the column of items.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP promise.
-        delta: The chance that the promise fails.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails.
         l0: The most items of a user that count.
-        method: "auto"; "threshold", which is `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism
-            without its counts, the one that names smaller items; "dp_sips" (`IteratedSetUnion`); or a method of
-            `SetUnion`: "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy",
-            "adaptive_gaussian". On Spark and Ibis "threshold", "dp_sips" and the weighted methods can be used.
+        method: "auto"; "threshold": `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its
+            counts, whichever releases smaller items; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
+            "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
+            Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
         memory: Bytes, or text such as "2GB". A set union holds the items of all users in memory.
-        progress: Called now and then, without numbers.
+        progress: A function that is called now and then, without numbers.
 
     Returns:
-        A Release of items, in the order of the items.
+        A Release of items, sorted by item.
 
     Raises:
-        ParameterError: A parameter is missing or out of range, or the method cannot be used where the rows are.
-        ResourceError: The items of all users do not fit into `memory`. The other errors are those of `count`.
+        ParameterError: A parameter is missing or out of range, or the table does not support the method.
+        ResourceError: The items of all users do not fit into `memory`. The other errors are the same as in `count`.
 
     Example:
         >>> import discreet as dp
@@ -241,22 +241,22 @@ def answer_queries(
 ) -> Answers:
     """Answer many counting queries at once, with a small largest error.
 
-    One user moves each query by at most one, up or down, and may move all of them. How many queries there are is
-    public.
+    One user changes each query by at most one, up or down, and may change all of them. The number of queries is public.
 
     Args:
         values: A list or one-dimensional array of whole numbers: the true answers.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
-        epsilon: The total (epsilon, delta)-DP promise.
-        delta: The chance that the promise fails; 0 for methods that need none, such as "laplace" with epsilon.
+        epsilon: The total (epsilon, delta)-DP guarantee.
+        delta: The probability that the guarantee fails; 0 for methods that need none, such as "laplace" with epsilon.
         method: "gaussian", "laplace", "bounded" (no error exceeds the bound), "gumbel_correction",
             "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction"; or "auto", which takes the
-            method with the smallest expected largest error. It looks at the number of queries and the promise alone.
+            method with the smallest expected largest error. The choice depends only on the number of queries and the
+            guarantee.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged before noise is drawn.
-        rng: For tests (`discreet.testing.seeded_rng`), without a budget.
+        rng: Seeded randomness for tests (`discreet.testing.seeded_rng`); not with a budget.
 
     Returns:
-        Answers: `values`, `error_bound`, `expected_error`, `guarantee`.
+        Answers, with `values`, `error_bound`, `expected_error` and `guarantee`.
 
     Raises:
         ParameterError: The values are not whole numbers, the method is unknown or a parameter is out of range.
@@ -275,7 +275,7 @@ def answer_queries(
     _require_budget(budget)
     require(budget, mechanism, lambda e, d: choose_answers(len(whole), None, e, d, method)[0], epsilon, delta)
     if rng is not None:
-        raise ParameterError("a budget takes no seeded randomness: leave out rng, or the budget")
+        raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
     answers: Any = budget.release(mechanism, whole)
     paid: Answers = replace(answers, notes=notes)
     return paid
@@ -283,7 +283,7 @@ def answer_queries(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A verb with the promise and the parameters that the caller gave."""
+    """A call of a public function: its name, guarantee and parameters."""
 
     verb: str
     rho: float | None
@@ -292,20 +292,20 @@ class _Asked:
     parameters: dict[str, Any]
 
     def chosen(self) -> tuple[Any, tuple[str, ...]]:
-        """The mechanism of these parameters, and notes on the choice."""
+        """Return the mechanism for these parameters, and notes on the choice."""
         if "mechanism" in self.parameters:
             others = dict(self.parameters)
             return _given(others.pop("mechanism"), (self.rho, self.epsilon, self.delta), others)
         if self.delta is None:
-            raise ParameterError("give delta, the chance that the promise may fail: far below 1 / users")
+            raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
         return choose(self.verb, rho=self.rho, epsilon=self.epsilon, delta=self.delta, **self.parameters)
 
     def guarantee(self, mechanism: Any) -> Guarantee:
-        """The guarantee of the mechanism, as it was asked for."""
+        """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
         return stated(mechanism, self.epsilon, self.delta)
 
     def require_paid(self, budget: PrivacyFilter, mechanism: Any) -> None:
-        """Raise BudgetExceeded, with advice in epsilon where that was given, unless the budget pays."""
+        """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         _require_budget(budget)
         require(
             budget,
@@ -319,20 +319,20 @@ class _Asked:
 def _given(
     mechanism: object, promised: tuple[object, ...], parameters: dict[str, object]
 ) -> tuple[object, tuple[str, ...]]:
-    """The mechanism of the caller's, where nothing contradicts it."""
+    """Return the caller's mechanism, or raise ParameterError if other parameters contradict it."""
     if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError("mechanism must be one that releases a histogram, such as PrivateCountRelease")
+        raise ParameterError("mechanism must be a mechanism that reads a histogram, such as PrivateCountRelease")
     if promised != (None, None, None):
-        raise ParameterError("with mechanism leave out rho, epsilon and delta: it has its own")
+        raise ParameterError("a mechanism has its own privacy parameters: leave out rho, epsilon and delta")
     if parameters != {"l0": None, "relative_error": 0.1, "k_bar": 2**14}:
-        raise ParameterError("with mechanism leave out l0, relative_error and k_bar: it has its own")
+        raise ParameterError("a mechanism has its own parameters: leave out l0, relative_error and k_bar")
     return mechanism, ()
 
 
 def _read_twice(
     mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, asked: _Asked, **columns: Any
 ) -> Release:
-    """The release of a mechanism that reads the table itself."""
+    """Return the release of a mechanism that reads the table itself, twice."""
     if budget is None:
         return mechanism.release(data, **columns)
     asked.require_paid(budget, mechanism)
@@ -353,9 +353,9 @@ def _publish(
     *,
     without_counts: bool = False,
 ) -> Release:
-    """The release of the histogram that `read` makes, as the caller asked for it, paid for by `budget`."""
+    """Return the release of the histogram that `read` makes, charged to the budget if there is one."""
     if budget is not None:
-        asked.require_paid(budget, mechanism)  # nothing is read that cannot be paid for
+        asked.require_paid(budget, mechanism)  # refuse before reading the data
     histogram, guarantee = read(), asked.guarantee(mechanism)
 
     def draw(rng: Opening | None = None) -> Release:

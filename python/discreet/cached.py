@@ -1,4 +1,4 @@
-"""`cached_property` without a lock."""
+"""A `cached_property` that takes no lock."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from functools import cached_property
 else:
 
-    class cached_property:  # noqa: N801 - it stands for the one of functools, which type checkers know
-        """A property that an instance computes once, or twice where two threads meet.
+    class cached_property:  # noqa: N801 - the name of the property in functools, which type checkers know
+        """A property that an instance computes once, or twice if two threads race.
 
-        On Python 3.11 `functools.cached_property` holds a lock of the class while it computes. A process that is forked
-        in the meantime has the lock taken for ever, and hangs at its first use. The values here are functions of frozen
-        parameters, so that computing one twice does no harm.
+        On Python 3.11 `functools.cached_property` holds a lock of the class while it computes. A process forked in the
+        meantime inherits the held lock and hangs at its first use. The cached values are functions of frozen
+        parameters, so computing one twice is harmless.
         """
 
         def __init__(self, compute: Callable[[object], object]) -> None:

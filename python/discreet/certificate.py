@@ -1,4 +1,4 @@
-"""Certificates: whether a file of released rows is what its certificate says, and what that promises."""
+"""Verification of released rows and their guarantee against a certificate."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ from discreet.release import export
 __all__ = ["Verified", "verify"]
 
 _FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
-"""Parameters whose names have changed: certificates of earlier releases have the former ones."""
+"""Current names of parameters that were renamed, by the former names, which old certificates have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What a certificate says that was found to be so."""
+    """The verified content of a certificate.
+
+    Args:
+        made_by: The mechanism and its parameters.
+        guarantee: The guarantee, which the parameters imply.
+        version: The version of discreet that made the rows.
+        digest: The SHA-256 of the rows as CSV.
+        dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
+    """
 
     made_by: str
-    """The mechanism and its parameters."""
     guarantee: Guarantee
-    """What they promise, computed from the parameters."""
     version: str
-    """The version of discreet that made the rows."""
     digest: str
-    """The SHA-256 of the rows as CSV."""
     dataset: str | None = None
-    """The ledger's dataset that paid for them, where a ledger was asked."""
 
     def __str__(self) -> str:
         lines = [
@@ -49,15 +52,15 @@ class Verified:
 def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | None = None) -> Verified:
     """Verify a file that `Release.write(path, certificate=True)` wrote against its certificate.
 
-    The rows must have the digest that the certificate names. The guarantee is computed again from the mechanism's
-    parameters. A certificate is no signature: it shows mistakes and damage, not who wrote it.
+    The rows must have the digest in the certificate. The guarantee is recomputed from the mechanism's parameters. A
+    certificate is not a signature: it reveals mistakes and damage, but does not prove who wrote it.
 
     Args:
-        path: The file of released rows. Its certificate is beside it.
-        ledger: A ledger that must have recorded a release of these rows.
+        path: The file of released rows. Its certificate lies in the same folder.
+        ledger: A ledger that must contain a release of these rows.
 
     Returns:
-        Verified: what the certificate says and was found to be true.
+        The verified content of the certificate (`Verified`).
 
     Raises:
         InputError: A file cannot be read, or the rows, the guarantee or the ledger do not match the certificate.
@@ -81,7 +84,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"the certificate of {path} lacks what a certificate says, or says what cannot be") from None
+        raise InputError(f"the certificate of {path} has missing or invalid fields") from None
     try:
         promised = _mechanism(made_by).guarantee
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
@@ -90,7 +93,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
     digest = export.file_digest(path, columns)
     if digest != expected:
-        raise InputError(f"the rows of {path} are not those that its certificate is about")
+        raise InputError(f"the rows of {path} are not those of its certificate: their digest differs")
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
     return Verified(made_by=made_by, guarantee=claimed, version=version, digest=digest, dataset=dataset)
 
@@ -100,15 +103,15 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         raise InputError(
-            f"cannot read the certificate {path}: find the file that was written with these rows, or write a Release "
-            "that you still have again, with certificate=True, which costs nothing. Rows without a certificate cannot "
-            "be verified; to draw others costs budget"
+            f"cannot read the certificate {path}: find the file that was written with these rows. If you still have "
+            "the Release, write it again with certificate=True, which costs no budget. Rows without a certificate "
+            "cannot be verified; drawing new rows costs budget"
         ) from None
     return content if isinstance(content, dict) else {}
 
 
 def _mechanism(made_by: str) -> Any:
-    """The mechanism that a text such as "GumbelTopK(k=10, scale=2.0, ...)" describes, from literals alone."""
+    """Return the mechanism that a text such as "GumbelTopK(k=10, scale=2.0)" describes; only literals are evaluated."""
     return _made(export.call(made_by))
 
 
@@ -118,18 +121,18 @@ def _made(call: ast.Call) -> Any:
         if name in room.__all__:
             given = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
             return getattr(room, name)(**{_FORMER.get(name, name): value for name, value in given.items()})
-    raise ValueError("a mechanism is a public class of the package")
+    raise ValueError("a mechanism must be a public class of the package")
 
 
 def _value(node: ast.expr) -> Any:
-    """A parameter: a literal, a mechanism, or several of them."""
+    """Return a parameter: a literal, a mechanism, or a tuple of these."""
     if isinstance(node, ast.Tuple):
         return tuple(map(_value, node.elts))
     return _made(node) if isinstance(node, ast.Call) else ast.literal_eval(node)
 
 
 def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
-    """Whether what is promised is at least as much as what is claimed."""
+    """Return whether the mechanism's guarantee is at least as strong as the claimed one."""
     if (promised.unit, promised.neighbours) != (claimed.unit, claimed.neighbours):
         return False
     if promised.rho > claimed.rho or promised.delta > claimed.delta:
@@ -142,7 +145,10 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
 
 
 def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:
-    """The dataset that paid for these rows of this mechanism: empty rows are the same for many."""
+    """Return the dataset of the ledger that paid for these rows.
+
+    The mechanism is compared too, because all empty releases have the same digest.
+    """
     rows = Ledger.open(ledger, create=False).history
     found = [row.dataset for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:

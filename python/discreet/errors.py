@@ -1,7 +1,7 @@
-"""What discreet refuses, and how it says so.
+"""The errors of the library.
 
-Every class is stable, every message names the remedy, and no message ever shows a value of the data:
-an error that depends on the data is a leak.
+Every class is stable and every message names a remedy. No message shows a value of the data, because an error that
+depends on the data is a leak.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from decimal import ROUND_DOWN, Context
 from typing import Any, NoReturn
 
 __all__ = [
-    "OUT_OF_DELTA",
     "BudgetExceeded",
     "DiscreetError",
     "EntropyError",
@@ -23,22 +22,19 @@ __all__ = [
     "SchemaError",
     "SensitivityError",
     "StateError",
-    "needs",
-    "raise_alone",
-    "shortened",
 ]
 
 
 _LEAST_RHO = 1e-9
-"""No release is of use that costs less: what the rounding of charges leaves."""
+"""The smallest useful cost of a release. Rounding of charges can leave less."""
 
 
 OUT_OF_DELTA = "No delta is left: give each release a share of the total delta, or use one that needs none."
-"""What a budget says whose delta is spent: mechanisms of unknown items need some."""
+"""The remedy for a budget with no delta left: mechanisms for unknown items need some."""
 
 
 class DiscreetError(Exception):
-    """The base of every error that discreet raises on purpose."""
+    """The base class of the errors that discreet raises deliberately."""
 
 
 class ParameterError(DiscreetError, ValueError):
@@ -46,22 +42,26 @@ class ParameterError(DiscreetError, ValueError):
 
 
 class SchemaError(DiscreetError):
-    """A column is missing, ambiguous, or of a type that cannot be a user or an item."""
+    """A column is missing, ambiguous, or of a type that cannot hold users or items."""
 
 
 class InputError(DiscreetError):
-    """A file or stream could not be read. The message names the path, never the content."""
+    """A file or stream cannot be read. The message names the path, never the content."""
 
 
 class SensitivityError(DiscreetError):
-    """The histogram does not bound what the mechanism needs bounded. The message names the remedy."""
+    """The histogram does not bound a user's contribution as the mechanism needs it. The message names the remedy."""
 
 
 class BudgetExceeded(DiscreetError):
-    """A charge does not fit into what is left of a budget.
+    """A charge exceeds the rest of a budget; nothing was charged.
 
-    `requested` and `remaining` are Guarantees, or text if the charge is counted in another unit. Where they are
-    Guarantees the message names a charge that fits, or gives `advice` if the parameters are not those of a release.
+    The message suggests a charge that fits, or gives `advice`.
+
+    Args:
+        requested: The charge: a Guarantee, or text if it is counted in another unit.
+        remaining: The rest of the budget: a Guarantee or text.
+        advice: The remedy, if it is not the parameters of a smaller release.
     """
 
     def __init__(self, requested: object, remaining: object, advice: str | None = None) -> None:
@@ -75,7 +75,7 @@ class BudgetExceeded(DiscreetError):
 
 
 def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
-    """Return what was asked for, what is left, and what fits instead."""
+    """Return the requested cost, the rest of the budget, and a charge that fits."""
     if not all(hasattr(amount, "rho") for amount in (requested, remaining)):
         left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
         text = f"this needs {requested}; {left} are left. Nothing was charged."
@@ -90,7 +90,9 @@ def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
 
 
 def _remedy(requested: Any, remaining: Any, short: list[str], advice: str | None) -> str:
-    """Return a charge that fits into what is left, as the parameters of a release, or the advice if there is one."""
+    """Return a charge that fits the rest of the budget, as the parameters of a release, or the advice if it is
+    given.
+    """
     if remaining.dp is not None and advice is None:
         return "Try epsilon={} and delta={}.".format(*map(_digits, remaining.dp))
     if remaining.rho < _LEAST_RHO:
@@ -101,19 +103,19 @@ def _remedy(requested: Any, remaining: Any, short: list[str], advice: str | None
         return advice
     if requested.dp is None:
         return f"Try {' and '.join(f'{name}={_digits(getattr(remaining, name))}' for name in short)}."
-    # Another epsilon shares delta out in another way, so that only rho is sure to fit.
+    # A different epsilon splits delta differently, so only a charge in rho is sure to fit.
     delta = min(requested.delta, remaining.delta)
     return f"Try rho={_digits(min(requested.rho, remaining.rho))} and delta={_digits(delta)}, without epsilon."
 
 
 def _apart(more: float, less: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to tell them apart, at least six."""
+    """Return two numbers with at least six digits, and as many more as they need to differ."""
     texts = ((f"{more:.{digits}g}", f"{less:.{digits}g}") for digits in range(6, 17))
     return next((pair for pair in texts if pair[0] != pair[1]), (repr(more), repr(less)))
 
 
 def shortened(number: float) -> float:
-    """Return a number rounded down to three digits."""
+    """Return a number rounded down to three significant digits."""
     return float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(repr(number)))
 
 
@@ -122,7 +124,7 @@ def _digits(number: float) -> str:
 
 
 class LedgerError(DiscreetError):
-    """The durable budget is locked, corrupt, rolled back or written by a newer version."""
+    """The ledger is locked, corrupt, rolled back or written by a newer version."""
 
 
 class StateError(DiscreetError):
@@ -130,15 +132,15 @@ class StateError(DiscreetError):
 
 
 class EntropyError(DiscreetError):
-    """The operating system refused to give randomness; nothing was released."""
+    """The operating system provided no randomness; nothing was released."""
 
 
 class ResourceError(DiscreetError):
-    """Memory, disk or a connection gave out; nothing was released."""
+    """Memory, disk or a connection failed; nothing was released."""
 
 
 def raise_alone(error: BaseException) -> NoReturn:
-    """Raises an error without the one that is being handled, whose text may quote cells: `from None` only hides it."""
+    """Raise an error without its context. The handled error may quote cells, and `from None` only hides it."""
     try:
         raise error from None
     finally:
@@ -147,7 +149,7 @@ def raise_alone(error: BaseException) -> NoReturn:
 
 @contextmanager
 def needs(library: str) -> Iterator[None]:
-    """Around an import of what may be missing: an ImportError then says how to install it."""
+    """Wrap the import of an optional library. An ImportError then says how to install the library."""
     try:
         yield
     except ImportError as error:

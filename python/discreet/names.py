@@ -1,4 +1,4 @@
-"""What `dir(discreet)` shows, and the names of version 0.1 that have moved to modules."""
+"""The public names of the package, and the deprecated names of version 0.1."""
 
 import sys
 import warnings
@@ -19,7 +19,7 @@ MODULES = (
     "tables",
     "testing",
 )
-"""What is public below the top."""
+"""The public modules of the package."""
 MOVED = {
     "errors": "EntropyError InputError LedgerError ParameterError ResourceError SchemaError SensitivityError "
     "StateError",
@@ -33,16 +33,16 @@ MOVED = {
     "streams": "HonakerMechanism HybridMechanism SquareRootMechanism",
     "tables": "UserItems",
 }
-"""Names that were here in version 0.1, by the module that has them now."""
+"""The names that the package itself exported in version 0.1, by the module that exports them now."""
 
 
 def __dir__() -> list[str]:
-    """Return what is public."""
+    """Return the public names of the package."""
     return sorted([*sys.modules["discreet"].__all__, *MODULES])
 
 
 def __getattr__(name: str) -> object:
-    """Return a public module, or by a name of version 0.1 what has moved, with a DeprecationWarning."""
+    """Return a public module, or a name of version 0.1 with a DeprecationWarning."""
     if name in MODULES:
         return import_module(f"discreet.{name}")
     for module, names in MOVED.items():

@@ -1,4 +1,4 @@
-"""`Private`: an object that answers alike for all data whatever Python asks of it by itself."""
+"""`Private`: a base class that hides the data of an object from Python's introspection."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Private"]
 
 
 class Private:
-    """An object that holds private data and shows none of it.
+    """A base class that shows no attribute of its instances.
 
-    A debugger, a notebook, a logger or a test runner walks over objects by `dir`, `vars`, `repr`, `copy` and `pickle`.
-    None of these finds an attribute of an instance here: only code that names one reads it.
+    Debuggers, notebooks, loggers and test runners inspect objects by `dir`, `vars`, `repr`, `copy` and `pickle`. None
+    of these shows an attribute here. Only code that names an attribute reads it.
     """
 
     @property

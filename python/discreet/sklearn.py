@@ -1,4 +1,4 @@
-"""Vocabularies for scikit-learn that betray no user (needs scikit-learn)."""
+"""Differentially private vocabularies for scikit-learn (needs scikit-learn)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,30 @@ __all__ = ["PrivateVocabulary"]
 
 
 class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Counts the terms of documents, of a vocabulary that was learned with differential privacy.
+    """A transformer that counts the terms of a vocabulary learned with differential privacy.
 
-    `fit(documents, users=...)` splits each document into terms as `vectorizer` does, and takes those that
-    `discreet.select` can name, at most `l0` of each user: (epsilon, delta)-DP, or delta-approximate rho-zCDP, for a
-    user with all their documents. `transform` then counts these terms. Only the vocabulary is private: what
-    `transform` returns is as sensitive as the documents that it is given, and so is what is learned from it.
+    `fit(documents, users=...)` splits each document into terms as `vectorizer` does. The vocabulary is the terms that
+    `discreet.select` releases, from at most `l0` terms of each user. It is (epsilon, delta)-DP, or delta-approximate
+    rho-zCDP, for a user with all their documents. `transform` then counts these terms. Only the vocabulary is private:
+    the output of `transform` is as sensitive as its documents, and so is a model trained on it. With metadata routing,
+    `set_fit_request(users=True)` passes `users` on. After `fit`, `vocabulary_` is a dict from terms to columns, sorted
+    by term, and `release_` is the Release of the terms.
 
-    Give exactly one of `rho` and `epsilon`. `vectorizer`: a CountVectorizer whose tokens, n-grams and stop words are
-    used, its own vocabulary and limits of frequency not; one by default. `method`: as in `discreet.select`. With
-    metadata routing, `set_fit_request(users=True)` passes `users` on. After `fit`: `vocabulary_`, a dict of terms and
-    columns in the terms' own order; `release_`, the Release that named them.
+    Args:
+        delta: The probability that the guarantee fails; far below one over the number of users.
+        l0: The most terms of a user that count.
+        epsilon: The total (epsilon, delta)-DP guarantee. Give exactly one of rho and epsilon.
+        rho: The privacy cost, in zCDP.
+        method: The method of `discreet.select`.
+        vectorizer: A CountVectorizer, whose tokens, n-grams and stop words are used, but not its vocabulary and
+            frequency limits. None for a default CountVectorizer.
+
+    Example:
+        >>> from discreet.sklearn import PrivateVocabulary
+        >>> learner = PrivateVocabulary(epsilon=1, delta=1e-6, l0=2)
+        >>> learner = learner.fit(["red apples"] * 5000, users=range(5000))
+        >>> learner.vocabulary_
+        {'apples': 0, 'red': 1}
     """
 
     def __init__(
@@ -48,14 +61,24 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.vectorizer = vectorizer
 
     def fit(self, X: Iterable[str], y: Any = None, *, users: Sequence[Any] | None = None) -> Self:  # noqa: N803
-        """Learns the vocabulary of the documents `X`; `users` says whose each of them is, integers or text.
+        """Learn the vocabulary of documents.
 
-        Raises ParameterError where the users are missing or not as many as the documents, or a parameter is out
-        of range.
+        Args:
+            X: The documents, as text.
+            y: Ignored.
+            users: The user of each document, integers or text.
+
+        Returns:
+            The fitted transformer.
+
+        Raises:
+            ParameterError: `users` is missing, there are not as many users as documents, or a parameter is out of
+                range.
         """
         if users is None:
             raise ParameterError(
-                "give users=, whose each document is; in a pipeline by set_fit_request(users=True) and metadata routing"
+                "users is missing: give the user of each document; in a pipeline by set_fit_request(users=True) and "
+                "metadata routing"
             )
         documents = list(X)
         if len(users) != len(documents):
@@ -81,14 +104,34 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Iterable[str]) -> Any:  # noqa: N803
-        """How often each term of the vocabulary is in each document: a sparse matrix, documents by terms."""
+        """Count the terms of the vocabulary in documents.
+
+        Args:
+            X: The documents, as text.
+
+        Returns:
+            A sparse matrix of counts, documents by terms.
+
+        Raises:
+            ParameterError: The vocabulary is empty.
+            NotFittedError: `fit` was not called.
+        """
         check_is_fitted(self, "vocabulary_")
         if not self.vocabulary_:
-            raise ParameterError("no term could be named; raise epsilon or delta, or learn from more users")
+            raise ParameterError(
+                "the vocabulary is empty: no term was released; raise epsilon or delta, or learn from more users"
+            )
         return self._vectorizer().set_params(vocabulary=self.vocabulary_).transform(X)
 
     def get_feature_names_out(self, input_features: object = None) -> object:
-        """The terms, in the order of the columns."""
+        """Return the terms in the order of the columns.
+
+        Args:
+            input_features: Ignored.
+
+        Returns:
+            An array of terms.
+        """
         import numpy as np
 
         check_is_fitted(self, "vocabulary_")
@@ -98,5 +141,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.vectorizer is None:
             return CountVectorizer()
         if isinstance(self.vectorizer, TfidfVectorizer) or not isinstance(self.vectorizer, CountVectorizer):
-            raise ParameterError("vectorizer must be a CountVectorizer: idf, for one, would be learned from the data")
+            raise ParameterError(
+                "vectorizer must be a CountVectorizer: other weights, such as idf, would be learned from the data"
+            )
         return clone(self.vectorizer)

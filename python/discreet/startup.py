@@ -1,4 +1,4 @@
-"""Ctrl-C while the command `discreet` imports the library, before its own handling of interrupts is there."""
+"""Handling of Ctrl-C while the command `discreet` imports the library."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _held: dict[int, Any] = {}
 
 
 def is_command() -> bool:
-    """Return whether this process is the command: `python -m discreet`, or the script `discreet` beside `python`.
+    """Return whether this process is the command: `python -m discreet`, or the script `discreet` next to `python`.
 
-    A program of somebody else that has the name `discreet` keeps its own interrupts.
+    Another program with the name `discreet` keeps its own signal handlers.
     """
     name = (getattr(sys, "argv", None) or [""])[0]
-    if name == "-m":  # so it stands while Python imports the packages of the module
+    if name == "-m":  # argv[0] until Python has imported the packages of the module
         words = sys.orig_argv[1:]
         place = next((place for place, word in enumerate(words) if word.startswith("-m")), len(words))
         return words[place : place + 2] == ["-m", "discreet"] or words[place : place + 1] == ["-mdiscreet"]
     folder, script = os.path.split(os.path.realpath(name))
     return script in ("discreet", "discreet.exe") and folder in (
-        os.path.dirname(sys.executable),  # noqa: PTH120 - every import comes this way, and pathlib is slow to import
+        os.path.dirname(sys.executable),  # noqa: PTH120 - every import runs this, and pathlib is slow to import
         os.path.dirname(os.path.realpath(sys.executable)),  # noqa: PTH120
     )
 
 
 def hold() -> None:
-    """End the process with 130 and one line, not with a traceback, at an interrupt until `release`.
+    """Install handlers that end the process with code 130 and one line instead of a traceback, until `release`.
 
-    Signals that somebody else handles or ignores are left alone.
+    Signals that another program handles or ignores keep their handlers.
     """
     for number, default in _DEFAULTS.items():
         if signal.getsignal(number) is default:
@@ -47,13 +47,13 @@ def hold() -> None:
 
 
 def release() -> None:
-    """Give interrupts back to whom they belonged: Ctrl-C raises KeyboardInterrupt again."""
+    """Restore the former signal handlers, so that Ctrl-C raises KeyboardInterrupt again."""
     for number in [*_held]:
         signal.signal(number, _held.pop(number))
 
 
 def _end(number: int, frame: object) -> None:
-    """End the process at once: nothing was opened yet that would have to be closed."""
+    """End the process at once. No resource that needs closing is open yet."""
     try:
         os.write(2, f"{INTERRUPTED}\n".encode())
     finally:

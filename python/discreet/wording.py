@@ -1,4 +1,4 @@
-"""How texts say a number of things."""
+"""Numbers with their nouns, for texts."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["counted"]
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is one."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Spark in its forms: in one process, on a small cluster, behind Spark Connect, and Sail in its place."""
+"""Spark sessions for tests: in one process, on a small cluster, behind Spark Connect, and Sail."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ SPARKS = ["local[2]", "local-cluster[2,1,1024]", "connect", "sail"]
 
 
 def require(form):
-    """Skips, and says why, where a form of Spark is not installed."""
+    """Skip the test if a form of Spark is not installed."""
     pytest.importorskip("pyspark", minversion="4.0", reason="PySpark 4 is not installed")
     if form in ("connect", "sail"):
         pytest.importorskip("grpc", reason="pyspark[connect] is not installed")
@@ -35,7 +35,7 @@ def require(form):
 
 @contextmanager
 def spark_session(form):
-    """A session of one form, ended with its server. There is one at a time."""
+    """Yield a session of one form, and stop it with its server. Only one exists at a time."""
     require(form)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if form == "sail":
@@ -71,12 +71,12 @@ def connected(port):
         yield session
     finally:
         session.stop()
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or PySpark makes no other session
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # otherwise PySpark makes no other session
 
 
 @contextmanager
 def connect_server():
-    """Spark's own Connect server, in a process of its own."""
+    """Run Spark's own Connect server in another process, and yield its port."""
     import pyspark
 
     with socket.socket() as free:
@@ -104,6 +104,6 @@ def connect_server():
 
 @pytest.fixture(scope="module", params=SPARKS)
 def spark(request):
-    """A session of every form, one after the other."""
+    """Yield a session of each form in turn."""
     with spark_session(request.param) as session:
         yield session

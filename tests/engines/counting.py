@@ -1,4 +1,4 @@
-"""What the tests of engines share: counts by label, and CSV files."""
+"""Counts by label and CSV files, for the tests of engines."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Work that a cluster does in a thread of its own: interrupts are passed on, results and errors come back."""
+"""Interruptible jobs of a cluster: interrupts are passed on, results and errors are returned."""
 
 import _thread
 import threading
@@ -9,7 +9,7 @@ from discreet.engines.spark import _awaited
 
 
 class Cluster:
-    """A session whose only job ends when it is interrupted."""
+    """A session with a single job that ends when it is interrupted."""
 
     def __init__(self):
         self.tags = []
@@ -35,7 +35,7 @@ def test_an_interrupt_ends_the_job_and_is_raised(interrupts):
     assert cluster.interrupted.is_set()
 
 
-def test_an_error_of_progress_ends_the_job_too():
+def test_an_error_in_progress_ends_the_job():
     cluster = Cluster()
 
     def progress():
@@ -46,7 +46,7 @@ def test_an_error_of_progress_ends_the_job_too():
     assert cluster.interrupted.is_set()
 
 
-def test_results_and_errors_come_back():
+def test_results_and_errors_of_a_job_are_returned():
     cluster = Cluster()
     assert _awaited(cluster, lambda: 7, None) == 7
     cluster.interrupted.set()

@@ -1,4 +1,4 @@
-"""Parquet files that compress many rows of one user's long label."""
+"""Parquet files that compress many rows of one long label."""
 
 from datetime import timedelta
 
@@ -17,11 +17,11 @@ from discreet.streams.clock import Clock
 
 ROWS = 130_000
 LABEL = "repeat('x', 20000)"
-"""`ROWS` of it are more than 2 GiB, which the offsets of Arrow's small buffers cannot count."""
+"""`ROWS` rows of it are more than 2 GiB, which exceeds the 32-bit offsets of small Arrow buffers."""
 
 
 def write(path, label=LABEL, rows=ROWS):
-    """Three users of `home`, and one with `rows` rows of a label, in a Parquet file of a few kB."""
+    """Write a Parquet file of a few kB: three users of `home`, and one user with `rows` rows of a label."""
     connect().execute(
         f"COPY (SELECT i::VARCHAR AS \"user\", 'home' AS item, 1 AS v, DATE '2026-01-01' AS t FROM range(3) t(i) "
         f"UNION ALL SELECT 'evil', {label}, 1, DATE '2026-01-01' FROM range({rows})) TO '{path}' "
@@ -31,7 +31,7 @@ def write(path, label=LABEL, rows=ROWS):
 
 @pytest.fixture(scope="module", params=[LABEL, f"{LABEL}::BLOB"])
 def small_file(request, tmp_path_factory):
-    """A Parquet file with 2.6 GB of labels."""
+    """A small Parquet file that holds 2.6 GB of labels."""
     path = tmp_path_factory.mktemp("files") / "small.parquet"
     write(path, request.param)
     return path
@@ -41,21 +41,21 @@ def is_bytes(path):
     return str(local.scan([path], ["item"]).types[0]) == "BLOB"
 
 
-def test_one_users_long_labels_do_not_end_the_count_of_others(small_file):
+def test_long_labels_of_one_user_do_not_fail_a_count(small_file):
     assert small_file.stat().st_size < 100_000
     home = b"home" if is_bytes(small_file) else "home"
     assert counted(small_file) == {home: 3}
     assert counted(query(f"FROM read_parquet('{small_file}')")) == {home: 3}
 
 
-def test_one_users_long_labels_do_not_end_the_sum_of_others(small_file):
+def test_long_labels_of_one_user_do_not_fail_a_sum(small_file):
     home = b"home" if is_bytes(small_file) else "home"
     asked = {"columns": ("user", "item", "v"), "items": [home], "bounds": (0, 1), "resolution": 1.0}
     assert clipped_sums(str(small_file), **asked) == [3]
     assert clipped_sums(query(f"FROM read_parquet('{small_file}')"), **asked) == [3]
 
 
-def test_one_users_long_labels_do_not_end_the_rounds_of_others(small_file):
+def test_long_labels_of_one_user_do_not_fail_the_rounds(small_file):
     clock = Clock(since="2026-01-01", every="1d")
     rows = TimedEvents(str(small_file), event="user", item="item", time="t").rounds(clock.begin, clock.span)
     assert counted(rows(1)) == {b"home" if is_bytes(small_file) else "home": 3}
@@ -73,7 +73,7 @@ def test_batches_of_the_longest_labels_take_little_memory(tmp_path, form):
     assert counted(path) == {"home": 3, "x" * _core.LONGEST: 1}
 
 
-def test_one_users_repeated_label_takes_one_row_of_a_round(tmp_path):
+def test_a_repeated_label_takes_one_row_of_a_round(tmp_path):
     path = tmp_path / "repeated.parquet"
     write(path, f"repeat('x', {_core.LONGEST})", 60_000)
     clock = Clock(since="2026-01-01", every="1d")
@@ -81,7 +81,7 @@ def test_one_users_repeated_label_takes_one_row_of_a_round(tmp_path):
     assert len(rows(1).fetchall()) == 4
 
 
-def test_rounds_that_outgrow_memory_are_a_resource_error(tmp_path, monkeypatch):
+def test_rounds_over_the_memory_limit_are_a_resource_error(tmp_path, monkeypatch):
     path = tmp_path / "distinct.parquet"
     write(path, f"repeat('x', {_core.LONGEST - 10}) || range::VARCHAR", 20_000)
     monkeypatch.setattr(rounds, "Memory", Small)
@@ -91,7 +91,7 @@ def test_rounds_that_outgrow_memory_are_a_resource_error(tmp_path, monkeypatch):
 
 
 class Small:
-    """The least memory, whatever the machine has."""
+    """The least memory, on any machine."""
 
     @staticmethod
     def of(given):
@@ -100,7 +100,7 @@ class Small:
 
 @pytest.mark.parametrize("cell", ['"page"', "{not json", "", "'x'", '"\\ud800"'])
 @pytest.mark.parametrize("column", ["user", "item"])
-def test_json_is_refused_whatever_its_cells(tmp_path, cell, column):
+def test_json_columns_are_refused_for_any_cells(tmp_path, cell, column):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""Every engine gives the same table: ties, NULLs, odd texts and big integers included."""
+"""Equal results of all engines, including ties, NULLs, odd texts and large integers."""
 
 from functools import cache
 
@@ -20,12 +20,12 @@ IBIS = ["ibis-duckdb", "ibis-sqlite", "ibis-polars", "ibis-datafusion"]
 SPARK = [pytest.param(form, marks=pytest.mark.spark) for form in SPARKS]
 bounding = pytest.mark.parametrize("form", ["parquet", "ibis-duckdb", *SPARK], indirect=True)
 EXACT = {"integers": "item", "texts": "encode(item)", "bytes": "item"}
-"""The order of items by kind, in DuckDB."""
+"""The sort key of items in DuckDB, by kind."""
 
 
 @cache
 def generated(kind, rows=4000, seed=7):
-    """Rows of (user, item): few users, so that there are duplicates; half of all items are tied; some NULLs."""
+    """Return rows of (user, item): few users with duplicates, half of the items tied, some NULLs."""
     rng = np.random.default_rng(seed)
     texts = ODD + [f"w{n}" for n in range(200)]
     numbers = BIG + [int(n) for n in rng.integers(-(2**63), 2**63 - 1, 200)]
@@ -61,7 +61,7 @@ def paths(tmp_path_factory):
 
 @cache
 def reference(path, kind, limit):
-    """The largest counts by plain SQL."""
+    """Return the largest counts, computed by plain SQL."""
     counts = f"{counted_if('u', 'integers' if kind == 'texts' else 'texts')} AND {counted_if('item', kind)}"
     query = f"""
         SELECT item, count(DISTINCT u) AS n FROM (SELECT "us`er" AS u, "it.em" AS item FROM read_parquet('{path}'))
@@ -71,7 +71,7 @@ def reference(path, kind, limit):
 
 
 def counted_if(name, kind):
-    """SQL: a cell counts unless it is NULL or longer than the longest label."""
+    """Return the SQL condition for a counted cell: it is neither NULL nor longer than the longest label."""
     length = {"integers": None, "texts": f"strlen({name})", "bytes": f"octet_length({name})"}[kind]
     return f"{name} IS NOT NULL" + (f" AND {length} <= {_core.LONGEST}" if length else "")
 
@@ -116,7 +116,7 @@ def opened(name, path):
         return whole.to_reader(max_chunksize=700)
     if name == "pandas":
         pandas = pytest.importorskip("pandas")
-        # Objects are text: bytes have a type of their own.
+        # Object columns are read as text, so bytes need a typed column.
         kinds = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.binary(): pandas.ArrowDtype(pyarrow.binary())}
         return whole.to_pandas(types_mapper=kinds.get)
     if name == "dict":
@@ -135,20 +135,20 @@ def ibis_table(backend, whole):
     if backend != "sqlite":
         return connection.create_table("log", whole)
     table = connection.create_table("log", schema=ibis.Schema.from_pyarrow(whole.schema))
-    # Filled by create_table, the integers would become floats on the way.
+    # create_table would convert the integers to floats.
     connection.con.executemany("INSERT INTO log VALUES (?, ?)", zip(*whole.to_pydict().values(), strict=True))
     return table
 
 
 @pytest.mark.parametrize("kind", EXACT)
 @pytest.mark.parametrize("k_bar", [1, 40, 10_000])
-def test_every_engine_gives_the_same_largest_counts(form, paths, kind, k_bar):
+def test_all_engines_return_the_same_largest_counts(form, paths, kind, k_bar):
     histogram = dp.Histogram.from_table(form(paths[kind]), user="us`er", item="it.em", k_bar=k_bar)
     assert rows(histogram) == reference(paths[kind], kind, k_bar + 1)
 
 
 @pytest.mark.parametrize("kind", EXACT)
-def test_every_engine_counts_listed_items_alone(form, paths, kind):
+def test_all_engines_count_only_listed_items(form, paths, kind):
     exact = dict(reference(paths[kind], kind, 10_000))
     items = sorted(set(generated(kind)[1]) - {None})
     for only in ([], items[:1], items[::3]):
@@ -157,9 +157,9 @@ def test_every_engine_counts_listed_items_alone(form, paths, kind):
         assert found == {encoded(item): exact[encoded(item)] for item in only if encoded(item) in exact}
 
 
-def test_a_listed_number_that_a_column_cannot_hold_is_no_other_in_any_engine(form, paths):
+def test_listed_numbers_do_not_overflow_in_any_engine(form, paths):
     exact = dict(reference(paths["integers"], "integers", 10_000))
-    assert -1 in exact  # whose 64 bits are those of 2^64 - 1
+    assert -1 in exact  # with the same 64 bits as 2^64 - 1
     for only in ([2**64 - 1], [1, 2**64 - 1, 2**63]):
         table = form(paths["integers"])
         histogram = dp.Histogram.from_table(table, user="us`er", item="it.em", only=only)
@@ -168,7 +168,7 @@ def test_a_listed_number_that_a_column_cannot_hold_is_no_other_in_any_engine(for
 
 @bounding
 @pytest.mark.parametrize("kind", ["integers", "texts"])
-def test_a_bound_that_nobody_exceeds_changes_nothing(form, paths, kind):
+def test_an_l0_that_no_user_exceeds_changes_no_count(form, paths, kind):
     histogram = dp.Histogram.from_table(form(paths[kind]), user="us`er", item="it.em", l0=5000, k_bar=50)
     assert rows(histogram) == reference(paths[kind], kind, 51)
 
@@ -176,7 +176,7 @@ def test_a_bound_that_nobody_exceeds_changes_nothing(form, paths, kind):
 @bounding
 @pytest.mark.parametrize("kind", ["integers", "texts"])
 @pytest.mark.parametrize("l0", [1, 4])
-def test_as_many_items_of_each_user_count_as_the_bound_lets(form, paths, kind, l0):
+def test_exactly_l0_items_of_each_user_count(form, paths, kind, l0):
     histogram = dp.Histogram.from_table(form(paths[kind]), user="us`er", item="it.em", l0=l0)
     items_of = {}
     for user, item in zip(*generated(kind), strict=True):
@@ -197,7 +197,7 @@ def even(tmp_path_factory):
 
 
 @bounding
-def test_every_item_of_a_user_counts_with_the_same_chance_and_anew_each_time(form, even):
+def test_l0_items_are_chosen_uniformly_in_every_call(form, even):
     users, items, l0 = 2000, 7, 3
     seen = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The number of users of any counted row: exactly those, whatever engine counts, and however little memory it has."""
+"""The number of users of all counted rows, in every engine and in little memory."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def users_of(users, items, only=None):
 
 
 def table(rng, rows, names):
-    """Small and large numbers, and text, with a NULL now and then."""
+    """Return small numbers, large numbers or text, with 5 % NULLs."""
     kinds = {
         "small": lambda n: n,
         "large": lambda n: (n * 0x9E3779B97F4A7C15 + 2**40) % 2**63,
@@ -26,7 +26,7 @@ def table(rng, rows, names):
 
 @pytest.mark.parametrize("names", ["small", "large", "negative", "text"])
 @pytest.mark.parametrize("labels", ["small", "large", "text"])
-def test_counting_misses_no_user_who_is_in_a_count(names, labels):
+def test_the_number_of_users_includes_all_counted_users(names, labels):
     rng = np.random.default_rng(4)
     for rows in (1, 7, 300, 20_000):
         users, items = table(rng, rows, names), table(rng, rows, labels)
@@ -53,13 +53,13 @@ def plain(users, items):
     return labels.take(np.arange(len(counts))), counts
 
 
-def test_a_cut_histogram_and_counts_that_stop_have_all_users():
+def test_limits_and_caps_do_not_change_the_number_of_users():
     users, items = np.arange(1000), np.arange(1000) % 10
     for options in ({"limit": 3}, {"cap": 2}, {"limit": 0}):
         assert _core.count_with_users((users, items), "", "", **options)[2] == 1000
 
 
-def test_users_of_many_batches_are_counted_once():
+def test_a_user_in_several_batches_counts_once():
     pa = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(5)
     for scale in (1, 2**40):
@@ -69,7 +69,7 @@ def test_users_of_many_batches_are_counted_once():
         assert engines.histogram(batches, "u", "i").users is None
 
 
-def test_dictionaries_that_are_numbered_have_their_users_counted():
+def test_users_of_dictionary_columns_are_counted():
     pa = pytest.importorskip("pyarrow")
     users = pa.array([f"u{n % 97}" for n in range(10_000)]).dictionary_encode()
     items = pa.array([None if n % 97 == 5 else f"i{n % 7}" for n in range(10_000)]).dictionary_encode()
@@ -102,7 +102,7 @@ def test_a_spark_frame_counts_users_in_the_same_job(spark, limit, only):
     assert engines.histogram(data, "u", "i").users is None
 
 
-def test_a_histogram_keeps_the_number_of_users_to_itself():
+def test_a_histogram_does_not_show_its_number_of_users():
     data = {"u": [1, 1, 2, 3], "i": ["a", "b", "a", "c"]}
     assert Histogram.from_table(data, user="u", item="i", count_users=True)._users == 3
     assert Histogram.from_pairs(data["u"], data["i"], count_users=True)._users == 3

@@ -1,4 +1,4 @@
-"""CSV files by the local engine: what is read, what is left out in silence, and what is refused."""
+"""CSV files in the local engine: rows that are read, dropped or refused."""
 
 import gzip
 import subprocess
@@ -17,12 +17,12 @@ from discreet.engines.sums import clipped_sums
 from discreet.errors import InputError, ParameterError, SchemaError
 
 
-def test_csv_columns_are_text_and_empty_cells_are_left_out(tmp_path):
+def test_csv_columns_are_text_and_empty_cells_are_null(tmp_path):
     path = csv(tmp_path, 'user,item,x\n1,007,a\n01,007,a\n1,7,a\n2,"",a\n,7,a\n3,,a\n4,"a ""b"", c",a\n')
     assert counted(path) == {"007": 2, "7": 1, "": 1, 'a "b", c': 1}
 
 
-def test_words_that_look_like_nothing_are_words(tmp_path):
+def test_words_such_as_null_are_text(tmp_path):
     words = ["NULL", "nan", "None", " ", "NA", "null", "\\N"]
     path = csv(tmp_path, "user,item\n" + "".join(f"1,{word}\n" for word in words))
     assert counted(path) == dict.fromkeys(words, 1)
@@ -44,7 +44,7 @@ def test_words_that_look_like_nothing_are_words(tmp_path):
         (b"user,item\n1,a\n2," + b"b" * 10_000_000 + b"\n3,a\n", {"a": 2}),
     ],
 )
-def test_bad_csv_rows_are_dropped_in_silence(tmp_path, capfd, content, expected):
+def test_bad_csv_rows_are_dropped_without_a_message(tmp_path, capfd, content, expected):
     assert counted(csv(tmp_path, content)) == expected
     assert capfd.readouterr() == ("", "")
 
@@ -68,7 +68,7 @@ def test_a_bad_csv_header_is_a_schema_error(tmp_path, content, message):
         counted(csv(tmp_path, content))
 
 
-def test_csv_files_with_unlike_headers_are_a_schema_error(tmp_path):
+def test_csv_files_with_different_headers_are_a_schema_error(tmp_path):
     csv(tmp_path, "user,item\n1,a\n", "1.csv")
     csv(tmp_path, "item,user\n1,a\n", "2.csv")
     with pytest.raises(SchemaError, match="same header"):
@@ -78,7 +78,7 @@ def test_csv_files_with_unlike_headers_are_a_schema_error(tmp_path):
 @pytest.mark.parametrize(
     "odd", [b'5000,"x"y\n', b"5000,x\ry\n", b"5000,x\r\n", b'5000,x"y\n', b"5000\n", b"5000,\xff\n"]
 )
-def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
+def test_one_malformed_csv_row_does_not_affect_other_rows(tmp_path, odd):
     path = tmp_path / "log.csv"
     rows = [b"user,item\n", *(b"%d,a\n" % n for n in range(1000)), odd, *(b"%d,b\n" % n for n in range(1000))]
     path.write_bytes(b"".join(rows))
@@ -88,19 +88,19 @@ def test_one_odd_row_of_a_csv_file_costs_no_other(tmp_path, odd):
 
 
 @pytest.mark.parametrize(("name", "marks"), [("log.csv", "commas"), ("log.txt", "commas"), ("log.tsv", "tabs")])
-def test_a_csv_file_of_another_separator_is_told_of_its_own(tmp_path, name, marks):
+def test_a_csv_file_with_another_separator_names_the_right_one(tmp_path, name, marks):
     with pytest.raises(SchemaError, match=f"with {marks} in between"):
         counted(csv(tmp_path, "user;item\n1;a\n", name))
 
 
-def test_a_file_in_which_quotes_are_letters_is_read_by_a_query(tmp_path):
+def test_a_query_reads_csv_with_literal_quotes(tmp_path):
     rows = "".join(f"{n},a\n" for n in range(1000))
     path = csv(tmp_path, f'user,item\n{rows}5000,"x\n{rows.replace("a", "b")}')
     found = counted(query(f"SELECT * FROM read_csv('{path}', quote = '', all_varchar = true, parallel = false)"))
     assert found == {"a": 1000, '"x': 1, "b": 1000}
 
 
-def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
+def test_a_csv_file_without_a_header_is_a_schema_error(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("1,secret\n2,b\n")
     with pytest.raises(SchemaError, match="first line") as caught:
@@ -111,12 +111,12 @@ def test_a_csv_file_without_a_header_is_told_of_its_first_line(tmp_path):
 @pytest.mark.parametrize(
     "header", ["user,item,Note,note,x", "user,item,,,x", "user,item,x,x,x", "user,item,User,ITEM,x"]
 )
-def test_columns_that_nobody_asks_for_may_have_any_names(tmp_path, header):
+def test_unused_csv_columns_may_have_any_names(tmp_path, header):
     path = csv(tmp_path, f"{header}\n1,a,7,8,9\n2,a,7,8,9\n")
     assert counted(path) == {"a": 2}
 
 
-def test_wanted_columns_that_differ_by_case_are_refused(tmp_path):
+def test_requested_columns_that_differ_by_case_are_refused(tmp_path):
     path = csv(tmp_path, "user,User,item\n1,2,3\n")
     with pytest.raises(SchemaError, match="differ by case alone"):
         clipped_sums(path, columns=("user", "item", "User"), items=["3"], bounds=(0, 9), resolution=1.0)
@@ -141,14 +141,14 @@ def test_a_count_with_a_repeated_column_is_refused(tmp_path, suffix):
             counted(table, "user", "user")
 
 
-def test_the_reader_refuses_repeated_places(tmp_path):
+def test_the_csv_reader_refuses_repeated_column_indices(tmp_path):
     path = csv(tmp_path, "user,item\n1,a\n")
     with pytest.raises(ParameterError, match="more than once"):
         _core.csv_stream([str(path)], ord(","), [0, 0])
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
-def test_a_header_without_an_end_is_an_input_error(tmp_path, name):
+def test_an_endless_csv_header_is_an_input_error(tmp_path, name):
     content = b"secret" * 1_000_000
     path = csv(tmp_path, gzip.compress(content) if name.endswith(".gz") else content, name)
     with pytest.raises(InputError, match="the first line is longer than 1 MiB; it must hold the names") as caught:

@@ -1,4 +1,4 @@
-"""Correctly quoted cells of one user change nothing but that user's contributions to a CSV table."""
+"""Quoted CSV cells of one user, which must change only the contributions of this user."""
 
 import csv
 import gzip
@@ -21,7 +21,7 @@ def honest(rows):
 
 
 def written(path, rows):
-    """A file of Python's csv module; of `.gz` too."""
+    """Write a file with Python's csv module, compressed if its suffix is `.gz`."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([HEADER, *rows])
     content = text.getvalue().encode()
@@ -36,7 +36,7 @@ def counted(path, **options):
 
 @pytest.fixture(scope="module", autouse=True)
 def long_fields():
-    """Lets Python's csv module read cells of any length, in this module alone."""
+    """Let Python's csv module read cells of any length, in this test module only."""
     before = csv.field_size_limit(2**30)
     yield
     csv.field_size_limit(before)
@@ -44,7 +44,7 @@ def long_fields():
 
 @pytest.fixture(scope="module")
 def expected(path):
-    """The distinct users of each item as Python's csv module reads the file."""
+    """The distinct users of each item, as Python's csv module reads the file."""
     opened = gzip.open if path.suffix == ".gz" else open
     users = {}
     with opened(path, "rt", encoding="utf-8", newline="") as lines:
@@ -55,7 +55,7 @@ def expected(path):
 
 
 def forging(size):
-    """A cell of so many bytes that looks like rows of users that are not there."""
+    """Return a cell of at least `size` bytes that looks like rows of users who do not exist."""
     lines, made = [""], 0
     while made < size:
         lines.append(f"ghost{len(lines)},{FORGED},4,2026-01-02,")
@@ -64,7 +64,7 @@ def forging(size):
 
 
 def attack(kind):
-    """Rows of which one tries to forge or to erase others' rows at 8,000,000 bytes."""
+    """Return rows, one of which tries to forge or erase other users' rows near byte 8,000,000."""
     rows = honest(300_000)
     cells = {"1.2 MB": forging(1_200_000), "29 kB": forging(29_000), "half": forging(29_000) + '\n5,"abc'}
     cell = cells[kind]
@@ -72,7 +72,7 @@ def attack(kind):
     writer = csv.writer(text)
     writer.writerow(HEADER)
     place = 0
-    # The last bytes of the cell lie beyond the multiple at which DuckDB begins to look for rows.
+    # The cell extends beyond the byte from which a parallel DuckDB scan looks for the next row.
     while text.tell() < 8_000_000 - len(cell) // 2:
         writer.writerow(rows[place])
         place += 1
@@ -90,11 +90,11 @@ def path(request, rows, tmp_path_factory):
 
 
 @pytest.mark.parametrize("options", [{}, {"memory": "256MiB"}, {"l0": 3}])
-def test_a_quoted_cell_forges_and_erases_no_rows(path, expected, options):
+def test_a_quoted_cell_cannot_forge_or_erase_rows(path, expected, options):
     assert counted(path, **options) == expected
 
 
-def test_a_quoted_cell_forges_no_sums(path):
+def test_a_quoted_cell_cannot_forge_sums(path):
     found = clipped_sums(
         str(path), columns=("user", "item", "value"), items=["item 1", FORGED], bounds=(0, 4), resolution=1.0
     )
@@ -102,7 +102,7 @@ def test_a_quoted_cell_forges_no_sums(path):
     assert found == [sum(row[2] for row in rows), 0]
 
 
-def test_a_quoted_cell_forges_no_timed_events(path):
+def test_a_quoted_cell_cannot_forge_timed_events(path):
     events = TimedEvents(str(path), event="user", item="item", time="when")
     rows_of = events.rounds(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1))
     for number in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""The reader of CSV files against Python's csv module and against its own twin, wherever cells lie."""
+"""The CSV reader compared with Python's csv module and with the reference, for adversarial cells at any offset."""
 
 import csv
 import gzip
@@ -33,7 +33,7 @@ class Stream:
 
 @pytest.fixture(scope="module")
 def read():
-    """Read columns of a file with blocks of a size, all through one connection."""
+    """A function that reads columns of a file in blocks of a given size, through one DuckDB connection."""
     connection = duckdb.connect()
     connection.execute("SET threads = 1")
 
@@ -74,7 +74,7 @@ def counts_of(pairs):
     st.sampled_from([b"\n", b"\r\n", b"\r"]),
     st.integers(4, 70),
 )
-def test_the_reader_and_its_twin_read_the_same_rows(read, log, pieces, end, block):
+def test_the_csv_reader_agrees_with_the_reference(read, log, pieces, end, block):
     content = b"\xef\xbb\xbfuser,item" + end + b"".join(pieces)
     log.write_bytes(content)
     assert read(log, [1, 0], block) == csv_records.rows(content, [1, 0])
@@ -89,12 +89,12 @@ cells = st.text(st.sampled_from('",\n\r aé\t\u2028'), max_size=6)
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=20), st.sampled_from(["\n", "\r\n", "\r"]), st.integers(4, 70))
-def test_the_reader_agrees_with_pythons_csv_module(read, log, rows, end, block):
-    # Behind a header that ends with CR, an LF that is not quoted makes CR LF of it (docs/counting.md).
+def test_the_csv_reader_agrees_with_pythons_csv_module(read, log, rows, end, block):
+    # An unquoted LF after a header that ends with CR turns the line end into CR LF (docs/counting.md).
     assume(end != "\r" or not rows or not rows[0][0].startswith("\n"))
     with log.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator=end).writerows([["user", "item", "note"], *rows])
-    # The writer of Python before 3.13 quotes the line end of its file alone.
+    # Before Python 3.13 the writer quotes only the line end of its own file.
     expected = [[*row[:2], row[2].removesuffix("\r") if end == "\n" and unquoted(row[2]) else row[2]] for row in rows]
     assert [[cell or "" for cell in row] for row in read(log, [0, 1, 2], block)] == expected
     with log.open(newline="", encoding="utf-8") as file:
@@ -103,7 +103,7 @@ def test_the_reader_agrees_with_pythons_csv_module(read, log, rows, end, block):
 
 
 def cell(choose):
-    """A cell of up to 1.5 MB that looks like rows, ends inside of what looks like quotes, or both."""
+    """Return a cell of up to 1.5 MB that looks like rows, ends inside apparent quotes, or both."""
     size = choose.choice([10, 300, 29_000, 100_000, 1_500_000])
     lines = ["", "ghost,forged,", 'ghost,"forged,', '"', '5,"abc', "\r", ",,", 'x","forged","', "ghost,forged,\r\n"]
     made, held = [], 0
@@ -114,7 +114,7 @@ def cell(choose):
 
 
 def write(path, choose, size):
-    """A file of Python's csv module with such cells across the places and anywhere; the rows, with the odd users'."""
+    """Write a CSV file with such cells across the block limits and at random offsets; return its rows."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["user", "item", "note"])
@@ -159,13 +159,13 @@ def write(path, choose, size):
         ),
     ],
 )
-def test_odd_cells_at_any_place_change_no_count(tmp_path, seed, size, name):
+def test_adversarial_cells_at_any_offset_change_no_count(tmp_path, seed, size, name):
     pairs = write(tmp_path / name, random.Random(seed), size)
     assert counted(tmp_path / name) == counts_of(pairs)
 
 
 @pytest.mark.parametrize("changes", [2, pytest.param(6, marks=pytest.mark.statistical)])
-def test_a_users_row_changes_that_users_contributions_alone(tmp_path, changes):
+def test_a_users_row_changes_only_the_counts_of_that_user(tmp_path, changes):
     choose = random.Random(5)
     rows = [[f"user {n}", f"item {n % 9}", "x" * 40] for n in range(200_000)]
     expected = counts_of(row[:2] for row in rows)
@@ -178,8 +178,8 @@ def test_a_users_row_changes_that_users_contributions_alone(tmp_path, changes):
 
 
 @pytest.mark.parametrize(("end", "other"), [("\n", "\r"), ("\r\n", "\r"), ("\r", "\n")])
-def test_a_line_end_that_a_writer_does_not_quote_forges_no_row(tmp_path, end, other):
-    # Python's writer before 3.13, and pandas with it, quote the line end of the file alone.
+def test_an_unquoted_foreign_line_end_forges_no_row(tmp_path, end, other):
+    # Before Python 3.13 the csv writer, and thus pandas, quotes only the line end of its own file.
     rows = ["user,item,note", "1,home,x", f"2,home,y{other}3,forged,z", f"4,home,{other}5,forged,z{other}w"]
     (tmp_path / "log.csv").write_bytes(end.join(rows).encode())
     assert "forged" not in counted(tmp_path / "log.csv")
@@ -196,7 +196,7 @@ def test_several_files_count_as_one_table(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [0.5, 0.999, 4])
-def test_a_file_that_is_cut_is_an_input_error_with_its_path(tmp_path, cut):
+def test_a_truncated_file_is_an_input_error_with_its_path(tmp_path, cut):
     content = gzip.compress(b"user,item\n" + b"".join(b"%d,secret%d\n" % (n, n) for n in range(300_000)))
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(content[: int(len(content) * cut) if cut < 1 else cut])

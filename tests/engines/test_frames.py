@@ -1,4 +1,4 @@
-"""Frames of every library, with and without pyarrow beside them."""
+"""Frames of every library, with and without pyarrow."""
 
 import subprocess
 import sys
@@ -38,10 +38,10 @@ for name, source in sources.items():
 """
 
 
-def test_no_frame_needs_pyarrow():
+def test_frames_are_counted_without_pyarrow():
     for library in ("pandas", "polars"):
         pytest.importorskip(library)
-    # One pandas says of itself, at its import, that it will need pyarrow.
+    # Some versions of pandas warn at import that they will need pyarrow.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", WITHOUT_PYARROW]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
@@ -52,7 +52,7 @@ def test_no_frame_needs_pyarrow():
     assert {line.split(" ", 1)[1] for line in lines} == {"[('a', 2), ('b', 1)]"}
 
 
-def test_other_columns_of_a_frame_are_not_looked_at():
+def test_other_columns_of_a_frame_are_not_read():
     pyarrow = pytest.importorskip("pyarrow")
     union = pyarrow.UnionArray.from_dense(
         pyarrow.array([0, 0], pyarrow.int8()), pyarrow.array([0, 1], pyarrow.int32()), [pyarrow.array([1, 2])]
@@ -62,7 +62,7 @@ def test_other_columns_of_a_frame_are_not_looked_at():
     assert counts == [[1, 1]] * 2
 
 
-def test_a_dataset_that_breaks_is_an_input_error_that_shows_nothing(tmp_path):
+def test_an_error_about_a_broken_dataset_shows_no_cell(tmp_path):
     dataset = pytest.importorskip("pyarrow.dataset")
     (tmp_path / "log.csv").write_text("user,item\n" + "1,a\n" * 500_000 + "secret,b,c\n")
     with pytest.raises((InputError, SchemaError)) as caught:
@@ -70,17 +70,17 @@ def test_a_dataset_that_breaks_is_an_input_error_that_shows_nothing(tmp_path):
     assert "secret" not in str(caught.value)
 
 
-def test_the_library_of_a_table_decides_without_an_import():
+def test_counting_a_dict_imports_no_other_engine():
     code = "import sys; from discreet import engines; engines.histogram({'u': [1], 'i': [2]}, 'u', 'i'); "
     code += "print([m for m in ('pyspark', 'ibis', 'duckdb', 'pyarrow') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_a_class_of_ones_own_is_counted_by_its_arrow_stream():
+def test_a_subclass_of_a_polars_frame_is_counted():
     polars = pytest.importorskip("polars")
 
     class Table(polars.DataFrame):
-        """Another module's, but a polars frame all the same."""
+        """A polars frame whose class belongs to another module."""
 
     labels, counts, _ = engines.histogram(Table({"user": [1, 1], "item": ["a", "a"]}), "user", "item")
     assert (labels.take(np.arange(1)), counts.tolist()) == (["a"], [1])
@@ -111,17 +111,17 @@ def counted(source):
 
 
 @pytest.fixture(params=["with pyarrow", "without pyarrow"])
-def beside(request, monkeypatch):
+def with_or_without_pyarrow(request, monkeypatch):
     if request.param == "with pyarrow":
         pytest.importorskip("pyarrow")
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 @pytest.mark.parametrize("place", [0, 3])
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
-def test_an_odd_object_of_pandas_moves_no_other_row(odd, place):
+def test_an_odd_pandas_cell_does_not_change_other_rows(odd, place):
     pandas = pytest.importorskip("pandas")
     cells, users = ["a", "a", "b"], ["u", "v", "u"]
     plain = {"a": 2, "b": 1}
@@ -136,13 +136,13 @@ def test_an_odd_object_of_pandas_moves_no_other_row(odd, place):
     assert counted({"user": odd_users, "item": frame["item"]}) == counted(frame)
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 @pytest.mark.parametrize("cells", [[1, 2, 2], [None] * 3, ["1", 2, 2], [b"1", "2", 2]])
-def test_a_column_of_objects_is_text_whatever_they_are(cells):
+def test_pandas_object_columns_are_read_as_text(cells):
     pandas = pytest.importorskip("pandas")
     objects = pandas.Series(cells, dtype=object)
     expected = {} if None in cells else {"1": 1, "2": 2}
-    # Types that pandas would infer by itself are types: these are told not to.
+    # The dtype is explicit, because pandas would infer a typed column.
     known = pandas.Index(dict.fromkeys(cell for cell in cells if cell is not None), dtype=object)
     categories = pandas.Series(pandas.Categorical(objects, categories=known))
     sparse = pandas.Series(pandas.arrays.SparseArray(objects, dtype=pandas.SparseDtype(object)))
@@ -153,7 +153,7 @@ def test_a_column_of_objects_is_text_whatever_they_are(cells):
         assert sorted(pairs.take(np.arange(len(expected)))) == [*expected]
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("with_or_without_pyarrow")
 def test_periods_of_pandas_are_text():
     pandas = pytest.importorskip("pandas")
     months = pandas.Series(pandas.PeriodIndex(["2026-01", "2026-01", "NaT", "2026-02"], freq="M"))
@@ -164,7 +164,7 @@ def test_periods_of_pandas_are_text():
             assert counted({"user": [1, 2, 3, 4], "item": given}) == ("string", {"2026-01": 2, "2026-02": 1})
 
 
-def test_typed_columns_of_pandas_keep_their_type():
+def test_typed_pandas_columns_keep_their_type():
     pandas = pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     raw = pandas.Series([b"a", b"\xff", None], dtype=pandas.ArrowDtype(pyarrow.binary()))
@@ -174,7 +174,7 @@ def test_typed_columns_of_pandas_keep_their_type():
         assert found == (kind, dict.fromkeys(column.dropna().tolist(), 1))
 
 
-def test_a_pandas_column_that_is_in_the_index_is_told_of_it():
+def test_a_column_in_the_pandas_index_is_a_schema_error():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"user": [1, 2], "item": ["a", "b"]})
     with pytest.raises(SchemaError, match=r"no column 'user'; it is in the index: reset_index\(\)"):
@@ -183,7 +183,7 @@ def test_a_pandas_column_that_is_in_the_index_is_told_of_it():
         engines.histogram(frame.set_index("item"), "usre", "user")
 
 
-def test_what_is_no_table_of_a_library_is_refused_as_such():
+def test_columns_and_groups_in_place_of_tables_are_refused():
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
     columns = {"user": [1, 2], "item": ["a", "b"]}
@@ -194,7 +194,7 @@ def test_what_is_no_table_of_a_library_is_refused_as_such():
                 engines.histogram(other, "user", "item")
 
 
-def test_a_subclass_of_a_frame_of_pandas_is_one_whatever_its_cells_are():
+def test_a_subclass_of_a_pandas_frame_is_counted():
     pandas = pytest.importorskip("pandas")
 
     class Frame(pandas.DataFrame):
@@ -210,14 +210,14 @@ def test_a_subclass_of_a_frame_of_pandas_is_one_whatever_its_cells_are():
         engines.histogram(frame.set_index("user"), "user", "item")
 
 
-def test_columns_of_several_levels_are_told_to_be_flattened():
+def test_multi_index_columns_are_a_schema_error():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({("user", ""): [1], ("item", ""): ["a"]})
     with pytest.raises(SchemaError, match="flatten"):
         engines.histogram(frame, "user", "item")
 
 
-def test_a_group_is_no_column():
+def test_a_pandas_group_is_refused_as_a_column():
     pandas = pytest.importorskip("pandas")
     grouped = pandas.DataFrame({"user": [1], "item": ["a"]}).groupby("item")
     for users in (grouped, grouped["user"]):
@@ -225,7 +225,7 @@ def test_a_group_is_no_column():
             Histogram.from_pairs(users, ["a"])
 
 
-def test_sparse_columns_of_pandas_are_counted_and_complex_numbers_are_not():
+def test_sparse_pandas_columns_count_and_complex_ones_fail():
     pandas = pytest.importorskip("pandas")
     sparse = pandas.arrays.SparseArray
     frame = pandas.DataFrame({"user": sparse([0, 0, 7]), "item": sparse([5, 0, 0])})
@@ -235,13 +235,13 @@ def test_sparse_columns_of_pandas_are_counted_and_complex_numbers_are_not():
         engines.histogram(frame.assign(user=[1j, 2j, 3j]), "user", "item")
 
 
-def test_a_set_is_no_column():
+def test_a_set_is_refused_as_a_column():
     with pytest.raises(ParameterError, match="no order"):
         engines.histogram({"user": {1, 2}, "item": ["a", "b"]}, "user", "item")
 
 
-def test_python_objects_in_polars_are_refused_since_it_gives_their_addresses():
-    """Equal objects at different addresses would make many users of one."""
+def test_polars_columns_of_python_objects_are_refused():
+    """Polars exports addresses, so equal objects would count as different users."""
     polars = pytest.importorskip("polars")
     same = [uuid.UUID(int=7) for _ in range(3)]
     objects, numbers = polars.Series(same, dtype=polars.Object), polars.Series([1, 2, 3])

@@ -1,4 +1,4 @@
-"""Ibis tables: what is refused, and with which remedy."""
+"""Ibis tables: counts, refused columns and the remedies in errors."""
 
 import pytest
 from counting import counted
@@ -80,7 +80,7 @@ def test_a_backend_without_sha256_names_the_remedy_for_l0(backend):
         ("blob", [b"a", b"\xff"], ["'a'", "1", "1.5", "NULL"]),
     ],
 )
-def test_cells_of_sqlite_that_are_not_what_their_column_says_are_left_out(declared, good, bad):
+def test_sqlite_cells_of_other_types_are_dropped(declared, good, bad):
     pytest.importorskip("ibis.backends.sqlite")
     connection = ibis.sqlite.connect()
     connection.con.execute(f"CREATE TABLE log (user {declared}, item {declared}, fine integer)")
@@ -94,7 +94,7 @@ def test_cells_of_sqlite_that_are_not_what_their_column_says_are_left_out(declar
 
 
 @pytest.mark.parametrize(("backend", "collation"), [("duckdb", "NOCASE"), ("sqlite", "NOCASE"), ("sqlite", "RTRIM")])
-def test_the_collation_of_a_column_makes_no_two_items_or_users_one(backend, collation):
+def test_a_collation_does_not_merge_items_or_users(backend, collation):
     connection = getattr(ibis, backend).connect()
     text = f"TEXT COLLATE {collation}"
     connection.raw_sql(f'CREATE TABLE log ("user" {text}, item {text})')
@@ -107,21 +107,21 @@ def test_the_collation_of_a_column_makes_no_two_items_or_users_one(backend, coll
         assert counted(log, l0=3) == {"a": 3, "A": 1, "a ": 1}
 
 
-def test_columns_of_an_enumeration_are_text():
+def test_enum_columns_are_text():
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TYPE page AS ENUM ('é', 'b')")
     connection.raw_sql("CREATE TABLE log AS SELECT range AS \"user\", 'é'::page AS item FROM range(3)")
     assert counted(connection.table("log")) == {"é": 3}
 
 
-def test_bytes_are_counted_but_not_bounded():
+def test_bytes_are_counted_but_refused_with_l0():
     log = table(item="binary", rows=[(1, b"\x00\xff"), (2, b"\x00\xff")])
     assert counted(log) == {b"\x00\xff": 2}
     with pytest.raises(ParameterError, match="to_pyarrow_batches"):
         counted(log, l0=1)
 
 
-def test_text_is_refused_where_a_backend_may_take_different_texts_for_the_same(monkeypatch):
+def test_text_is_refused_on_backends_with_unknown_collation(monkeypatch):
     log, numbers = table(rows=ROWS), table(item="int64", rows=[(1, 7)])
     monkeypatch.setattr(engine, "_BINARY_TEXT", {"bigquery"})
     with pytest.raises(ParameterError, match="different texts"):
@@ -129,7 +129,7 @@ def test_text_is_refused_where_a_backend_may_take_different_texts_for_the_same(m
     assert counted(numbers) == {7: 1}
 
 
-def test_a_query_that_fails_on_a_cell_does_not_show_it():
+def test_an_error_on_a_cell_does_not_show_the_cell():
     log = table(rows=[(1, "secret")])
     with pytest.raises(InputError) as caught:
         counted(log.mutate(item=log.item.cast("int64")))
@@ -144,6 +144,6 @@ def test_a_closed_connection_is_an_input_error():
         counted(log)
 
 
-def test_a_column_is_not_a_table():
+def test_a_column_is_refused_as_a_table():
     with pytest.raises(ParameterError, match="only a table"):
         counted(table().item)

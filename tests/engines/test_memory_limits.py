@@ -1,4 +1,4 @@
-"""Limits of memory that depend on the data: each is drawn anew."""
+"""Random memory limits for data that must fit into memory."""
 
 import types
 
@@ -8,25 +8,25 @@ import pytest
 import discreet as dp
 from discreet import _core
 from discreet.engines import weighing
-from discreet.engines.memory import drawn
+from discreet.engines.memory import random_limit
 from discreet.tables import user_items
 
 ROOM = 2**30
 
 
-def test_a_limit_lies_anywhere_in_the_last_eighth():
-    limits = np.array([drawn(ROOM) for _ in range(400)])
+def test_a_random_limit_is_uniform_in_the_last_eighth():
+    limits = np.array([random_limit(ROOM) for _ in range(400)])
     assert len(np.unique(limits)) > 390
     assert limits.max() <= ROOM
     assert limits.min() > ROOM - ROOM // 8
-    # An eighth of 400 falls into each eighth of the last eighth: 50, with a deviation of 6.6.
+    # Each of 8 equal parts of the last eighth expects 50 of 400 limits, with a standard deviation of 6.6.
     parts = np.bincount((ROOM - limits) * 8 // (ROOM // 8), minlength=8)
     assert len(parts) == 8
     assert parts.min() > 50 - 6 * 6.6
 
 
 @pytest.mark.parametrize("read", ["from_table", "from_pairs"])
-def test_users_items_are_read_within_a_limit_drawn_anew(monkeypatch, read):
+def test_users_items_are_read_within_a_random_limit(monkeypatch, read):
     limits = []
 
     def lists(*sources, memory, **_):

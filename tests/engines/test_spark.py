@@ -1,4 +1,4 @@
-"""Spark's tables: columns and types, what is refused, how failures are told, and the command line."""
+"""Spark DataFrames: columns, types, refused data, errors, and CSV files of the command line."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def test_names_that_differ_by_case_are_different_columns(spark):
         counted(both, user="U")
 
 
-def test_a_name_of_two_columns_is_a_schema_error(spark):
+def test_a_repeated_column_name_is_a_schema_error(spark):
     twice = spark.sql("SELECT 1L AS user, 'a' AS item, 'b' AS item")
     with pytest.raises(SchemaError, match="more than one"):
         counted(twice)
@@ -78,14 +78,14 @@ OTHERS = ["1.0D", "1.0BD", "true", "current_date()", "now()", "array(1)", "map(1
 
 @classic
 @pytest.mark.parametrize("cell", [*OTHERS, "NULL"])
-def test_other_types_are_refused_before_anything_is_read(spark, cell):
+def test_other_column_types_are_refused_before_reading(spark, cell):
     for columns in ({"user": cell}, {"item": cell}):
         with pytest.raises(SchemaError, match="cast it to text or to integers"):
             counted(spark.range(1).select().selectExpr(*(f"{columns.get(n, '1')} AS {n}" for n in ("user", "item"))))
 
 
 @classic
-def test_texts_of_a_collation_are_told_apart_by_their_bytes(spark):
+def test_text_with_a_collation_is_compared_by_its_bytes(spark):
     cells = "(1L, 'a' COLLATE UTF8_LCASE), (2L, 'A' COLLATE UTF8_LCASE), (2L, 'a' COLLATE UTF8_LCASE)"
     assert counted(spark.sql(f"SELECT * FROM VALUES {cells} AS t(user, item)")) == {"a": 2, "A": 1}
 
@@ -99,7 +99,7 @@ def test_text_that_is_not_utf8_is_dropped(spark):
 
 
 @classic
-def test_rows_come_without_pyarrow_too(spark, monkeypatch):
+def test_rows_are_collected_without_pyarrow(spark, monkeypatch):
     rows = spark.sql("SELECT * FROM VALUES (1L, 'a', X'00'), (2L, 'é', X'01') AS t(user, item, raw)")
     whole = [{"a": 1, "é": 1}, {b"\0": 1, b"\1": 1}]
     assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
@@ -107,7 +107,7 @@ def test_rows_come_without_pyarrow_too(spark, monkeypatch):
     assert [counted(rows, item=item, limit=9) for item in ("item", "raw")] == whole
 
 
-def test_items_are_listed_in_their_own_type(spark):
+def test_listed_items_must_have_the_type_of_the_column(spark):
     with pytest.raises(SchemaError, match="different types"):
         counted(table(spark), only=[1])
     assert counted(table(spark, item="''"), only=["", "b"]) == {"": 1}
@@ -115,7 +115,7 @@ def test_items_are_listed_in_their_own_type(spark):
 
 
 @classic
-def test_a_frame_of_pandas_on_spark_is_named_with_its_remedy(spark):
+def test_a_pandas_on_spark_frame_is_refused_with_the_remedy(spark):
     class Frame:
         __module__ = "pyspark.pandas.frame"
 
@@ -123,7 +123,7 @@ def test_a_frame_of_pandas_on_spark_is_named_with_its_remedy(spark):
         counted(Frame())
 
 
-def test_verbs_and_plume_count_a_dataframe(spark):
+def test_public_functions_and_plume_read_a_dataframe(spark):
     log = spark.sql("SELECT u.id AS user, concat('i', i.id) AS item FROM range(3000) u CROSS JOIN range(3) i")
     options = {"user": "user", "item": "item", "epsilon": 2.0, "delta": 1e-6}
     assert sorted(dp.count(log, **options).items) == ["i0", "i1", "i2"]
@@ -133,7 +133,7 @@ def test_verbs_and_plume_count_a_dataframe(spark):
     assert sorted(plume.items) == ["i0", "i1", "i2"]
 
 
-def test_a_job_that_fails_on_a_cell_does_not_show_it(spark):
+def test_an_error_on_a_cell_does_not_show_the_cell(spark):
     rows = spark.sql("SELECT id AS user, CAST(concat('secret', id) AS INT) AS item FROM range(9)")
     with pytest.raises(InputError, match="PYSPARK_PYTHON") as caught:
         counted(rows)
@@ -142,7 +142,7 @@ def test_a_job_that_fails_on_a_cell_does_not_show_it(spark):
 
 
 @classic
-def test_a_worker_without_its_python_is_an_input_error_with_the_remedy(spark):
+def test_a_worker_without_python_is_an_input_error(spark):
     from pyspark.sql.functions import udf
 
     before = spark.sparkContext.pythonExec
@@ -178,14 +178,14 @@ def test_an_executor_that_dies_is_an_input_error(spark):
         ("user,item\n", {}),
     ],
 )
-def test_csv_is_read_as_this_machine_reads_it(spark, tmp_path, content, expected):
+def test_csv_is_read_as_by_the_local_engine(spark, tmp_path, content, expected):
     path = tmp_path / "log.csv"
     path.write_text(content, newline="")
     assert counted(command_line._table(spark, str(path))) == counted(str(path)) == expected
 
 
 @classic
-def test_csv_files_of_unlike_headers_or_double_names_are_refused(spark, tmp_path):
+def test_csv_with_different_or_repeated_headers_is_refused(spark, tmp_path):
     (tmp_path / "1.csv").write_text("user,item\n1,a\n")
     (tmp_path / "2.csv").write_text("item,user\n1,a\n")
     with pytest.raises(InputError):

@@ -1,4 +1,4 @@
-"""Spark sessions that end, are interrupted or never start, and the commands that make one."""
+"""Spark sessions that stop, are interrupted or cannot start, and commands that start one."""
 
 import os
 import signal
@@ -88,13 +88,13 @@ def test_commands_count_with_spark_connect(log):
     assert {line.rsplit(",", 1)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
 
 
-def test_commands_tell_what_spark_lacks(log, tmp_path):
+def test_commands_name_what_spark_lacks(log, tmp_path):
     require("local[2]")
     nowhere = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     absent = command("select", log, *PROMISE, "--l0", "2", "--engine", "spark", **nowhere)
     assert absent.returncode == 1
-    assert absent.stderr.startswith("discreet: no Spark session could be had at local[*]")
+    assert absent.stderr.startswith("discreet: no Spark session could be started at local[*]")
     assert "Java 17" in absent.stderr
     missing = command("top-k", "gone.parquet", *PROMISE, "-k", "1", "--engine", "spark", "--master", "local[1]")
     assert missing.returncode == 1
-    assert missing.stderr == "discreet: cannot read gone.parquet: Spark finds no such parquet file\n"
+    assert missing.stderr == "discreet: cannot read gone.parquet: Spark finds no such parquet file; check the path\n"

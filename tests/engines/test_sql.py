@@ -1,4 +1,4 @@
-"""Queries of the curator: each only reads, whatever it is made of."""
+"""Queries of the curator, which must only read."""
 
 import duckdb
 import pytest
@@ -83,7 +83,7 @@ OTHERS = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of one CSV file and one database of one table, as the working directory."""
+    """A working directory with one CSV file and one database of one table."""
     (tmp_path / "rows.csv").write_text("user,item\n1,a\n1,a\n2,a\n2,b\n")
     with duckdb.connect(str(tmp_path / "log.duckdb")) as made:
         made.execute("CREATE TABLE log AS SELECT 1 AS a")
@@ -99,14 +99,14 @@ def state(folder):
     "sql",
     [select.replace("WRITE", write) for write in WRITES for select in SELECTS] + CALLS + OTHERS,
 )
-def test_a_query_that_may_write_is_refused_unbound(folder, sql):
+def test_a_query_that_may_write_is_refused(folder, sql):
     before = state(folder)
     with pytest.raises(SchemaError, match="the query"):
         query(sql).fetchall()
     assert state(folder) == before
 
 
-def test_a_refused_query_is_never_handed_to_duckdb(folder, monkeypatch):
+def test_a_refused_query_is_never_bound_by_duckdb(folder, monkeypatch):
     from discreet.engines import sql
 
     class Watched:
@@ -123,7 +123,7 @@ def test_a_refused_query_is_never_handed_to_duckdb(folder, monkeypatch):
         query("WITH x AS (COPY (SELECT 1) TO 'x') FROM x")
 
 
-def test_names_of_python_are_no_tables():
+def test_python_variables_are_not_tables():
     rows = {"user": [1], "item": ["a"]}
     assert rows
     with pytest.raises(SchemaError):
@@ -154,7 +154,7 @@ def test_names_of_python_are_no_tables():
         "UNION ALL SELECT 2, 'a'",
     ],
 )
-def test_a_query_that_reads_is_counted(folder, sql):
+def test_a_query_that_only_reads_is_counted(folder, sql):
     assert counted(query(sql.replace("LOG", LOG))) == COUNTS
 
 
@@ -176,17 +176,17 @@ def test_a_query_that_reads_is_counted(folder, sql):
         "(SELECT * FROM (VALUES (1)) v, read_CSV(['rows.csv']))",
     ],
 )
-def test_a_query_that_guesses_where_rows_begin_is_refused(folder, read):
+def test_a_query_with_a_parallel_csv_scan_is_refused(folder, read):
     with pytest.raises(SchemaError, match="parallel = false"):
         query(f"WITH x AS (FROM {read}) FROM x")
 
 
-def test_a_long_query_is_no_deep_one():
+def test_a_long_query_is_not_refused_for_its_depth():
     rows = " UNION ALL ".join(f'SELECT {n} AS "user", {" || ".join([repr("a")] * 300)} AS item' for n in range(3))
     assert counted(query(rows)) == {"a" * 300: 3}
 
 
-def test_a_query_reads_a_database_and_leaves_it_as_it_is(folder):
+def test_a_query_does_not_change_a_database(folder):
     before = state(folder)
     assert counted(query("SELECT a AS \"user\", 'x' AS item FROM read_duckdb('log.duckdb', table_name = 'log')")) == {
         "x": 1

@@ -1,4 +1,4 @@
-"""Columns of times: cells that are no moment or have a zone, and others' rows, which do not depend on them."""
+"""Columns of times: invalid or zoned cells, which must not change other rows."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -14,13 +14,13 @@ SECOND_DAY = int(datetime(2026, 1, 2, 10, tzinfo=UTC).timestamp())
 
 
 def rounds(path):
-    """The users of rounds one to three."""
+    """Return the users of rounds 1 to 3."""
     rows = TimedEvents(str(path), event="user", item="item", time="t").rounds(BEGIN, timedelta(days=1))
     return [sorted(user for user, _ in rows(number).fetchall()) for number in (1, 2, 3)]
 
 
 def write(path, unit, zone, odd, *, scale):
-    """Three users of `home` on the second day, and one with an odd time."""
+    """Write three users of `home` on the second day, and one user with an odd time."""
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -39,7 +39,7 @@ LEAST = -9_223_372_022_400_000
     "odd",
     [None, 2**62, -(2**62), 2**63 - 1, -(2**63), EDGE, EDGE + 1, -EDGE, -EDGE - 1, LEAST, LEAST - 1],
 )
-def test_a_millisecond_out_of_range_drops_its_row_alone(tmp_path, odd, zone):
+def test_a_millisecond_out_of_range_drops_only_its_row(tmp_path, odd, zone):
     path = tmp_path / "log.parquet"
     write(path, "ms", zone, odd, scale=1000)
     assert rounds(path) == [[], ["a", "b", "c"], []]
@@ -53,7 +53,7 @@ def test_times_in_milliseconds_are_read_to_the_millisecond(tmp_path):
     assert rounds(path) == [["odd"], ["a", "b", "c"], []]
 
 
-def test_files_of_milliseconds_and_microseconds_are_read_together(tmp_path):
+def test_millisecond_and_microsecond_files_are_read_together(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -64,7 +64,7 @@ def test_files_of_milliseconds_and_microseconds_are_read_together(tmp_path):
     assert rounds(tmp_path / "*.parquet") == [["a1", "b1"], ["a2", "b2"], []]
 
 
-def test_rows_of_milliseconds_keep_their_labels_beside_broken_text(tmp_path):
+def test_millisecond_rows_stay_aligned_with_invalid_utf8(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -79,7 +79,7 @@ def test_rows_of_milliseconds_keep_their_labels_beside_broken_text(tmp_path):
     assert rounds(tmp_path / "log.parquet") == expected
 
 
-def test_milliseconds_without_pyarrow_are_refused_whatever_they_are(tmp_path, monkeypatch):
+def test_milliseconds_without_pyarrow_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "log.parquet"
     for odd in (SECOND_DAY * 1000, 2**62):
         write(path, "ms", None, odd, scale=1000)
@@ -136,7 +136,7 @@ def test_text_with_an_offset_is_a_moment_in_utc(tmp_path, monkeypatch, form, tex
 
 
 @pytest.mark.parametrize("odd", [2**63 - 1, -(2**63) + 1])
-def test_infinity_beside_a_file_of_milliseconds_is_no_time(tmp_path, odd):
+def test_infinity_next_to_milliseconds_drops_its_row(tmp_path, odd):
     write(tmp_path / "a.parquet", "ms", None, None, scale=1000)
     write(tmp_path / "b.parquet", "us", None, odd, scale=1_000_000)
     assert rounds(tmp_path / "*.parquet") == [[], ["a", "b", "c"], []]

@@ -1,4 +1,4 @@
-"""Weights that a cluster or a warehouse adds up: to the unit those of this machine, bounded by a keyed hash."""
+"""Weights computed by Ibis and Spark: equal to local weights, and bounded by a keyed hash."""
 
 import hashlib
 import math
@@ -23,7 +23,7 @@ METHODS = ["even", "even_squares"]
 
 @pytest.fixture(scope="module", params=["ibis", *(pytest.param(form, marks=pytest.mark.spark) for form in SPARKS)])
 def engine(request, tmp_path_factory):
-    """The engine's module, and a function from a table of pyarrow to the engine's own."""
+    """An engine's module, and a function from a pyarrow table to the engine's own table."""
     if request.param == "ibis":
         yield ibis_engine, lambda rows: ibis_table("duckdb", rows)
         return
@@ -40,19 +40,19 @@ def engine(request, tmp_path_factory):
 
 @pytest.fixture
 def key(monkeypatch):
-    """The same key in every call."""
+    """Use the same key in every call."""
     for module in (spark_engine, ibis_engine):
         monkeypatch.setattr(module, "fresh_key", lambda: KEY)
 
 
 def pairs(kind):
-    """The distinct pairs of the generated table, without NULL and without labels over the longest."""
+    """Return the distinct pairs of the generated table, without NULL and overlong labels."""
     users, items = generated(kind)
     return {(u, i) for u, i in zip(users, items, strict=True) if is_short(u) and is_short(i)}
 
 
 def place(module, user, item):
-    """Where an item is among those of a user, under the key."""
+    """Return the sort key of an item among the items of a user."""
 
     def framed(cell):
         if module is spark_engine:
@@ -66,7 +66,7 @@ def place(module, user, item):
 
 
 def bounded(module, rows, l0):
-    """The first l0 items of each user."""
+    """Yield the first l0 items of each user."""
     of_user = {}
     for user, item in rows:
         of_user.setdefault(user, []).append(item)
@@ -76,7 +76,7 @@ def bounded(module, rows, l0):
 
 
 def local(rows, weighting):
-    """The weights of this machine."""
+    """Return the weights as this machine computes them."""
     users, items = zip(*rows, strict=True)
     labels, lists = _core.Lists.from_pairs(list(users), list(items))
     weights = lists.weights(weighting.method, weighting.bits)
@@ -92,10 +92,10 @@ def remote(module, source, weighting, without=(), columns=COLUMNS):
 @pytest.mark.parametrize("kind", ["integers", "texts", "bytes"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 7, 4000])
-def test_weights_are_those_of_this_machine_to_the_unit(engine, key, kind, method, l0):
+def test_remote_weights_equal_local_weights(engine, key, kind, method, l0):
     module, opened = engine
     if module is ibis_engine and kind == "bytes":
-        pytest.skip("SHA-256 of bytes is not had by Ibis")
+        pytest.skip("Ibis has no SHA-256 of bytes")
     weighting = Weighting(method=method, bits=28, l0=l0)
     found = remote(module, opened(table(kind)), weighting)
     assert found == local(bounded(module, pairs(kind), l0), weighting)
@@ -105,7 +105,7 @@ def test_weights_are_those_of_this_machine_to_the_unit(engine, key, kind, method
 
 
 @pytest.mark.parametrize("kind", ["integers", "texts"])
-def test_what_was_named_is_left_out_before_the_choice(engine, key, kind):
+def test_released_items_are_excluded_before_the_choice(engine, key, kind):
     module, opened = engine
     weighting = Weighting(method="even_squares", bits=20, l0=3)
     named = sorted({item for _, item in pairs(kind)})[::2]
@@ -114,7 +114,7 @@ def test_what_was_named_is_left_out_before_the_choice(engine, key, kind):
     assert found == local(bounded(module, left, 3), weighting)
 
 
-def test_every_call_has_a_key_of_its_own(engine):
+def test_every_call_uses_a_new_key(engine):
     module, opened = engine
     source = opened(table("integers"))
     weighting = Weighting(method="even", bits=20, l0=2)
@@ -123,7 +123,7 @@ def test_every_call_has_a_key_of_its_own(engine):
 
 @pytest.fixture(scope="module")
 def log():
-    """3000 users with the same five items and one of their own."""
+    """3000 users with the same five items and one unique item each."""
     pytest.importorskip("pyarrow")
     item = "'i' || CASE i WHEN 5 THEN 100 + u ELSE i END"
     rows = duckdb.connect().sql(f'SELECT u AS "user", {item} AS item FROM range(3000) t(u), range(6) s(i)')
@@ -131,7 +131,7 @@ def log():
 
 
 @pytest.mark.parametrize("method", ["weighted_gaussian", "weighted_laplace", "dp_sips", "auto"])
-def test_what_everyone_has_is_named(engine, log, method):
+def test_items_of_all_users_are_released(engine, log, method):
     _, opened = engine
     release = dp.select(opened(log), user="user", item="item", epsilon=2.0, delta=1e-6, l0=6, method=method)
     assert release.items == [f"i{n}" for n in range(5)]
@@ -139,14 +139,14 @@ def test_what_everyone_has_is_named(engine, log, method):
     assert release.guarantee.epsilon(1e-6) <= 2.0
 
 
-def test_a_table_that_stays_elsewhere_is_released_again_and_again(engine, log):
+def test_a_remote_table_can_be_released_repeatedly(engine, log):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
     union = dp.mechanisms.SetUnion.from_rho(method="weighted_gaussian", rho=1.0, delta=1e-6, l0=6)
     assert [union.release(items).items for _ in range(2)] == [[f"i{n}" for n in range(5)]] * 2
 
 
-def test_items_are_found_and_then_ranked(engine, log):
+def test_discover_and_peel_ranks_items_of_a_remote_table(engine, log):
     _, opened = engine
     release = dp.top_k(
         opened(log), user="user", item="item", k=3, epsilon=2.0, delta=1e-6, method="discover+peel", l0=6
@@ -156,7 +156,7 @@ def test_items_are_found_and_then_ranked(engine, log):
 
 
 @pytest.mark.parametrize("method", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian"])
-def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_paid(engine, log, method):
+def test_uneven_methods_are_refused_without_a_charge(engine, log, method):
     _, opened = engine
     budget = dp.Budget(rho=5.0, delta=1e-5)
     before = budget.remaining
@@ -166,7 +166,7 @@ def test_methods_that_look_at_what_others_give_are_refused_before_anything_is_pa
 
 
 @pytest.mark.parametrize("later", ["policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian", "shared_order"])
-def test_such_methods_are_refused_in_later_rounds_too(engine, log, later):
+def test_uneven_methods_are_refused_in_later_rounds(engine, log, later):
     _, opened = engine
     items = dp.tables.UserItems.from_table(opened(log), user="user", item="item")
     method, shared = ("weighted_gaussian", True) if later == "shared_order" else (later, False)
@@ -188,7 +188,7 @@ def test_bad_columns_cost_nothing(engine, log):
 
 
 @pytest.mark.parametrize("bits", [0, 1, 28, 40])
-def test_shares_are_rounded_down(bits):
+def test_even_weights_are_rounded_down(bits):
     for method, power in (("even", 1), ("even_squares", 2)):
         shares = Weighting(method=method, bits=bits, l0=5000).shares
         unit = 2**bits

@@ -1,6 +1,6 @@
-"""Where rows come from: the only folder that meets other engines.
+"""Sources of rows: the only package that depends on DuckDB, Spark and Ibis.
 
-An engine turns a table of (user, item) rows into the distinct users of each item, or into weights of items. It knows no
+An engine turns a table of (user, item) rows into the distinct users of each item, or into weights of items. It draws no
 noise.
 """
 
@@ -14,17 +14,17 @@ from discreet.engines import ibis, local, spark
 from discreet.engines.engine import Counted, Engine, Items, Progress
 from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
-from discreet.engines.weighing import Elsewhere, Here, Lists
+from discreet.engines.weighing import Lists, LocalLists, RemoteLists
 from discreet.errors import ParameterError
 
 __all__ = ["histogram", "lists", "require_rows_again", "rows_here"]
 
 _ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
-"""By the library that a table comes from; all others are tables of this machine."""
+"""Engines by the library of a table. Tables of other libraries are read on this machine."""
 
 
-def _elsewhere(source: object, user: str, item: str) -> Engine | None:
-    """The engine that has the rows of `source`, where they are not on this machine."""
+def _remote_engine(source: object, user: str, item: str) -> Engine | None:
+    """Return the remote engine that holds the rows of `source`, or None if they are on this machine."""
     for name, value in (("user", user), ("item", item)):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be the name of a column")
@@ -34,20 +34,21 @@ def _elsewhere(source: object, user: str, item: str) -> Engine | None:
 
 
 def _engine_of(source: object) -> Engine | None:
+    """Return the remote engine for the library of `source`, or None."""
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
     return next((_ENGINES[name] for name in _ENGINES if name in libraries), None)
 
 
 def rows_here(source: object) -> bool:
-    """Whether the rows of `source` are, or can be, on this machine: no other engine has them."""
+    """Return whether this machine reads the rows of `source`, because no other engine holds them."""
     return _engine_of(source) is None
 
 
 def require_rows_again(source: object) -> None:
-    """Raises ParameterError for a table that gives its rows once: what comes of it is read twice."""
+    """Raise ParameterError for a table that can be read only once, because the mechanism reads it twice."""
     if is_read_once(source):
         raise ParameterError(
-            "the table is read twice, and a reader or generator gives its rows once: read it all first"
+            "the table is read twice, but a reader or generator gives its rows once: read it into a table first"
         )
 
 
@@ -64,8 +65,8 @@ def histogram(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counted:
-    """The distinct users of each item of `source`, by the engine that has its rows; see `Engine`."""
-    count = (_elsewhere(source, user, item) or local).histogram
+    """Return the distinct users of each item of `source`, counted by the engine that holds its rows; see `Engine`."""
+    count = (_remote_engine(source, user, item) or local).histogram
     wanted: Any = {"l0": l0, "limit": limit, "cap": cap, "only": only, "users": users}
     counted = count(source, user, item, **wanted, memory=memory, progress=progress)
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
@@ -80,13 +81,16 @@ def lists(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Lists:
-    """The items of every user of `source`, at most `l0` of each where that is given.
+    """Return the items of every user of `source`, at most `l0` of each if `l0` is given.
 
-    Tables of this machine are read, for which `memory` is what reading and the lists may take; ResourceError where
-    that is not enough. Those of a cluster or a warehouse stay there. Other errors are those of `histogram`.
+    Rows on this machine are read, and `memory` limits reading and the lists. Rows of a cluster or a warehouse stay
+    there.
+
+    Raises:
+        ResourceError: The lists do not fit into `memory`. The other errors are the same as in `histogram`.
     """
-    engine = _elsewhere(source, user, item)
+    engine = _remote_engine(source, user, item)
     if engine is None:
-        return Here.read(source, user, item, l0=l0, memory=memory, progress=progress)
+        return LocalLists.read(source, user, item, l0=l0, memory=memory, progress=progress)
     Memory.of(memory)
-    return Elsewhere(engine, source, user, item, progress)
+    return RemoteLists(engine, source, user, item, progress)

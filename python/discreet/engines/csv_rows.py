@@ -1,4 +1,4 @@
-"""Columns of CSV files as an Arrow stream of text; `_core` splits the records."""
+"""Columns of CSV files as an Arrow stream of text. `_core` splits the records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CsvInput", "CsvRows"]
 
 @dataclass(frozen=True)
 class CsvRows:
-    """Columns of CSV files with one header. Rows come in the order of the files, as often as they are asked for."""
+    """Columns of CSV files with a common header; each stream reads the files in their order."""
 
     paths: Sequence[str]
     delimiter: str
@@ -22,15 +22,17 @@ class CsvRows:
 
     @classmethod
     def of(cls, source: files.Source, columns: list[str]) -> CsvRows:
-        """Reads the headers of all files.
+        """Read the headers of all files.
 
         Raises:
-            SchemaError: the headers differ, or the columns are not in them once.
-            InputError: a file cannot be read; it names the file.
+            SchemaError: The headers differ, or a column is missing or repeated in them.
+            InputError: A file cannot be read; the text names the file.
         """
         first = _header(source.paths[0], source.delimiter)
         if any(_header(path, source.delimiter) != first for path in source.paths[1:]):
-            raise SchemaError(f"the files of {source.shown} do not all have the same header")
+            raise SchemaError(
+                f"the files of {source.shown} do not all have the same header; read files of one header at a time"
+            )
         return cls(source.paths, source.delimiter, _places(first, columns, source.shown, source.delimiter))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -38,19 +40,19 @@ class CsvRows:
 
 
 class CsvInput:
-    """A CSV table with commas on standard input, whose rows are read once and kept nowhere."""
+    """A table of comma-separated values on standard input, which is read once and not stored."""
 
     shown = "standard input"
 
     def __init__(self, head: bytes) -> None:
-        """Reads the header, up to the end of the first block; `head` are bytes that were read before."""
+        """Read the header, up to the end of the first block; `head` is the bytes that were read before."""
         try:
             self._table = _core.CsvInput(head, ord(","))
         except InputError as error:
             raise InputError(f"cannot read standard input as CSV: {error}") from None
 
     def columns(self, columns: list[str]) -> object:
-        """These columns as an Arrow stream, once; SchemaError where they are not there."""
+        """Return these columns as an Arrow stream, once; raise SchemaError if one is missing."""
         return self._table.stream(_places(self._table.header, columns, self.shown, ","))
 
 
@@ -62,15 +64,15 @@ def _header(path: str, delimiter: str) -> list[bytes]:
 
 
 def _places(header: list[bytes], columns: list[str], shown: str, delimiter: str) -> list[int]:
-    """Where columns are in a header.
+    """Return the indices of columns in a header.
 
     Raises:
-        SchemaError: the header has a column not once, or two of the columns differ by case alone.
+        SchemaError: A column is missing or repeated, or two of the columns differ only by case.
     """
     names = [cell.decode("utf-8", "replace") for cell in header]
     marks = "tabs" if delimiter == "\t" else "commas"
     headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
     files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
-    # The others may have any names: they are not read.
+    # Other columns are not read, so their names may repeat.
     files.require_distinct(columns, shown)
     return [names.index(column) for column in columns]

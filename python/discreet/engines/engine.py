@@ -1,4 +1,4 @@
-"""What an engine is, and what the engines that count elsewhere share."""
+"""The interface of an engine, and functions that the remote engines share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Progress = Callable[[], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Weighting:
-    """How users give weights to at most `l0` items each; `_core.Lists.weights` says what the methods are."""
+    """A method by which users weigh at most `l0` items each; see `_core.Lists.weights`."""
 
     method: str
     bits: int
@@ -34,12 +34,12 @@ class Weighting:
 
     @property
     def is_even(self) -> bool:
-        """Whether what a user gives follows from the number of their items alone, whatever others give."""
+        """Whether a user's weights depend only on the number of their items, and not on other users."""
         return self.method in ("even", "even_squares")
 
     @property
     def shares(self) -> list[int]:
-        """What a user with 1, 2 and up to l0 items gives to each, where that is even, in units of 2^-bits."""
+        """The weights of each item of a user with 1, 2 and up to l0 items, in units of 2^-bits, for even methods."""
         unit = 1 << self.bits
         if self.method == "even":
             return [unit // d for d in range(1, self.l0 + 1)]
@@ -47,16 +47,16 @@ class Weighting:
 
 
 class Counted(NamedTuple):
-    """What an engine counts."""
+    """The result of counting."""
 
     labels: _core.Labels
     counts: NDArray[np.int64]
     users: int | None = None
-    """How many distinct users have any of the counted rows, None where that was not asked for or cannot be had."""
+    """The number of distinct users in any counted row; None if it was not requested or is not available."""
 
 
 class Engine(Protocol):
-    """A module that counts the tables of one kind where they are, and weighs their items."""
+    """A module that counts tables of one kind in place, and weighs their items."""
 
     def histogram(
         self,
@@ -72,18 +72,29 @@ class Engine(Protocol):
         memory: int | str | None,
         progress: Progress | None,
     ) -> Counted:
-        """The distinct users of each item: labels, and counts as int64, in no particular order.
+        """Count the distinct users of each item; return labels, and counts as int64, in no particular order.
 
-        Rows with a NULL, or with text that is not UTF-8, are left out. With `l0` only so many items of each
-        user count, chosen uniformly and anew in every call; with `only` these items alone, before that
-        choice. `limit`: how many of the largest will be looked at, in the order of `_core.top`; an engine may
-        leave the others where they are. `cap`: what a count need not exceed; an engine may stop there.
-        `users`: whether all users of counted rows are to be counted too, in the same reading of the rows, so that none
-        is missed who is in a count. `memory`: what counting may take on this machine, "2GB" or a number of bytes; of no
-        meaning to an engine that counts elsewhere.
+        Rows with a NULL or with text that is not UTF-8 are dropped.
 
-        Raises SchemaError for columns that cannot be used, InputError where the source cannot be read,
-        ResourceError where its session is gone, ParameterError for what the engine cannot do.
+        Args:
+            source: The table.
+            user: The name of the column of users.
+            item: The name of the column of items.
+            l0: Count at most l0 items of each user, chosen uniformly with new randomness in every call.
+            limit: The number of largest counts that will be read, in the order of `_core.top`. An engine may omit the
+                others.
+            cap: An engine may stop each count at this number of users.
+            only: Count only these items, and choose the l0 items of a user among them.
+            users: Whether to count the users of all counted rows too, in the same scan, so that no counted user is
+                missed.
+            memory: Bytes, or text such as "2GB", for counting on this machine. Remote engines ignore it.
+            progress: A function that is called now and then.
+
+        Raises:
+            SchemaError: A column cannot hold users or items.
+            InputError: The source cannot be read.
+            ResourceError: The session of the source has stopped.
+            ParameterError: The engine does not support a parameter.
         """
 
     def weights(
@@ -96,16 +107,16 @@ class Engine(Protocol):
         without: Sequence[object],
         progress: Progress | None,
     ) -> Counts:
-        """The weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
+        """Return the weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
 
-        Of each user's distinct items but those `without`, at most `weighting.l0` are chosen as for counting, and
-        each gets an even share. Every item that has a weight comes here, however little: one user's own items may
-        pass a threshold, so that leaving any behind would be an answer about the data. Errors are those of `histogram`.
+        The items `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
+        counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
+        items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
         """
 
 
 def labels(values: Sequence[Any], kind: str) -> _core.Labels:
-    """Labels of a type that the schema alone decides: int64, uint64, string or binary."""
+    """Return labels of a type that only the schema decides: int64, uint64, string or binary."""
     if kind in ("int64", "uint64"):
         return _core.Labels.from_sequence(np.asarray(values, kind))
     blank = "" if kind == "string" else b""
@@ -113,11 +124,15 @@ def labels(values: Sequence[Any], kind: str) -> _core.Labels:
 
 
 def listed(only: Items, kind: str) -> list[Any]:
-    """The listed items that such a column can hold, as Python values; SchemaError where they are not of its kind."""
+    """Return the listed items that a column of this type can hold, as Python values.
+
+    Raises:
+        SchemaError: The items are of another type.
+    """
     given = _core.Labels.from_sequence(only).type_name
     values: list[Any] = only.tolist() if isinstance(only, np.ndarray) else list(only)  # type: ignore[arg-type]
     if values and given.removeprefix("u") != kind.removeprefix("u"):
-        raise SchemaError("the listed items and the column of items are of different types")
+        raise SchemaError("the listed items and the column of items are of different types; cast the items")
     if kind not in ("int64", "uint64"):
         return values
     held = np.iinfo(kind)

@@ -1,4 +1,4 @@
-"""Secret bits from the operating system, for what is no noise: keys of orders, limits and names."""
+"""Secret random bits from the operating system, for keys, limits and names but not for noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["fresh_bits", "fresh_key"]
 
 
 def fresh_bits(size: int) -> bytes:
-    """Return `size` random bytes; EntropyError where the operating system gives none."""
+    """Return `size` random bytes; raise EntropyError if the operating system provides none."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):
@@ -18,5 +18,5 @@ def fresh_bits(size: int) -> bytes:
 
 
 def fresh_key() -> str:
-    """Return 256 secret bits as 64 characters, such as for the order of a user's items; errors as `fresh_bits`."""
+    """Return 256 secret bits as 64 characters, such as a key for orders; errors are the same as in `fresh_bits`."""
     return fresh_bits(32).hex()

@@ -1,4 +1,4 @@
-"""Files by path or glob: what they are, what their columns are called, and what is refused unread."""
+"""Files by path or glob: their formats, their column names, and checks before they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from discreet.errors import InputError, SchemaError
 
 __all__ = [
-    "Nameless",
+    "MemoryFile",
     "Source",
     "find",
     "form_of",
@@ -29,51 +29,52 @@ _FORMS = {".parquet": "parquet", ".pq": "parquet", ".csv": "CSV", ".tsv": "CSV",
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Regular files of one form."""
+    """Regular files of one format."""
 
     shown: str
-    """The paths and globs as they were given."""
+    """The paths and globs as given."""
     paths: list[str]
-    """Every file."""
+    """All files."""
     form: str
     """"parquet" or "CSV"."""
     delimiter: str = ","
 
     @property
     def escaped(self) -> list[str]:
-        """Every file as a glob that matches it alone, as DuckDB takes paths."""
+        """All files as globs that match only them, because DuckDB takes paths as globs."""
         return [glob.escape(path) for path in self.paths]
 
 
 @dataclass(frozen=True, slots=True)
-class Nameless:
-    """A file in memory that is open in this process and has no name of its own."""
+class MemoryFile:
+    """An open file in memory that has no name in the file system."""
 
     path: str
     shown: str
     form: str
     size: int
-    """In bytes."""
+    """The size in bytes."""
 
     def __fspath__(self) -> str:
         return self.path
 
 
 def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
-    """The files that some paths and globs name.
+    """Return the files of some paths and globs.
 
-    Raises InputError, which names the path, where there are none, one is not a regular file or they are of different
-    forms, and for the address of something elsewhere.
+    Raises:
+        InputError: There is no file, a file is not regular, the formats differ, or a path is a remote address. The text
+            names the path.
     """
-    if len(paths) == 1 and isinstance(paths[0], Nameless):
+    if len(paths) == 1 and isinstance(paths[0], MemoryFile):
         return Source(shown=paths[0].shown, paths=[paths[0].path], form=paths[0].form)
     given = [shown(path) for path in paths]
     found = [name for path in given for name in _matches(path)]
     forms = {form_of(name) for name in found}
     if len(forms) > 1:
         raise InputError(
-            f"cannot read {', '.join(given)}: these are files of different forms; give those of one form, or a query "
-            "that makes one table of both by UNION ALL"
+            f"cannot read {', '.join(given)}: these are files of different forms; give files of one form, or a query "
+            "that combines both by UNION ALL"
         )
     for name in found:
         _require_readable(name)
@@ -83,7 +84,7 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
 
 def _matches(given: str) -> list[str]:
     if "://" in given:
-        raise InputError(f"cannot read {given}: only files of this machine are read; download it first")
+        raise InputError(f"cannot read {given}: it is not a file of this machine; download it first")
     literal = os.path.exists(given) or "\0" in given  # noqa: PTH110 - a path is text here, and may hold a glob
     found = [given] if literal else sorted(glob.glob(given, recursive=True))  # noqa: PTH207 - as above
     if not found:
@@ -94,14 +95,18 @@ def _matches(given: str) -> list[str]:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path or glob as text."""
-    if isinstance(path, Nameless):
+    """Return a path or glob as text."""
+    if isinstance(path, MemoryFile):
         return path.shown
     return os.fsdecode(os.fspath(path))
 
 
 def form_of(name: str) -> tuple[str, str]:
-    """What a file's suffix says that it is: "parquet" or "CSV", and its delimiter; InputError for any other."""
+    """Return the format of a file's suffix, "parquet" or "CSV", and its delimiter.
+
+    Raises:
+        InputError: The suffix is another one.
+    """
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if suffix not in _FORMS or (name.lower().endswith(".gz") and _FORMS[suffix] == "parquet"):
         raise InputError(
@@ -124,7 +129,11 @@ def _require_readable(name: str) -> None:
 
 
 def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, str | None]]:
-    """The names and types of the columns of a Parquet file, from its schema's nodes: name, number of children, type."""
+    """Return the names and types of a Parquet file's columns.
+
+    Args:
+        nodes: The nodes of the file's schema: name, number of children and type.
+    """
     columns, inside = [], 0
     for name, children, kind in nodes[1:]:
         if inside == 0:
@@ -136,16 +145,16 @@ def top_level(nodes: Sequence[tuple[str, int | None, str | None]]) -> list[tuple
 
 
 def require_distinct(names: Sequence[str], given: str) -> None:
-    """Raises SchemaError where names differ by case alone: DuckDB would rename one of them."""
+    """Raise SchemaError if names differ only by case, because DuckDB would rename one of them."""
     if len({name.lower() for name in names}) < len(names):
         raise SchemaError(f"{given} has columns whose names are the same, or differ by case alone; rename them")
 
 
 def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "", is_schema: bool = False) -> None:
-    """Raises SchemaError, with the near miss or `instead` of it a hint, unless each wanted name is there once.
+    """Raise SchemaError, with a near miss or `instead` as a hint, unless each wanted name occurs exactly once.
 
-    Where none is there, the names may be the first line of a file that has no names, unless they are known to be those
-    of a schema: no near miss shows this data.
+    If no wanted name occurs, the names may be the first data row of a file without a header. The text then shows no
+    near miss, unless the names are known to come from a schema (`is_schema`).
     """
     import difflib
 
@@ -165,5 +174,5 @@ def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it."""
+    """Return a name as a SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

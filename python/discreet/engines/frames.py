@@ -1,4 +1,4 @@
-"""Tables in memory, of any library: which columns they have, and those two as an Arrow stream or as arrays."""
+"""Tables in memory, of any library: their column names, and two columns as an Arrow stream or as arrays."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.batches import Rows, shortened
+from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.pandas_columns import as_arrow, label_cells
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
 
-__all__ = ["frame", "is_read_once", "library", "names", "narrowed", "plain_column", "require_labels"]
+__all__ = ["frame", "is_read_once", "library", "names", "plain_column", "require_labels", "selected"]
 
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _FRAMES = frozenset({"DataFrame", "LazyFrame"})
-"""What pandas and polars call tables; all else of theirs is a column, or not yet made."""
+"""The classes of tables in pandas and polars. Other objects of theirs are columns or unfinished queries."""
 
 
 def is_read_once(data: object) -> bool:
-    """Whether a table gives its rows once alone, as a reader does, a generator, or what holds one."""
+    """Return whether a table can be read only once: a reader, a generator, or a container of one."""
     if isinstance(data, dict):
         return any(map(is_read_once, data.values()))
     if isinstance(data, list | tuple):
@@ -31,9 +31,11 @@ def is_read_once(data: object) -> bool:
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
-def narrowed(data: Any, columns: list[str]) -> Any:
-    """These columns of a frame, of which the first two are labels, where its library can tell them apart before they
-    are read."""
+def selected(data: Any, columns: list[str]) -> Any:
+    """Return these columns of a frame; the first two are labels.
+
+    Libraries whose columns are not known before reading return the frame unchanged.
+    """
     kind = library(data)
     if kind in ("pandas", "polars") and _FRAMES.isdisjoint(base.__name__ for base in type(data).__mro__):
         raise _no_table(data)
@@ -45,14 +47,14 @@ def narrowed(data: Any, columns: list[str]) -> Any:
     if kind == "polars":
         return _without_objects(data.select(columns))
     if kind == "duckdb":
-        return shortened(data, columns)
+        return without_long_labels(data, columns)
     if kind == "pyarrow":
         return _validated(data, columns)
     return _of_pandas(data[columns], columns[:2]) if kind == "pandas" else data
 
 
 def _validated(data: object, columns: list[str]) -> object:
-    """These columns of what pyarrow has, as far as it has columns."""
+    """Return these columns of a pyarrow object, validated if it is a table or a reader."""
     if hasattr(data, "scanner"):
         data = data.scanner(columns=columns).to_reader()
     elif hasattr(data, "select"):
@@ -62,7 +64,7 @@ def _validated(data: object, columns: list[str]) -> object:
 
 
 def _of_pandas(data: Any, labels: list[str]) -> Any:
-    """A frame of pandas as a table of pyarrow, or itself where that is not installed."""
+    """Return a pandas frame as a pyarrow table, or the frame itself if pyarrow is not installed."""
     try:
         return validated(as_arrow(data, labels))
     except ImportError:
@@ -70,18 +72,18 @@ def _of_pandas(data: Any, labels: list[str]) -> Any:
 
 
 def frame(data: Any, user: str, item: str) -> Any:
-    """The two columns of a table in memory: as an Arrow stream, or as two arrays."""
+    """Return the two columns of a table in memory, as an Arrow stream or as two arrays."""
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
         for name in (user, item):
             if isinstance(data[name], set | frozenset):
-                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array")
+                raise ParameterError(f"column {name!r} is a set, which has no order; give a list or an array instead")
             if isinstance(data[name], str | bytes | numbers.Number):
                 raise ParameterError(
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
         return plain_column(data[user]), plain_column(data[item])
-    data = narrowed(data, [user, item])
+    data = selected(data, [user, item])
     if library(data) == "pandas":
         return label_cells(data[user]), label_cells(data[item])
     if hasattr(data, "__arrow_c_stream__"):
@@ -100,7 +102,10 @@ def _no_table(data: object) -> ParameterError:
 
 
 def _without_objects(data: Any) -> Any:
-    """A frame of polars; SchemaError for columns of Python objects, of which it exports nothing but the addresses."""
+    """Return a polars frame, or raise SchemaError for columns of Python objects.
+
+    Of such columns, polars exports only addresses in memory.
+    """
     for name, kind in data.schema.items():
         if str(kind) == "Object":
             raise SchemaError(
@@ -110,14 +115,14 @@ def _without_objects(data: Any) -> Any:
 
 
 def _remedy(data: Any, missing: set[str]) -> str:
-    """How columns of pandas that are not where they are sought are had, where they are elsewhere."""
+    """Return how to make missing columns of pandas available, if they are in the index or in a MultiIndex."""
     if missing & {*data.index.names}:
         return "; it is in the index: reset_index() first"
     return "; columns have several levels: flatten their MultiIndex first" if data.columns.nlevels > 1 else ""
 
 
 def require_labels(table: dict[str, Any], columns: list[str]) -> None:
-    """Raises SchemaError, which names the column, for one that cannot be users or items."""
+    """Raise SchemaError, with its name, for a column that cannot hold users or items."""
     for name in columns:
         try:
             if name in table:
@@ -126,20 +131,20 @@ def require_labels(table: dict[str, Any], columns: list[str]) -> None:
             raise SchemaError(
                 f"column {name!r} must hold integers of 64 bits, text or bytes, all of one type; cast it"
             ) from None
-        except Exception:  # users may repeat and be missing; what else is said may quote cells
+        except Exception:  # users may repeat and be missing; other errors may quote cells
             continue
 
 
 def plain_column(column: Any) -> Any:
-    """An array with missing cells of any library as what `_core` takes: None where one is missing."""
+    """Return an array of any library in a form that `_core` takes, with None for missing cells."""
     if isinstance(column, set | frozenset):
-        raise ParameterError("a set has no order in which its cells could belong to others; give a list or an array")
+        raise ParameterError("a set has no order, so its cells cannot be matched with others; give a list or an array")
     if isinstance(column, np.ma.MaskedArray) or getattr(getattr(column, "dtype", None), "kind", "") == "T":
         return column.tolist()
     if hasattr(column, "to_pylist"):
         return column.to_pylist()
     if library(column) in ("pandas", "polars") and not (hasattr(column, "dtype") and hasattr(column, "to_numpy")):
-        raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array")
+        raise ParameterError(f"a {type(column).__name__} is no column; give a Series, a list or an array instead")
     if library(column) == "polars":
         return column.to_list()
     if library(column) == "pandas":
@@ -148,16 +153,16 @@ def plain_column(column: Any) -> Any:
 
 
 def library(value: object) -> str:
-    """The library that an object comes from, or a class from which its own derives."""
+    """Return the name of the library whose class an object has or extends."""
     roots = [base.__module__.partition(".")[0].lstrip("_") for base in type(value).__mro__]
     return next((root for root in roots if root in _LIBRARIES), roots[0])
 
 
 def names(data: object) -> list[str] | None:
-    """The column names of a frame, where it tells them."""
-    # In pandas a column may be had by its name, and in pyarrow the columns are not their names.
-    told = None if library(data) == "pandas" else getattr(data, "column_names", None)
-    told = getattr(data, "columns", None) if told is None else told
-    if told is None:
-        told = getattr(getattr(data, "schema", None), "names", None)
-    return told if told is None else [name for name in told if isinstance(name, str)]
+    """Return the column names of a frame, or None if they are unknown."""
+    # A pandas frame may have a column named "column_names", and `columns` of pyarrow are arrays instead of names.
+    found = None if library(data) == "pandas" else getattr(data, "column_names", None)
+    found = getattr(data, "columns", None) if found is None else found
+    if found is None:
+        found = getattr(getattr(data, "schema", None), "names", None)
+    return found if found is None else [name for name in found if isinstance(name, str)]

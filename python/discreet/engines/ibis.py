@@ -1,4 +1,4 @@
-"""Ibis: a warehouse counts, or weighs, in its own SQL, and only what is asked for comes here."""
+"""The Ibis engine: counting and weighing are pushed down to the warehouse as SQL, and only results are fetched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["histogram", "weights"]
 
 _BINARY_TEXT = {"bigquery", "clickhouse", "databricks", "datafusion", "duckdb", "polars", "pyspark", "sqlite"}
-"""Backends that compare text by its bytes, but for columns that were declared otherwise (see `_plain`)."""
+"""Backends that compare text by its bytes, except for columns with a declared collation (see `_without_collation`)."""
 _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batches(), to count on this machine"
 
 
@@ -37,14 +37,14 @@ def histogram(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counted:
-    """The distinct users of each item of an Ibis table; see `Engine`.
+    """Return the distinct users of each item of an Ibis table; see `Engine`.
 
-    `l0` needs a backend with SHA-256 and window functions, as DuckDB has. `progress` is not called.
+    `l0` needs a backend with SHA-256 and window functions, such as DuckDB. `progress` is not called.
     """
     import ibis
     from ibis.expr import operations
 
-    with _told():
+    with _translated_errors():
         pairs, kind, backend = _pairs(source, user, item)
         if only is not None:
             pairs = pairs.filter(pairs.item.isin(listed(only, kind)))
@@ -52,7 +52,7 @@ def histogram(
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
-            # One query counts both: in a second one the table might have a user more.
+            # One query counts both: a second query might see a table with one more user.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
             pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count(), first=lambda rows: rows["first"].sum())
@@ -73,10 +73,10 @@ def weights(
     without: Sequence[object],
     progress: Progress | None,
 ) -> Counts:
-    """The weight of each item of an Ibis table; see `Engine`. It needs what `l0` needs."""
+    """Return the weight of each item of an Ibis table; see `Engine`. The backend must support `l0`."""
     import ibis
 
-    with _told():
+    with _translated_errors():
         pairs, kind, backend = _pairs(source, user, item)
         if without:
             pairs = pairs.filter(~pairs.item.isin(list(without)))
@@ -89,16 +89,16 @@ def weights(
 
 
 def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
-    """The two columns without NULL, what items are, and the backend that has them."""
+    """Return the two columns without NULL, the type of the items, and the backend of the table."""
     import ibis
 
     if not isinstance(source, ibis.Table):
-        raise ParameterError("of Ibis only a table is counted")
+        raise ParameterError("data of Ibis must be a table: only a table is counted")
     backend = ibis.get_backend(source)
     files.require_columns(source.columns, [user, item])
     kinds = {name: _kind(source[name], name) for name in (user, item)}
     if "string" in kinds.values() and backend.name not in _BINARY_TEXT:
-        raise ParameterError(f"{backend.name} may take different texts for the same; {_HERE}")
+        raise ParameterError(f"{backend.name} may compare different texts as equal; {_HERE}")
     pairs = source.select(user=source[user], item=source[item]).drop_null()
     if backend.name == "sqlite":
         pairs = _well_typed(pairs, {"user": kinds[user], "item": kinds[item]})
@@ -106,11 +106,11 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
         if kinds[name] in ("string", "binary"):
             pairs = pairs.filter(_byte_length(pairs[alias], backend) <= _core.LONGEST)
     texts = [alias for alias, name in (("user", user), ("item", item)) if kinds[name] == "string"]
-    return pairs.mutate(**{alias: _plain(pairs[alias], backend) for alias in texts}), kinds[item], backend
+    return pairs.mutate(**{alias: _without_collation(pairs[alias], backend) for alias in texts}), kinds[item], backend
 
 
 def _byte_length(cell: Any, backend: Any) -> Any:
-    """The number of bytes of text or of bytes."""
+    """Return the length in bytes of text or binary cells."""
     import ibis
     from ibis.expr import datatypes
 
@@ -124,14 +124,14 @@ def _byte_length(cell: Any, backend: Any) -> Any:
 
 
 def _lengths(cells: object) -> object:
-    """The number of bytes of each cell, as polars asks for it by way of Arrow."""
+    """Return the length in bytes of each cell, for polars, which passes cells as Arrow."""
     from pyarrow import compute
 
     return compute.binary_length(cells).cast("int64")
 
 
 def _builtin(name: str, given: str, made: str) -> Any:
-    """A function of the backend's own."""
+    """Return a built-in function of the backend."""
     import ibis
     from ibis.expr import datatypes
 
@@ -139,16 +139,21 @@ def _builtin(name: str, given: str, made: str) -> Any:
     return ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=signature)
 
 
-def _plain(text: Any, backend: Any) -> Any:
-    """Text without the collation that its column may have been declared with: it would count different items as one,
-    and publish the spelling that somebody had."""
+def _without_collation(text: Any, backend: Any) -> Any:
+    """Return text without the collation of its column.
+
+    A collation would count different items as one, and publish the spelling of one of the users.
+    """
     if backend.name == "duckdb":
         return _builtin("decode", "binary", "string")(_builtin("encode", "string", "binary")(text))
     return text + "" if backend.name == "sqlite" else text
 
 
 def _well_typed(pairs: Table, kinds: dict[str, str]) -> Table:
-    """The rows whose cells are what their columns say: SQLite keeps anything in any column, and text of any bytes."""
+    """Keep the rows whose cells have the type of their column.
+
+    SQLite stores any value in any column, and text that is not UTF-8.
+    """
     import ibis
     from ibis.expr import datatypes
 
@@ -175,14 +180,14 @@ def _collected(counts: Table, kind: str) -> Counted:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A backend's failures as ours, without its texts."""
+def _translated_errors() -> Iterator[None]:
+    """Translate a backend's errors, without their texts."""
     try:
         yield
     except (DiscreetError, MemoryError, ImportError):
         raise
-    except Exception:  # a backend's text may quote cells
-        raise_alone(InputError("the Ibis table could not be counted; check its connection and what it is made of"))
+    except Exception:  # the backend's text may quote cells
+        raise_alone(InputError("the Ibis table could not be counted; check its connection and its query"))
 
 
 def _kind(column: Value, name: str) -> str:
@@ -197,7 +202,7 @@ def _kind(column: Value, name: str) -> str:
 
 
 def _bounded(pairs: Table, l0: int, backend: Any) -> Table:
-    """At most l0 items of each user, the first by SHA-256 of a fresh key and both values, each with its length."""
+    """Keep at most l0 items of each user, the first by SHA-256 of a new key and both values, each with its length."""
     import ibis
     from ibis.expr import operations
 

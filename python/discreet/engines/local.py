@@ -1,6 +1,6 @@
-"""This machine: DuckDB scans Parquet files, everything else arrives as an Arrow stream; Rust counts.
+"""The engine of this machine: DuckDB scans Parquet files, all other tables are Arrow streams, and Rust counts.
 
-DuckDB's own error texts are never passed on, since they quote cells of the data.
+DuckDB's error texts are never passed on, because they quote cells of the data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.batches import Rows, shortened
+from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.csv_rows import CsvInput, CsvRows
 from discreet.engines.engine import Counted, Items, Progress
 from discreet.engines.files import quoted
@@ -24,16 +24,16 @@ from discreet.errors import DiscreetError, InputError, ParameterError, ResourceE
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-__all__ = ["histogram", "read", "scan", "scanning"]
+__all__ = ["histogram", "read", "retried_carefully", "scan"]
 
 _Result = TypeVar("_Result")
 _REMEDIES = {
-    "duckdb": "; where a cell may not be what a query casts it to, TRY_CAST makes it NULL, and where text may not be "
-    "UTF-8, read_parquet(..., utf8_validation = 'replace') reads it",
+    "duckdb": "; if a query cannot cast a cell, TRY_CAST makes it NULL; if text is not UTF-8, use "
+    "read_parquet(..., utf8_validation = 'replace')",
 }
-"""What else helps with a frame of a library that cannot be read."""
+"""Further remedies in errors about unreadable frames, by library."""
 _PARSED = {"GEOMETRY", "JSON"}
-"""Types of text and bytes whose cells DuckDB parses in a scan, which ends at one that it cannot."""
+"""Types of text and bytes that DuckDB parses in a scan, which fails at the first invalid cell."""
 
 
 def histogram(
@@ -49,10 +49,10 @@ def histogram(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counted:
-    """The distinct users of each item of a table of this machine; see `Engine`.
+    """Return the distinct users of each item of a table on this machine; see `Engine`.
 
-    `source`: a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, whose rows are
-    counted as those of one table. Rows that do not fit into `memory` wait in encrypted temporary files without a name.
+    `source` is a path or glob, an object with `__arrow_c_stream__`, a dict of arrays, or a list of these, counted as
+    one table. Rows that do not fit into `memory` spill to encrypted temporary files without a name.
     """
     listed = None if only is None else _core.Labels.from_sequence(only)
 
@@ -68,7 +68,7 @@ def histogram(
 def read(
     source: object, user: str, item: str, memory: int | str | None, work: Callable[[list[object], int], _Result]
 ) -> _Result:
-    """What `work` makes of the tables of `source`, as `_core` takes them, in so many bytes of memory."""
+    """Return `work(tables, room)`, for the tables of `source` as `_core` takes them and the bytes of memory left."""
     room = Memory.of(memory)
     tables = source if isinstance(source, list | tuple) else [source]
     paths = [table for table in tables if isinstance(table, str | os.PathLike)]
@@ -86,11 +86,11 @@ def read(
             ]
             is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
             left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
-            kept = sum(path.size for path in paths if isinstance(path, files.Nameless))
+            kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
             return work(scanned + opened, left - kept)
 
     try:
-        return attempt(False) if any(map(is_read_once, frames)) else scanning(paths, attempt)
+        return attempt(False) if any(map(is_read_once, frames)) else retried_carefully(paths, attempt)
     except SchemaError:
         for table in frames:
             if isinstance(table, dict):
@@ -100,21 +100,21 @@ def read(
         raise
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryException":
-            raise_alone(ResourceError("the scan of the data needs more memory; allow more with `memory`"))
-        # What others say of the data, or an exception of theirs holds, is never passed on: it may quote cells.
+            raise_alone(ResourceError("the scan of the data needs more memory; give a larger `memory`"))
+        # Exceptions of other libraries are never passed on: their texts may quote cells.
         ours = isinstance(error, DiscreetError)
         if not ours or (isinstance(error, InputError) and not str(error).startswith("cannot read")):
             shown = [*map(files.shown, paths), *map(_named, frames)]
             remedies = dict.fromkeys(_REMEDIES.get(library(table), "") for table in frames)
-            raise_alone(InputError(f"cannot read {', '.join(shown)}; check it and its source{''.join(remedies)}"))
+            raise_alone(InputError(f"cannot read {', '.join(shown)}; check the data and its source{''.join(remedies)}"))
         raise
 
 
-def scanning(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], _Result]) -> _Result:
-    """What an attempt makes of the scan of files, the second time of a careful one.
+def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], _Result]) -> _Result:
+    """Return the result of a scan of files, by a second and careful attempt if the first one fails.
 
-    DuckDB reads Parquet up to the first text that is not UTF-8, and a cell must not decide whether there is an answer.
-    What it says may quote cells, so any failure of a scan of Parquet is taken for this one.
+    DuckDB fails at the first Parquet text that is not UTF-8, but one cell must not decide whether a release succeeds.
+    DuckDB's error text may quote cells, so any failure of a Parquet scan leads to the careful attempt.
     """
     try:
         return attempt(False)
@@ -137,11 +137,11 @@ def scan(
     careful: bool = False,
     time: str | None = None,
 ) -> DuckDBPyRelation | CsvRows:
-    """The named columns of Parquet or of CSV files, given by paths and globs; an object with an Arrow stream.
+    """Return the named columns of Parquet or CSV files, given by paths and globs, as an object with an Arrow stream.
 
-    Rows of Parquet files in which one of them is text that is not UTF-8 are left out where the scan is `careful`, which
-    takes twice as long; otherwise they end it. Those of CSV files are always left out. A cell of Parquet files over
-    `_core.LONGEST` bytes is NULL, and so is one of the column `time`, where it is given, beyond the range of TIMESTAMP.
+    A row with text that is not UTF-8 is always dropped from CSV files. It fails the scan of Parquet files, unless the
+    scan is `careful`: it then drops the row, and takes twice as long. A Parquet cell of more than `_core.LONGEST` bytes
+    is NULL. A cell of the column `time` beyond the range of TIMESTAMP is NULL too.
     """
     source = files.find(paths)
     if source.form == "CSV":
@@ -152,16 +152,18 @@ def scan(
     connection = connect(room)
     try:
         _require_one_schema(connection, source, columns)
-        return shortened(_rows(connection, source, columns, time, careful=careful))
+        return without_long_labels(_rows(connection, source, columns, time, careful=careful))
     except duckdb.Error:
         raise_alone(
-            InputError(f"cannot read {source.shown} as {source.form}: it must be whole, and what its suffix says")
+            InputError(f"cannot read {source.shown} as {source.form}: it must be complete and match its suffix")
         )
 
 
 def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, columns: list[str]) -> None:
-    """Raises SchemaError unless all Parquet files have the columns, and of one type: DuckDB would cast to the first
-    file's, and stop at a cell that is not of it."""
+    """Raise SchemaError unless all Parquet files have the columns, with the same types.
+
+    DuckDB would cast to the types of the first file, and fail at a cell that cannot be cast.
+    """
     types = set()
     for path in source.escaped:
         asked = "SELECT name, num_children, duckdb_type FROM parquet_schema($1)"
@@ -171,31 +173,32 @@ def _require_one_schema(connection: DuckDBPyConnection, source: files.Source, co
         types.add(tuple(dict(found)[name] for name in columns))
     if len(types) > 1:
         raise SchemaError(
-            f"the columns of {source.shown} are not of the same types in all files; cast them, in a query that makes "
-            "one table of these by UNION ALL"
+            f"the columns of {source.shown} are not of the same types in all files; cast them in a query that "
+            "combines the files by UNION ALL"
         )
 
 
 def _rows(
     connection: DuckDBPyConnection, source: files.Source, columns: list[str], time: str | None, *, careful: bool
 ) -> DuckDBPyRelation:
-    """A relation over Parquet files, if `careful` without the rows that have text which is not UTF-8.
+    """Return a relation over Parquet files; if `careful`, without the rows whose text is not UTF-8.
 
-    Read once with a question mark for every such byte and once without them, such text is different.
+    Invalid text is detected by two scans: one replaces every invalid byte with a question mark, the other drops it, so
+    that the results differ.
     """
     cells = {name: f"a.{quoted(name)}" for name in columns}
     found = connection.sql(f"SELECT {', '.join(cells.values())} FROM read_parquet($1) a", params=[source.escaped])
     for name, kind in zip(columns, map(str, found.types), strict=True):
         if kind in _PARSED:
             raise SchemaError(
-                f"the column {name!r} of {source.shown} is {kind}, and DuckDB ends at a cell that is none; write it as "
+                f"the column {name!r} of {source.shown} is {kind}, and DuckDB fails at an invalid cell; write it as "
                 "text, or give the table as pyarrow.parquet.read_table reads it"
             )
     text = [name for name, kind in zip(columns, found.types, strict=True) if careful and str(kind) == "VARCHAR"]
     has_millis = time is not None and has_milliseconds(connection, source.escaped, time)
     if not (text or has_millis):
         return found
-    # A positional join pairs the rows of scans that keep their order.
+    # A positional join pairs rows, so both scans must keep their order.
     connection.execute("SET preserve_insertion_order = true")
     tables = ["read_parquet($1, utf8_validation = 'replace') a" if text else "read_parquet($1) a"]
     if text:
@@ -212,5 +215,5 @@ def _rows(
 
 
 def _named(table: object) -> str:
-    """A table in an error's text."""
+    """Return the name of a table in error texts."""
     return table.shown if isinstance(table, CsvInput) else f"the {library(table)} table"

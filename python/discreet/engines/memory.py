@@ -1,4 +1,4 @@
-"""How much memory counting may take: what the caller says, or half of what the machine allows."""
+"""Memory limits: the caller's limit, or half of the machine's memory."""
 
 from __future__ import annotations
 
@@ -10,33 +10,38 @@ from pathlib import Path
 from discreet.engines.entropy import fresh_bits
 from discreet.errors import ParameterError
 
-__all__ = ["Memory", "drawn"]
+__all__ = ["Memory", "random_limit"]
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _LEAST = 2**28
-"""The floor. 1,500,000 rows of text take 0.8 s to count in 32 MiB. They take 4 s in 4 MiB, where a thread writes nearly
-every row to disk. A scan in the least memory leaves 128 MiB for counting, and 64 MiB beside the largest Parquet file on
-standard input."""
-_BESIDE = 2**26
-"""About what DuckDB takes beyond its own limit, for what it hands over and what it has freed."""
+"""The least memory that a caller may allow.
+
+Counting 1,500,000 rows of text takes 0.8 s in 32 MiB. It takes 4 s in 4 MiB, because a thread then writes nearly every
+row to disk. With the least memory, a scan leaves 128 MiB for counting, or 64 MiB if the largest Parquet file on
+standard input is in memory too."""
+_DUCKDB_EXTRA = 2**26
+"""About the memory that DuckDB uses beyond its own limit, for batches it has returned and memory it has freed."""
 _UNKNOWN = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that counting may take beside its input and the histogram itself."""
+    """Bytes that counting may use, in addition to its input and the histogram."""
 
     total: int
 
     @classmethod
     def of(cls, given: int | str | None) -> Memory:
-        """`given`: bytes, or text such as "2GB"; None is half of what the machine or its control group allows.
+        """Return the memory for `given`: bytes, text such as "2GB", or None for half of the machine's memory.
 
-        Raises ParameterError for anything else and below 256 MiB.
+        The limit of the process's control group counts as the machine's memory if it is smaller.
+
+        Raises:
+            ParameterError: The value is of another type, or below 256 MiB.
         """
         if given is None:
-            return cls(max(_allowed() // 2, _LEAST))
+            return cls(max(_machine_memory() // 2, _LEAST))
         total = given if isinstance(given, int) and not isinstance(given, bool) else _parse(given)
         if total < _LEAST:
             raise ParameterError(
@@ -47,31 +52,33 @@ class Memory:
 
     @property
     def scan(self) -> int:
-        """The limit of DuckDB where it scans files."""
+        """DuckDB's memory limit if it scans files."""
         return self.total // 4
 
     @property
     def scan_threads(self) -> int:
-        """How many row groups can be read at a time in that."""
+        """The number of row groups that DuckDB can read at a time in its memory."""
         return max(1, min(os.cpu_count() or 1, self.scan // 2**27))
 
     @property
     def beside_scan(self) -> int:
-        """What is left for counting then."""
-        return self.total - self.scan - _BESIDE
+        """Bytes left for counting during a scan."""
+        return self.total - self.scan - _DUCKDB_EXTRA
 
     @property
     def beside_csv(self) -> int:
-        """Bytes that are left for counting where CSV is read: less the batches that wait for a thread."""
-        return self.total - _BESIDE
+        """Bytes left for counting while CSV is read, less the batches that wait for a thread."""
+        return self.total - _DUCKDB_EXTRA
 
 
-def drawn(room: int) -> int:
-    """A limit in the last eighth of so many bytes, another each time.
+def random_limit(room: int) -> int:
+    """Return a random limit in the last eighth of `room` bytes, a new one in every call.
 
-    For what has to fit into memory: whether it does depends on the data, and an exact limit would tell whether one row
-    is there. So a user's rows change the chance of a refusal by about the part of an eighth that they take up.
-    Raises EntropyError where the system gives no randomness.
+    It limits data that must fit into memory. An exact limit would reveal by a refusal whether one row is there. With a
+    random limit, a user's rows change the chance of a refusal by about their share of an eighth of `room`.
+
+    Raises:
+        EntropyError: The operating system provides no randomness.
     """
     return room - int.from_bytes(fresh_bits(8), "little") % (room // 8)
 
@@ -86,8 +93,8 @@ def _parse(given: object) -> int:
     return int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
 
 
-def _allowed() -> int:
-    """Bytes of memory of the machine, or of the control group that this process is in, where that is less."""
+def _machine_memory() -> int:
+    """Return the bytes of memory of the machine, or of the process's control group if that is less."""
     try:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -96,7 +103,7 @@ def _allowed() -> int:
 
 
 def _group_limits(membership: Path, root: Path) -> list[int]:
-    """The limits of a process's control group and of all above it, in either version of the interface."""
+    """Return the limits of a process's control group and of its ancestors, in either version of the interface."""
     limits = []
     try:
         for line in membership.read_text().splitlines():
@@ -108,7 +115,7 @@ def _group_limits(membership: Path, root: Path) -> list[int]:
             else:
                 continue
             group = top / path.lstrip("/")
-            # A container often sees its own group at the root, under a path that it cannot see.
+            # A container often sees its own group as the root, so the path in the membership file does not exist.
             for folder in {top, *(f for f in (group, *group.parents) if f.is_relative_to(top))}:
                 file = folder / name
                 if file.is_file() and (text := file.read_text().strip()).isdigit():

@@ -1,4 +1,4 @@
-"""Times in milliseconds of Parquet files, of which a cell may be beyond DuckDB's range; by pyarrow."""
+"""Millisecond times of Parquet files, read by pyarrow because they may exceed DuckDB's range."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["Microseconds", "has_milliseconds"]
 
 _SCALES = {"s": 1_000_000, "ms": 1000}
 _MOST = 2**63 - 2
-"""In microseconds, of either sign: DuckDB takes the next ones for infinity, and stops at them."""
+"""In microseconds, of either sign. DuckDB takes larger values for infinity, and fails at them."""
 _ROWS = 65_536
 
 
 def has_milliseconds(connection: DuckDBPyConnection, paths: Sequence[str], column: str) -> bool:
     """Return whether a column of one of the Parquet files holds times in milliseconds.
 
-    DuckDB makes microseconds of them, and ends the scan at a cell that is out of their range.
+    DuckDB converts them to microseconds, and fails the scan at a cell that is out of their range.
 
     Args:
-        connection: Reads the schemas.
-        paths: The files, escaped as DuckDB takes them.
+        connection: A connection that reads the schemas.
+        paths: The files, escaped as globs.
         column: A column that every file has.
     """
     asked = (
@@ -42,8 +42,12 @@ def has_milliseconds(connection: DuckDBPyConnection, paths: Sequence[str], colum
 class Microseconds:
     """A column of times of Parquet files as one column `moment` of integers, in the order of the rows.
 
-    They count microseconds since 1970 in UTC, and are NULL where 64 bits do not hold them. DuckDB may ask for the
-    stream several times.
+    The integers are microseconds since 1970 in UTC, and NULL if 64 bits cannot hold them. DuckDB may request the stream
+    several times.
+
+    Args:
+        paths: The files.
+        column: The column of times.
 
     Raises:
         SchemaError: pyarrow is not installed.
@@ -53,10 +57,10 @@ class Microseconds:
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            # Whether a cell is out of range must not decide whether there is an answer.
+            # A fallback to DuckDB would let one cell decide whether there is a release.
             raise SchemaError(
-                f"the column {column!r} holds times in milliseconds, which only pyarrow reads in full: pip install "
-                "pyarrow, or write them in microseconds"
+                f"the column {column!r} holds times in milliseconds, which need pyarrow: pip install pyarrow, or write "
+                "them in microseconds"
             ) from None
         self._paths, self._column = paths, column
 
@@ -83,7 +87,7 @@ def _scaled(cells: pyarrow.Array) -> pyarrow.Array:
     from pyarrow import compute
 
     scale = _SCALES.get(cells.type.unit)
-    if scale is None:  # another file's unit, which 64 bits of microseconds hold
+    if scale is None:  # the unit of another file, whose range fits 64 bits of microseconds
         cells, scale = cells.cast(pyarrow.timestamp("us", cells.type.tz), safe=False), 1
     numbers, most = cells.cast(pyarrow.int64()), _MOST // scale
     fits = compute.and_(compute.greater_equal(numbers, -most), compute.less_equal(numbers, most))

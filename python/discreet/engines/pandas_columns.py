@@ -1,4 +1,4 @@
-"""Columns of pandas whose cells are Python objects: text, whatever one cell is."""
+"""Conversion of pandas columns of Python objects to text, cell by cell."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["as_arrow", "label_cells", "text_cells"]
 
 
 def text_cells(cells: Iterable[Any]) -> list[str | None]:
-    """Return each cell as text by a rule of its own type, None where the rule has no text for it.
+    """Return each cell as text by a rule for its own type, or None if there is no rule.
 
-    Text stands for itself, a 64-bit integer for its digits, bytes for the UTF-8 that they hold, and a UUID and a
-    `pandas.Period` for what `str` makes of them. A missing cell and a cell of any other type have no text: a cell must
-    neither raise an error nor decide how the others are read.
+    Text is unchanged, a 64-bit integer becomes its digits, bytes are decoded as UTF-8, and a UUID or `pandas.Period` is
+    converted by `str`. A missing cell and a cell of any other type become None. So no cell can raise an error or change
+    how other cells are read.
     """
     return [_text(cell) for cell in cells]
 
@@ -60,7 +60,7 @@ def _decoded(cell: bytes) -> str | None:
 
 
 def _is_untyped(dtype: object) -> bool:
-    """Whether a type of pandas leaves it to each cell what it is, or to pandas what stands for it."""
+    """Return whether a pandas type leaves the type, or the text, of each cell open."""
     dtype = getattr(dtype, "subtype", dtype)
     categories = getattr(dtype, "categories", None)
     if categories is not None:
@@ -69,14 +69,14 @@ def _is_untyped(dtype: object) -> bool:
 
 
 def _dense(column: pandas.Series[object]) -> pandas.Series[object]:
-    """Return the column, written out where it is sparse."""
+    """Return the column in dense form."""
     if type(column.dtype).__name__ == "SparseDtype":
         return column.astype(column.dtype.subtype)
     return column
 
 
 def _require_no_floats(column: pandas.Series[object]) -> None:
-    """Raise SchemaError for floats: pandas makes them of integers of which one is missing."""
+    """Raise SchemaError for floats: pandas converts integers to them if a cell is missing."""
     if getattr(column.dtype, "kind", "") in ("f", "c"):
         raise SchemaError(
             f"column {column.name!r} has the type {column.dtype}; cast it to text or to integers "
@@ -85,10 +85,10 @@ def _require_no_floats(column: pandas.Series[object]) -> None:
 
 
 def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
-    """Return a frame as a pyarrow table, its untyped columns of labels as text.
+    """Return a frame as a pyarrow table, with untyped columns of labels as text.
 
     Raises:
-        SchemaError: a column of labels holds floats.
+        SchemaError: A column of labels holds floats.
         ImportError: pyarrow is not installed.
     """
     import pyarrow
@@ -124,10 +124,13 @@ def _text_array(column: Any) -> Any:
 
 
 def label_cells(column: Any) -> Any:
-    """Return a column of labels as an array for `_core`, without pyarrow; errors are those of `as_arrow`.
+    """Return a column of labels as an array for `_core`, without pyarrow.
 
     Args:
         column: A Series, an Index or an array of pandas.
+
+    Raises:
+        SchemaError: The column holds floats.
     """
     import pandas
 

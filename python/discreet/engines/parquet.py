@@ -1,4 +1,4 @@
-"""Parquet files of released columns, with the rows in their order."""
+"""Parquet files of released columns, in the order of the rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["read", "write"]
 
 
 def write(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
-    """Write columns to a Parquet file, in the order of their rows; OSError where the disk does not take it."""
+    """Write columns to a Parquet file, in the order of their rows; raise OSError if the disk fails."""
     import duckdb
 
     connection = connect(ordered=True)
@@ -26,7 +26,7 @@ def write(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
 
 
 def read(path: Path) -> list[dict[str, object]]:
-    """Return the rows of a Parquet file in their order; InputError where it cannot be read."""
+    """Return the rows of a Parquet file in their order; raise InputError if it cannot be read."""
     import duckdb
 
     try:

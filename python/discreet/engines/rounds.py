@@ -1,4 +1,4 @@
-"""The rows of a file by rounds of time; by DuckDB."""
+"""Assignment of a file's rows to rounds of time, by DuckDB."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from discreet.engines.batches import Rows
 from discreet.engines.csv_rows import CsvRows
 from discreet.engines.files import quoted
-from discreet.engines.local import scan, scanning
+from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
@@ -20,38 +20,55 @@ _LOCAL = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _ZONED = {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}
 _TEXT = {"VARCHAR"}
 _MOST_OFFSET = 18
-"""In hours. Times of ISO 8601 in use are at most 14 hours from UTC, and java.time allows 18."""
+"""The largest offset from UTC, in hours. Offsets of ISO 8601 in use are at most 14 hours, and java.time allows 18."""
 
 
 class TimedEvents:
-    """Events of a file, each in the round of its first row alone.
+    """The events of a file, each in the round of its first row only.
 
-    A time with a zone is a moment, also in text such as 2026-01-31T12:00:00+01:00; one without is taken for UTC,
-    whatever the zone of this machine. Text with an offset from UTC of more than 18 hours is no time. Raises SchemaError
-    where the column of times has a type that times cannot have, InputError for what cannot be read,
-    ParameterError where one column is named twice.
+    A time with a zone is a moment, also as text such as 2026-01-31T12:00:00+01:00. A time without a zone is UTC,
+    whatever the zone of this machine. Text with an offset from UTC of more than 18 hours is not a time.
+
+    Args:
+        data: The path of the file.
+        event: The name of the column of events or users.
+        item: The name of the column of items.
+        time: The name of the column of times.
+
+    Raises:
+        SchemaError: The column of times has a type that cannot hold times.
+        InputError: The file cannot be read.
+        ParameterError: Two of the names are the same.
     """
 
     def __init__(self, data: str, *, event: str, item: str, time: str) -> None:
         if len({event, item, time}) < 3:
             raise ParameterError("user, item and time must be the names of three different columns")
         self._data, self._columns = data, (event, item, time)
-        found = scan(
-            [data], list(self._columns), time=time
-        )  # all three, since a near miss is looked for among known names alone
+        # All three columns, because an error suggests a near miss only if another name is right.
+        found = scan([data], list(self._columns), time=time)
         kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[2])
         self.text = kind in _TEXT
         """Whether the times are text, of which a cell may be any."""
         if not self.text and kind not in _LOCAL | _ZONED:
             raise SchemaError(
-                f"the column {time!r} is of the type {kind}, which no time is: give one of timestamps, dates or text"
+                f"the column {time!r} is of the type {kind}, which cannot hold times: give timestamps, dates or text"
             )
         cell = quoted(time)
         zoned = f"TRY_CAST({cell} AS TIMESTAMP{'TZ' if kind in _ZONED else ''})"
         self._moment = _text_moment(cell) if self.text else zoned
 
     def rounds(self, since: datetime, span: timedelta) -> Callable[[int], Any]:
-        """What gives the rows of a round, as a table of user and item."""
+        """Return a function that returns the rows of a round, as a table of user and item.
+
+        Args:
+            since: The beginning of round 1.
+            span: The length of a round.
+
+        Raises:
+            InputError: The rows cannot be read.
+            ResourceError: The rounds do not fit into half of the machine's memory.
+        """
         event, item, _ = map(quoted, self._columns)
         time = self._columns[2]
 
@@ -69,24 +86,27 @@ class TimedEvents:
             return connection
 
         try:
-            connection = scanning([self._data], attempt)
+            connection = retried_carefully([self._data], attempt)
         except (MemoryError, DiscreetError):
             raise
         except Exception as error:
             if type(error).__name__ == "OutOfMemoryException":
-                raise_alone(ResourceError("the rounds need more memory than half of what the machine allows"))
+                raise_alone(
+                    ResourceError("the rounds need more memory than half of this machine's; use a machine with more")
+                )
             raise_alone(InputError(f"cannot read the rounds of {self._data}; check its columns and times"))
         return lambda number: connection.sql(f'SELECT "user", item FROM placed WHERE place = {number}')
 
 
 def _text_moment(cell: str) -> str:
-    """Return the SQL of a moment in UTC for a cell of text, NULL where it is no time.
+    """Return the SQL of a moment in UTC for a cell of text, NULL if it is not a time.
 
-    DuckDB takes any two digits for the hours and minutes of an offset. A cast to TIMESTAMP ignores the offset, so the
+    DuckDB accepts any two digits for the hours and minutes of an offset. A cast to TIMESTAMP ignores the offset, so the
     difference between both casts is the offset.
     """
-    # A space before the offset, as in 2026-01-31 12:00:00 +0100, is no part of what DuckDB parses.
+    # DuckDB does not parse a space before the offset, as in 2026-01-31 12:00:00 +0100.
     text = f"regexp_replace({cell}, ' ([+-][0-9]{{2}}:?[0-9]{{2}})$', '\\1')"
+    """Whether the times are text, whose cells may be invalid."""
     moment, local = f"TRY_CAST({text} AS TIMESTAMPTZ)", f"TRY_CAST({text} AS TIMESTAMP)"
     is_near = f"abs(epoch({local}) - epoch({moment})) <= {_MOST_OFFSET * 3600}"
     return f"CASE WHEN {is_near} AND NOT regexp_matches({text}, '[+-][0-9]{{2}}:?[6-9][0-9]$') THEN {moment} END"

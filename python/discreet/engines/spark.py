@@ -1,7 +1,7 @@
-"""Spark: the user's own cluster counts, or weighs, in its own SQL, and only what is asked for comes here.
+"""The Spark engine: counting and weighing are pushed down to the user's cluster as SQL, and only results are fetched.
 
-Nothing of ours runs on the executors and no noise is drawn there: a cluster runs its tasks again when it
-likes, and what is run again must come out the same. Spark's error texts are never passed on, since they quote cells.
+The executors run no code of this package and draw no noise. A cluster may rerun tasks, and a rerun must give the same
+result. Spark's error texts are never passed on, because they quote cells.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["histogram", "weights"]
 
 _INT_LIMIT = 2**31 - 1
-_PATIENCE = 10.0
-"""Seconds that a cluster has to end a job that was interrupted."""
+_INTERRUPT_SECONDS = 10.0
+"""Seconds to wait for an interrupted job to end."""
 
 _Result = TypeVar("_Result")
 
@@ -45,14 +45,14 @@ def histogram(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counted:
-    """The distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
+    """Return the distinct users of each item of a DataFrame of PySpark 4, classic or Connect; see `Engine`.
 
-    Without a `limit` the counts of all items come to the driver.
+    Without a `limit` the driver fetches the counts of all items.
     """
     from pyspark.sql import Window, functions
 
     session = _session(source)
-    with _told(session):
+    with _translated_errors(session):
         pairs, kind = _pairs(source, user, item)
         if only is not None:
             values = listed(only, kind)
@@ -63,9 +63,11 @@ def histogram(
         if l0 is not None:
             pairs = _bounded(pairs, l0)
         if users:
-            # One query counts both: in a second one the table might have a user more.
+            # One query counts both: a second query might see a table with one more user.
             of_user = Window.partitionBy("user").orderBy("item")
-            of_user = of_user.rowsBetween(Window.unboundedPreceding, Window.currentRow)  # Sail orders no bytes by range
+            of_user = of_user.rowsBetween(
+                Window.unboundedPreceding, Window.currentRow
+            )  # Sail cannot order bytes by range
             first = functions.row_number().over(of_user) == 1
             pairs = pairs.withColumn("first", first.cast("long"))
             counts = pairs.groupBy("item").agg(functions.count("*").alias("n"), functions.sum("first").alias("first"))
@@ -86,11 +88,11 @@ def weights(
     without: Sequence[object],
     progress: Progress | None,
 ) -> Counts:
-    """The weight of each item of a DataFrame; see `Engine`. All items that have one come to the driver."""
+    """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
     from pyspark.sql import Window, functions
 
     session = _session(source)
-    with _told(session):
+    with _translated_errors(session):
         pairs, kind = _pairs(source, user, item)
         if without:
             pairs = pairs.join(_table_of(session, without, kind), "item", "left_anti")
@@ -104,22 +106,21 @@ def weights(
 
 
 def _session(source: object) -> SparkSession:
-    """The session of what must be a DataFrame."""
+    """Return the session of a DataFrame, or raise ParameterError if `source` is another object."""
     from pyspark.sql import DataFrame, functions
 
     if not hasattr(functions, "is_valid_utf8"):
         raise ParameterError("this PySpark is too old; install a newer one: pip install 'pyspark>=4'")
     if not isinstance(source, DataFrame):
-        raise ParameterError(
-            "of PySpark only a DataFrame is counted; a pandas-on-Spark frame becomes one by .to_spark()"
-        )
+        raise ParameterError("data of PySpark must be a DataFrame; convert a pandas-on-Spark frame by .to_spark()")
     return source.sparkSession
 
 
 def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
-    """The two columns, as 64-bit integers or bytes, whose order is that of `_core.top`; and what items are.
+    """Return the two columns, as 64-bit integers or bytes, and the type of the items.
 
-    Columns are named anew by their place: Spark reads dots and backticks in names and ignores their case.
+    Bytes have the order of `_core.top`. Columns are renamed by position, because Spark interprets dots and backticks in
+    names and ignores their case.
     """
     names = source.columns
     files.require_columns(names, [user, item])
@@ -156,7 +157,7 @@ def _cell(name: str, kind: str) -> Column:
 
 
 def _table_of(session: SparkSession, values: Sequence[Any], kind: str) -> DataFrame:
-    """Values as a table that needs no worker's Python: one text, taken apart by Spark."""
+    """Return values as a table that needs no Python on the executors: Spark splits one text."""
     from pyspark.sql import functions
 
     if kind == "int64":
@@ -169,7 +170,7 @@ def _table_of(session: SparkSession, values: Sequence[Any], kind: str) -> DataFr
 
 
 def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
-    """At most l0 items of each user, the first by SHA-256 of a fresh key and both values, each with its length."""
+    """Keep at most l0 items of each user, the first by SHA-256 of a new key and both values, each with its length."""
     from pyspark.sql import Window, functions
 
     kinds = dict(pairs.dtypes)
@@ -188,7 +189,7 @@ def _bounded(pairs: DataFrame, l0: int) -> DataFrame:
 
 
 def _collected(counts: DataFrame, kind: str) -> Counted:
-    """The rows on the driver: as Arrow, or one by one where there is no pyarrow."""
+    """Fetch the rows to the driver, as Arrow or row by row if pyarrow is not installed."""
     try:
         table = counts.toArrow()
         columns = {name: table[name].to_pylist() for name in table.column_names}
@@ -203,7 +204,7 @@ def _collected(counts: DataFrame, kind: str) -> Counted:
 
 
 def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progress | None) -> _Result:
-    """The result of Spark's work, done in a thread of its own, so that an interrupt is heard and passed on."""
+    """Return the result of Spark's work, done in another thread, so that an interrupt cancels the job and is raised."""
     tag = f"discreet-{fresh_bits(8).hex()}"
     results: list[_Result] = []
     errors: list[BaseException] = []
@@ -211,22 +212,24 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
 
     def run() -> None:
         try:
-            session.addTag(tag)  # a thread's own
+            session.addTag(tag)  # tags belong to a thread
             results.append(work())
         except BaseException as error:
             errors.append(error)
         finally:
             ended.set()
 
-    # An event, since a thread whose join is interrupted is taken for ended by Python 3.11.
+    # An event instead of join: Python 3.11 takes a thread for ended if its join is interrupted.
     threading.Thread(target=run, daemon=True).start()
     try:
         while not ended.wait(0.1):
             if progress is not None:
                 progress()
     except BaseException:
-        last = time.monotonic() + _PATIENCE
-        while not ended.is_set() and time.monotonic() < last:  # between two jobs there is nothing to interrupt
+        last = time.monotonic() + _INTERRUPT_SECONDS
+        while (
+            not ended.is_set() and time.monotonic() < last
+        ):  # repeated, because an interrupt between two jobs has no effect
             with suppress(Exception):
                 session.interruptTag(tag)
             ended.wait(0.2)
@@ -237,20 +240,20 @@ def _awaited(session: SparkSession, work: Callable[[], _Result], progress: Progr
 
 
 @contextmanager
-def _told(session: SparkSession) -> Iterator[None]:
-    """Spark's failures as ours, without its texts."""
+def _translated_errors(session: SparkSession) -> Iterator[None]:
+    """Translate Spark's errors, without their texts."""
     try:
         yield
     except (DiscreetError, MemoryError):
         raise
     except Exception:
         if _is_stopped(session):
-            raise_alone(ResourceError("the Spark session has stopped; make a new one, and the DataFrame with it"))
+            raise_alone(ResourceError("the Spark session has stopped; make a new one and make the DataFrame again"))
         raise_alone(
             InputError(
-                "Spark could not count the table: its own log, which may quote the data, says why. Executors must be "
-                "running, spark.driver.maxResultSize must hold the counts, and where Python functions make the table, "
-                "PYSPARK_PYTHON must name a Python that every executor has"
+                "Spark could not count the table; its own log, which may quote the data, gives the reason. Executors "
+                "must be running, and spark.driver.maxResultSize must be large enough for the counts. If Python "
+                "functions make the table, PYSPARK_PYTHON must name a Python that every executor has"
             )
         )
 
@@ -261,5 +264,5 @@ def _is_stopped(session: SparkSession) -> bool:
             return bool(session.is_stopped)
         context = session.sparkContext._jsc
         return context is None or bool(context.sc().isStopped())
-    except Exception:  # its Java process is gone
+    except Exception:  # its Java process has ended
         return True

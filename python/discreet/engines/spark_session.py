@@ -1,4 +1,4 @@
-"""A Spark session for one table, for those who have files and no session: the command line."""
+"""A Spark session for one table in files, for the command line."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 
 @contextmanager
 def opened(path: str, master: str) -> Iterator[DataFrame]:
-    """A DataFrame of Parquet or CSV files, in a session that ends with it.
+    """Yield a DataFrame of Parquet or CSV files, in a session that ends afterwards.
 
-    `path`: a file, folder or glob, as Spark reads it; the columns of a CSV file are text. `master`: local[*],
-    spark://..., yarn, k8s://..., or sc://... for Spark Connect. Raises ResourceError where there is no
-    session to be had, InputError where there is no such file.
+    Args:
+        path: A file, folder or glob, as Spark reads it. The columns of a CSV file are text.
+        master: local[*], spark://..., yarn, k8s://..., or sc://... for Spark Connect.
+
+    Raises:
+        ResourceError: No session can be started.
+        InputError: There is no such file.
     """
     session = _started(master)
     try:
@@ -49,12 +53,12 @@ def _started(master: str) -> SparkSession:
         builder = builder.master(master)
         for name, value in _QUIET.items():
             builder = builder.config(name, value)
-        with _java_unheard(), _interrupts_later() as interrupts:
+        with _java_stderr_hidden(), _interrupts_deferred() as interrupts:
             session = builder.getOrCreate()
     except Exception:
         raise ResourceError(
-            f"no Spark session could be had at {master}: that address must be right and answer, and except for "
-            "sc:// Java 17 or newer must be on the PATH or at JAVA_HOME"
+            f"no Spark session could be started at {master}: check the address, and except for sc:// that Java 17 or "
+            "newer is on the PATH or at JAVA_HOME"
         ) from None
     if interrupts:
         session.stop()
@@ -63,8 +67,8 @@ def _started(master: str) -> SparkSession:
 
 
 @contextmanager
-def _java_unheard() -> Iterator[None]:
-    """Lets the Java process that starts here inherit no standard error: its warnings may quote the data."""
+def _java_stderr_hidden() -> Iterator[None]:
+    """Redirect the standard error of the Java process that starts here: its warnings may quote the data."""
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -77,8 +81,8 @@ def _java_unheard() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_later() -> Iterator[list[int]]:
-    """Collects interrupts for the seconds in which Java starts, where PySpark would leave it behind."""
+def _interrupts_deferred() -> Iterator[list[int]]:
+    """Defer interrupts while Java starts, because PySpark would leave the Java process behind."""
     seen: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield seen
@@ -91,7 +95,7 @@ def _interrupts_later() -> Iterator[list[int]]:
     try:
         yield seen
     finally:
-        for number, handler in before.items():  # also in place of PySpark's own, which calls Java from a signal
+        for number, handler in before.items():  # replaces PySpark's handler too, which calls Java from a signal
             signal.signal(number, handler)
 
 
@@ -101,7 +105,8 @@ def _table(session: SparkSession, path: str) -> DataFrame:
     try:
         if form == "parquet":
             return session.read.parquet(found)
-        # An empty cell is NULL and a quoted one is empty text, which Spark confuses where both are written alike.
+        # An empty cell is NULL and a quoted empty cell is text. Spark confuses them if both are written alike, so NULL
+        # gets a random text.
         null = fresh_bits(16).hex()
         return session.read.csv(
             found, header=True, sep=delimiter, escape='"', multiLine=True, enforceSchema=False, nullValue=null
@@ -109,4 +114,4 @@ def _table(session: SparkSession, path: str) -> DataFrame:
     except EntropyError:
         raise
     except Exception:
-        raise InputError(f"cannot read {path}: Spark finds no such {form} file") from None
+        raise InputError(f"cannot read {path}: Spark finds no such {form} file; check the path") from None

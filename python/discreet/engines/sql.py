@@ -1,4 +1,4 @@
-"""A private DuckDB connection, and queries of the curator, checked to only read."""
+"""A private DuckDB connection, and the check that a curator's query only reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NODES = _words(
     "BASE_TABLE EMPTY EXPRESSION_LIST JOIN PIVOT SUBQUERY TABLE_FUNCTION "
     "DISTINCT_MODIFIER LIMIT_MODIFIER LIMIT_PERCENT_MODIFIER ORDER_MODIFIER ASCENDING DESCENDING ORDER_DEFAULT"
 )
-"""The parts of a parsed query, apart from expressions, that only read."""
+"""The parts of a parsed query that only read, except expressions."""
 _EXPRESSIONS = _words(
     "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA OPERATOR "
     "POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW"
@@ -39,11 +39,11 @@ _TABLE_FUNCTIONS = _words(
     "read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_text repeat repeat_row "
     "sniff_csv unnest"
 )
-"""Table functions that only read files. Others run SQL from text, write logs or take addresses in memory."""
+"""Table functions that only read files. Others run SQL from text, write logs or use addresses in memory."""
 _HARMLESS = _words("error gen_random_uuid random unlist unnest uuid uuidv4 uuidv7")
-"""Functions that DuckDB's catalogue marks as having side effects or does not list, and that write nothing."""
+"""Functions that write nothing, although DuckDB's catalogue marks them as having side effects or does not list them."""
 _RUNS_TEXT = frozenset({"json_serialize_plan"})
-"""Functions without a mark in the catalogue that bind SQL from text, which may have side effects."""
+"""Functions without side effects in the catalogue that bind SQL from text, which may have some."""
 
 _PARTS = """
     SELECT id, parent, key, atom ->> '$' FROM json_tree(json_serialize_sql($1))
@@ -54,7 +54,7 @@ _TABLES = """
         value ->> 'table_name')
     FROM json_tree(json_serialize_sql($1)) WHERE json_exists(value, '$.table_name')
 """
-"""The tables of a query, with dots: DuckDB takes logs.csv without quotes for the table `csv` of the schema `logs`, and
+"""The tables of a query, with dots: DuckDB reads unquoted logs.csv as the table `csv` of the schema `logs`, and then
 reads the file."""
 _CSV_ARGUMENTS = """
     SELECT value -> 'arguments' FROM json_tree(json_serialize_sql($1))
@@ -81,7 +81,7 @@ class Columns:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt if DuckDB or a reader of pyarrow turned a Ctrl-C into an error of its own."""
+    """Raise KeyboardInterrupt if DuckDB or a pyarrow reader turned a Ctrl-C into an error of its own."""
     with reading() as call:
         try:
             yield
@@ -92,11 +92,11 @@ def interruptible() -> Iterator[None]:
 
 
 def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyConnection:
-    """Return a private in-memory DuckDB connection that loads no extensions and spills no rows to files.
+    """Return a private in-memory DuckDB connection that loads no extensions and writes no temporary files.
 
     Args:
-        room: Limits its memory and threads.
-        ordered: Whether scans and writes keep the order of rows, which takes more memory.
+        room: The limit of its memory and threads; DuckDB's defaults without it.
+        ordered: Whether scans and writes keep the order of rows, which needs more memory.
     """
     import duckdb
 
@@ -107,7 +107,7 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     connection = duckdb.connect(config=options)
     connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
     connection.execute("SET enable_progress_bar = false")
-    # A small file may hold more than 2 GiB of text by compression, which the offsets of small buffers cannot count.
+    # A small compressed file may hold more than 2 GiB of text, which exceeds the 32-bit offsets of small buffers.
     connection.execute("SET arrow_large_buffer_size = true")
     return connection
 
@@ -115,13 +115,13 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
 def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
     """Return the relation of a SQL query over files, which DuckDB runs lazily in a quarter of `memory`.
 
-    A query is the curator's code: it says who the users are, and it may fail on a value. It only reads: DuckDB parses
-    it, and every part of the parsed query must be on a list of parts that write nothing, before DuckDB binds it.
+    A query is the curator's code: it defines the users, and it may fail on a value. It may only read. DuckDB parses it,
+    and before DuckDB binds it, every part of the parsed query must be on a list of parts that write nothing.
 
     Raises:
-        SchemaError: The query is wrong, or does something else than read. DuckDB's text is given where it
-            speaks of the query alone.
-        InputError: A file cannot be read. DuckDB's text is withheld, since it may quote cells.
+        SchemaError: The query is invalid or does not only read. The text quotes DuckDB's if that is about the query
+            only.
+        InputError: A file cannot be read. DuckDB's text is withheld, because it may quote cells.
     """
     import duckdb
 
@@ -132,22 +132,22 @@ def query(sql: str, memory: int | str | None = None) -> DuckDBPyRelation:
             _require_serial_csv(connection, sql)
             return connection.sql(sql)
     except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        told = str(error).splitlines()[0]
-        # The first line of a file may be data that DuckDB takes for names of columns.
-        quotes = [place for place, letter in enumerate(told) if letter in "\"'"]
-        named = told[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
+        reason = str(error).splitlines()[0]
+        # DuckDB may take the first line of a file, which may be data, for names of columns.
+        quotes = [place for place, letter in enumerate(reason) if letter in "\"'"]
+        named = reason[quotes[0] + 1 : quotes[-1] if len(quotes) > 1 else None] if quotes else ""
         if named.lower() not in sql.lower():
-            told = "its names or types do not fit the columns of its tables"
-        raise_alone(SchemaError(f"the query is not valid: {told}"))
+            reason = "its names or types do not fit the columns of its tables"
+        raise_alone(SchemaError(f"the query is not valid: {reason}"))
     except duckdb.Error:
         raise_alone(InputError("the query could not be run; check that its files exist and can be read"))
 
 
 def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
-    """Raise SchemaError unless the query is one SELECT of which every part, however deep, only reads.
+    """Raise SchemaError unless the query is one SELECT whose parts, at any depth, only read.
 
     In DuckDB 2 a common table expression may be COPY, INSERT, UPDATE or DELETE, and some functions run SQL from text or
-    write files. So the parsed statement is walked, and what is not known to only read is refused.
+    write files. So the check walks the parsed statement and refuses every part that is not on a list.
     """
     import duckdb
 
@@ -179,26 +179,26 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     allowed = {name for (name,) in connection.execute(_WITHOUT_SIDE_EFFECTS, [asked]).fetchall()} if asked else set()
     for name in asked:
         if name not in allowed - _RUNS_TEXT:
-            raise SchemaError(f"the query must only read: {name} is no function that is known to write nothing")
+            raise SchemaError(f"the query must only read: the function {name} is not known to write nothing")
 
 
 def _require_serial_csv(connection: DuckDBPyConnection, sql: str) -> None:
-    """Raise SchemaError if the query reads CSV in parallel, which DuckDB does by default.
+    """Raise SchemaError if the query reads CSV in parallel, which is DuckDB's default.
 
-    A parallel scan guesses where a row begins in the middle of a file. So a quoted cell with line breaks can forge or
-    erase rows of other users (`tests/engines/test_csv_attacks.py`).
+    A parallel scan guesses in the middle of a file at which byte a row begins. So a quoted cell with line breaks can
+    forge or erase rows of other users (`tests/engines/test_csv_attacks.py`).
     """
     named = [name for (name,) in connection.execute(_TABLES, [sql]).fetchall() if _CSV_NAME.search(name)]
     found = connection.execute(_CSV_ARGUMENTS, [sql]).fetchall()
     if named or not all(_is_serial(json.loads(arguments)) for (arguments,) in found):
         raise SchemaError(
-            "a query must read CSV in one piece, since DuckDB otherwise guesses where rows begin: write "
+            "a query must read CSV in one piece, because DuckDB otherwise guesses where rows begin: write "
             f"read_csv({_literal(named[0]) if named else '...'}, parallel = false)"
         )
 
 
 def _is_serial(arguments: list[dict[str, Any]]) -> bool:
-    """Return whether the arguments of read_csv, in DuckDB's JSON, set `parallel` to false alone."""
+    """Return whether every `parallel` argument of read_csv, in DuckDB's JSON, is false and there is one."""
     said = []
     for argument in arguments:
         name, value = argument["name"], argument["expression"]

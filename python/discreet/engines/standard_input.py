@@ -1,4 +1,4 @@
-"""A table on standard input, no byte of which reaches a file with a name."""
+"""A table on standard input, which is never written to a file with a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from discreet.engines.csv_rows import CsvInput
-from discreet.engines.files import Nameless
+from discreet.engines.files import MemoryFile
 from discreet.engines.memory import Memory
 from discreet.errors import InputError, ResourceError
 
@@ -18,14 +18,14 @@ _PARQUET = b"PAR1"
 
 
 @contextmanager
-def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | Nameless]:
-    """Yields the table on standard input, which its first bytes tell: Parquet, CSV, or CSV compressed by gzip.
+def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | MemoryFile]:
+    """Yield the table on standard input; its first bytes show whether it is Parquet, CSV, or CSV compressed by gzip.
 
-    CSV is counted while it is read. Parquet is read in any order, so it is kept in memory, in at most a quarter of
+    CSV is counted while it is read. Parquet needs random access, so it is kept in memory, in at most a quarter of
     `memory`.
 
     Raises:
-        InputError: standard input is empty, cannot be read, or is Parquet on a system without nameless files in memory.
+        InputError: Standard input is empty, cannot be read, or is Parquet on a system without files in memory.
         ResourceError: Parquet on standard input is larger than a quarter of `memory`.
     """
     head = _first(len(_PARQUET))
@@ -39,13 +39,13 @@ def standard_input(memory: int | str | None = None) -> Iterator[CsvInput | Namel
     descriptor = os.memfd_create("discreet", os.MFD_CLOEXEC)
     try:
         size = _keep(descriptor, head, Memory.of(memory).scan)
-        yield Nameless(f"/proc/self/fd/{descriptor}", shown="standard input", form="parquet", size=size)
+        yield MemoryFile(f"/proc/self/fd/{descriptor}", shown="standard input", form="parquet", size=size)
     finally:
         os.close(descriptor)
 
 
 def _first(size: int) -> bytes:
-    """Reads up to `size` bytes, no more, so that the rest is there for the next reader."""
+    """Read up to `size` bytes and no more, so that the next reader gets the rest."""
     head = b""
     while len(head) < size and (piece := _read(size - len(head))):
         head += piece
@@ -60,15 +60,15 @@ def _read(size: int) -> bytes:
 
 
 def _keep(descriptor: int, head: bytes, limit: int) -> int:
-    """Writes standard input to a file in memory. Returns its size in bytes."""
+    """Write standard input to a file in memory; return its size in bytes."""
     piece, size = head, 0
     with os.fdopen(descriptor, "wb", closefd=False) as kept:
         while piece:
             size += len(piece)
             if size > limit:
                 raise ResourceError(
-                    "Parquet on standard input is kept in memory, and needs more than a quarter of it; give the file "
-                    "by its name, or allow more with `memory`"
+                    "Parquet on standard input is kept in memory, and is larger than a quarter of it; give the file by "
+                    "its name, or a larger `memory`"
                 )
             try:
                 kept.write(piece)

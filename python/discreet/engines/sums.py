@@ -1,4 +1,4 @@
-"""Sums of a user's values of an item, clipped, and then summed over the users; by DuckDB."""
+"""Sums of values by user and item, clipped and added over the users, by DuckDB."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.batches import Rows, shortened
+from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.files import quoted
-from discreet.engines.frames import names, narrowed, plain_column
-from discreet.engines.local import scan, scanning
+from discreet.engines.frames import names, plain_column, selected
+from discreet.engines.local import retried_carefully, scan
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 __all__ = ["clipped_sums"]
 
 _MOST = 2**53
-"""Beyond it a user's value says nothing that clipping would leave."""
+"""The bound of a row's value in units. A sum of this size is clipped anyway."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -31,11 +31,21 @@ def clipped_sums(
     bounds: tuple[int, int],
     resolution: float,
 ) -> list[int]:
-    """For each of `items` the sum over users of their own clipped sums, in whole units of the resolution.
+    """Return for each item the sum over users of their clipped sums, in whole units of the resolution.
 
-    `columns`: the names of user, item and value. Users and items are integers, text or bytes; rows where one is
-    missing, or the value is no finite number, are left out. Raises SchemaError for a column that is missing or of
-    another type, InputError where the data cannot be read.
+    Rows with a missing user or item, or with a value that is not a finite number, are dropped.
+
+    Args:
+        data: A path, a frame, a relation or a dict of arrays.
+        columns: The names of user, item and value. Users and items are integers, text or bytes.
+        items: The items to sum.
+        bounds: The least and the largest sum of one user for one item, in units.
+        resolution: The unit of the values.
+
+    Raises:
+        SchemaError: A column is missing or of another type.
+        InputError: The data cannot be read.
+        ParameterError: Two columns have the same name, or the data is of another type.
     """
     if len(set(columns)) < len(columns) or not all(isinstance(name, str) for name in columns):
         raise ParameterError("user, item and value must be the names of three different columns")
@@ -45,7 +55,7 @@ def clipped_sums(
         with interruptible():
             connection.register("given", Rows(_rows(data, list(columns), careful)))
             user, item, value = (quoted(name) for name in columns)
-            short = shortened(connection.table("given"))
+            short = without_long_labels(connection.table("given"))
             short.project(f"{user} AS u, {item} AS i, {value} AS v").create_view("g")
             kinds = [str(kind) for kind in connection.table("g").types[:2]]
             connection.register("w", _wanted(items, _kind(columns[1], kinds[1])))
@@ -53,18 +63,18 @@ def clipped_sums(
             return _summed(connection, len(items), bounds, resolution)
 
     try:
-        return scanning([data] if isinstance(data, str | os.PathLike) else [], attempt)
+        return retried_carefully([data] if isinstance(data, str | os.PathLike) else [], attempt)
     except (MemoryError, ImportError, DiscreetError):
         raise
     except Exception:
-        # What others say of the data is never passed on: it may quote cells.
+        # Exceptions of other libraries are never passed on: their texts may quote cells.
         shown = files.shown(data) if isinstance(data, str | os.PathLike) else "this data"
-        raise_alone(InputError(f"cannot sum {shown}; check it and its source"))
+        raise_alone(InputError(f"cannot sum {shown}; check the data and its source"))
 
 
 def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
     low, high = bounds
-    # Whole units are exact in floating point up to 2^53, and rounding each row is part of what is summed.
+    # Floats hold whole units exactly up to 2^53. The sum is defined over rounded rows.
     units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
     totals = connection.sql(
         f"""SELECT own.place, CAST(sum(greatest({low}, least({high}, own.total))) AS BIGINT) FROM (
@@ -79,7 +89,7 @@ def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: fl
 
 
 def _kind(name: str, duckdb_type: str) -> str:
-    """The Arrow type that stands for a column of users or items."""
+    """Return the Arrow type for a column of users or items."""
     if duckdb_type in _WHOLE:
         return "int64"
     if duckdb_type == "VARCHAR" or duckdb_type.startswith("ENUM"):
@@ -90,7 +100,7 @@ def _kind(name: str, duckdb_type: str) -> str:
 
 
 def _wanted(items: list[Any], kind: str) -> Columns:
-    """The items with their places, of the type of the column that they are sought in."""
+    """Return the items with their indices, in the type of the column of items."""
     python: Any = {"int64": (int, np.integer), "string": str, "binary": bytes}[kind]
     if not all(isinstance(label, python) for label in items):
         raise SchemaError("the items must be of the type of the column of items")
@@ -102,13 +112,13 @@ def _wanted(items: list[Any], kind: str) -> Columns:
 
 
 def _rows(data: object, columns: list[str], careful: bool) -> object:
-    """The columns as an object with an Arrow stream."""
+    """Return the columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
         return scan([data], columns, careful=careful)
     if isinstance(data, dict):
         files.require_columns(data, columns)
         return _typed([data[name] for name in columns], columns)
-    frame = narrowed(data, columns)
+    frame = selected(data, columns)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
             "data must be a path, a frame or relation with __arrow_c_stream__, or a dict of arrays, "
@@ -116,13 +126,13 @@ def _rows(data: object, columns: list[str], careful: bool) -> object:
         )
     known = names(frame) or []
     if len({name.lower() for name in known}) < len(known):
-        # DuckDB would take the first of them for all.
-        raise SchemaError("the table has columns whose names differ by case alone; rename them, or leave them out")
+        # DuckDB would read the first of these columns for all of them.
+        raise SchemaError("the table has columns whose names differ by case alone; rename or remove them")
     return frame
 
 
 def _typed(given: list[Any], names: list[str]) -> Columns:
-    """Lists or arrays as columns; rows with None as user or item are left out."""
+    """Return lists or arrays as columns, without rows whose user or item is None."""
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
     arrays = [plain_column(column) for column in given[:2]]
@@ -137,7 +147,7 @@ def _typed(given: list[Any], names: list[str]) -> Columns:
 
 
 def _is_label(cell: object) -> bool:
-    """Whether a cell is there, and is no text that no UTF-8 can hold."""
+    """Return whether a cell is present and, if text, can be encoded as UTF-8."""
     if not isinstance(cell, str) or cell.isascii():
         return cell is not None
     try:
@@ -150,7 +160,7 @@ def _is_label(cell: object) -> bool:
 def _label_column(name: str, cells: Sequence[Any], array: Any) -> tuple[str, Any, str]:
     kinds = {type(cell) for cell in cells}
     if not kinds:
-        # An empty array has the type of its cells nevertheless.
+        # An empty array still has a type.
         kind = {"i": "int64", "u": "uint64", "S": "binary"}.get(
             getattr(getattr(array, "dtype", None), "kind", ""), "string"
         )
@@ -166,7 +176,7 @@ def _label_column(name: str, cells: Sequence[Any], array: Any) -> tuple[str, Any
 
 
 def _number(cell: Any) -> float:
-    """A value as a float, NaN for what is none."""
+    """Return a value as a float, or NaN if it is not a number."""
     try:
         return float(cell)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""pyarrow tables and readers whose buffers are as long as their layout says: the C interface gives no sizes."""
+"""Validation of pyarrow buffers against their layout: Arrow's C interface passes no buffer sizes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["Reading", "reading", "validated"]
 
 
 class Reading:
-    """One call that reads tables: whether Ctrl-C ended one of its readers, on whatever thread Arrow asked for rows.
+    """One call that reads tables, with a flag for a Ctrl-C in a reader on any of Arrow's threads.
 
-    It keeps no exception, whose traceback would hold rows.
+    It keeps no exception, because the traceback would hold rows.
     """
 
     interrupted = False
 
 
 _reading: ContextVar[Reading | None] = ContextVar("reading", default=None)
-"""The call that makes readers at the moment, in each thread."""
+"""The current call in each thread."""
 
 
 @contextmanager
 def reading() -> Iterator[Reading]:
-    """Begin a call: readers that `validated` makes in it tell this call of an interrupt, and no other."""
+    """Begin a call: readers that `validated` makes in it report an interrupt to this call only."""
     call = Reading()
     token = _reading.set(call)
     try:
@@ -38,13 +38,14 @@ def reading() -> Iterator[Reading]:
 
 
 def validated(data: Any) -> Any:
-    """Return a pyarrow table, batch or reader after its layout is checked; a reader's batches are checked one by one.
+    """Return a pyarrow table, batch or reader after checking its layout; a reader's batches are checked one by one.
 
-    The check costs a few microseconds a chunk: sizes of buffers, the first and the last offset. Rust checks each cell
-    against these. A validation in full would refuse text that is not UTF-8, which one user's row may hold.
+    The check takes a few microseconds per chunk. It covers the sizes of buffers and the first and last offset, and Rust
+    checks each cell against these. A full validation would refuse text that is not UTF-8, which a single user's row may
+    hold.
 
     Raises:
-        pyarrow.ArrowInvalid: a buffer is shorter than its layout says. A reader raises it when the batch is read.
+        pyarrow.ArrowInvalid: A buffer is shorter than its layout requires. A reader raises it when the batch is read.
     """
     if hasattr(data, "read_next_batch"):
         return type(data).from_batches(data.schema, _checked(data, _reading.get() or Reading()))
@@ -58,5 +59,5 @@ def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarr
             batch.validate()
             yield batch
     except KeyboardInterrupt:
-        call.interrupted = True  # Arrow makes an error of it: this tells the caller what it was
+        call.interrupted = True  # Arrow turns it into another error, and the flag tells them apart
         raise

@@ -1,4 +1,4 @@
-"""The items of every user, which give them weights: read to this machine, or left where a cluster weighs them."""
+"""The items of every user, for mechanisms that weigh them: in memory, or pushed down to a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from discreet import _core
 from discreet.engines import local
 from discreet.engines.engine import Counts, Engine, Progress, Weighting, labels
-from discreet.engines.memory import drawn
+from discreet.engines.memory import random_limit
 from discreet.errors import ParameterError
 from discreet.private import Private
 
@@ -18,36 +18,39 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Elsewhere", "Here", "Lists", "Weighing"]
+__all__ = ["Lists", "LocalLists", "RemoteLists", "Weighing"]
 
 
 class Weighing(Protocol):
-    """One release's look at the items of every user: weights, again and again, of the items not yet named."""
+    """One release's access to the items of every user: repeated weights of the items not yet released."""
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
-        """The weights of all items by row number, zero for an item that nobody has or that was named."""
+        """Return the weights of all items by row number, zero for an item without users or already released."""
 
     def name(self, rows: NDArray[np.int64]) -> None:
-        """Takes these rows of the last weights out of what follows."""
+        """Exclude these rows of the last weights from further weights."""
 
     @property
     def named(self) -> _core.Labels:
-        """The items that were named, in that order."""
+        """The released items, in the order of their release."""
 
 
 class Lists(Protocol):
     """The items of every user of a table."""
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
-        """A look at them, which will begin with the first weights and go on with the others.
+        """Return access for one release, which begins with the first weights and continues with the others.
 
-        Whatever can be refused, or fails elsewhere, does so here, before a release is paid for. Raises
-        ParameterError for a weighting that cannot be done where the table is, and what counting there raises.
+        All errors are raised here, before the budget is charged.
+
+        Raises:
+            ParameterError: The table does not support a weighting. The other errors are the same as in
+                `Engine.weights`.
         """
 
 
-class Here(Private):
-    """Lists in the memory of this machine."""
+class LocalLists(Private):
+    """The items of every user in the memory of this machine."""
 
     def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
         self._labels, self._lists = labels, lists
@@ -62,20 +65,20 @@ class Here(Private):
         l0: int | None,
         memory: int | str | None,
         progress: Progress | None,
-    ) -> Here:
-        """Reads tables of this machine, as `local.histogram` does, and keeps at most `l0` items of each user."""
+    ) -> LocalLists:
+        """Read tables of this machine, as `local.histogram` does, and keep at most `l0` items of each user."""
 
         def gather(sources: list[object], room: int) -> tuple[_core.Labels, _core.Lists]:
-            return _core.Lists.read(sources, user, item, l0=l0, memory=drawn(room), progress=progress)
+            return _core.Lists.read(sources, user, item, l0=l0, memory=random_limit(room), progress=progress)
 
         return cls(*local.read(source, user, item, memory, gather))
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
-        """A look at them; every weighting can be done."""
-        return _HereWeighing(self._labels, self._lists)
+        """Return access for one release; every weighting is supported."""
+        return _LocalWeighing(self._labels, self._lists)
 
 
-class _HereWeighing(Private):
+class _LocalWeighing(Private):
     def __init__(self, labels: _core.Labels, lists: _core.Lists) -> None:
         self._labels, self._lists = labels, lists
         self._named = np.zeros(0, np.int64)
@@ -93,32 +96,32 @@ class _HereWeighing(Private):
         return self._labels.select(self._named)
 
 
-class Elsewhere(Private):
-    """Lists that stay in a table of a cluster or a warehouse, which weighs their items anew for every release."""
+class RemoteLists(Private):
+    """The items of every user in a table of a cluster or a warehouse, which weighs them again for every release."""
 
     def __init__(self, engine: Engine, source: object, user: str, item: str, progress: Progress | None) -> None:
         self._engine, self._source, self._columns, self._progress = engine, source, (user, item), progress
 
     def weighing(self, first: Weighting, *others: Weighting) -> Weighing:
-        """A look at them, whose first weights are added up now."""
+        """Return access for one release, after computing its first weights."""
         if not all(weighting.is_even for weighting in (first, *others)):
             raise ParameterError(
-                "with this method what a user gives depends on the others, which needs the rows on this machine; a "
-                'cluster or a warehouse can weigh by "weighted_gaussian", "weighted_laplace" and "dp_sips"'
+                "with this method a user's weights depend on other users, which needs the rows on this machine; on a "
+                'cluster or a warehouse use "weighted_gaussian", "weighted_laplace" or "dp_sips"'
             )
         if any(weighting.shared_order for weighting in (first, *others)):
-            raise ParameterError("users of a cluster or a warehouse choose for themselves; leave shared_order out")
-        return _ElsewhereWeighing(self, first)
+            raise ParameterError("a cluster or a warehouse does not support shared_order; leave it out")
+        return _RemoteWeighing(self, first)
 
     def weigh(self, weighting: Weighting, named: Sequence[object]) -> Counts:
-        """The weights of all items but those that were named."""
+        """Return the weights of all items except the released ones."""
         return self._engine.weights(
             self._source, *self._columns, weighting=weighting, without=named, progress=self._progress
         )
 
 
-class _ElsewhereWeighing(Private):
-    def __init__(self, lists: Elsewhere, first: Weighting) -> None:
+class _RemoteWeighing(Private):
+    def __init__(self, lists: RemoteLists, first: Weighting) -> None:
         self._lists = lists
         self._first: Weighting | None = first
         self._labels, self._weights = lists.weigh(first, [])

@@ -1,4 +1,4 @@
-"""Before any data: which mechanism a verb takes, and what a mechanism will do."""
+"""Plans of mechanisms and the choice of a mechanism, before any data is read."""
 
 from discreet.planning.plan import Plan
 

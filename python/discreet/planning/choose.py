@@ -1,4 +1,4 @@
-"""The mechanism of a verb, chosen from public parameters alone."""
+"""The choice of a mechanism, from public parameters only."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ from discreet.theorems.tails import least
 __all__ = ["VERBS", "choose", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
-"""What can be asked for by name, for error messages."""
+"""The functions that have a plan, for error texts."""
 _LIMIT = 2**36
-_CLOSE, _FAR = 2.5, 1.5
-"""Up to so many times as many users as by a threshold may be needed where users share nothing, by the greedy method and
-by rounds, for what they share in fact. The greedy method stays within its bound for an l0 of up to about ten, for
-which it names most on counts that follow a law of Zipf (docs/set_union.md)."""
+_GREEDY_RATIO, _DP_SIPS_RATIO = 2.5, 1.5
+"""The largest accepted ratios of users that an item needs, for the greedy method and for dp_sips.
+
+The ratio compares the worst case, in which users have no items in common, with a threshold. Users have items in common
+in practice, which compensates for it. The greedy method stays below its ratio for an l0 of up to about ten. In that
+range it releases most items on counts that follow Zipf's law (docs/set_union.md)."""
 _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
 _THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
 
 def users_for(release_chance: Callable[[int], float], chance: float) -> int:
-    """The least number of users whose item has this chance of a release; 2^36 where none has."""
+    """Return the least number of users for which an item has this chance of a release; 2^36 if there is none."""
     return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
 
 
 def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
-    """The mechanism of a verb and why it was chosen, from public parameters alone."""
+    """Return the mechanism of a public function and the reasons for it, from public parameters only."""
     verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
         "count": _for_count,
         "top_k": _for_top_k,
@@ -48,7 +50,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
     }
     verb = verb.replace("-", "_")
     if verb not in verbs:
-        raise ParameterError(f"there is no verb {verb!r}: use {VERBS}; or give a mechanism")
+        raise ParameterError(f"there is no function {verb!r}: use {VERBS}; or give a mechanism")
     try:
         made, reasons = verbs[verb](**parameters)
         return made, (*reasons, *unusual(_asked(made.guarantee, parameters)))
@@ -57,7 +59,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
-    """The guarantee in the terms that were asked for."""
+    """Return the guarantee in the caller's terms: with epsilon if it was given."""
     epsilon, delta = parameters.get("epsilon"), parameters["delta"]
     return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
 
@@ -74,8 +76,8 @@ def _for_count(
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
-            raise ParameterError("with l0 leave out relative_error and k_bar")
-        return _lowest(_WITH_COUNTS, rho, epsilon, delta, l0)
+            raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
+        return _fewest_users(_WITH_COUNTS, rho, epsilon, delta, l0)
     try:
         mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
@@ -121,9 +123,9 @@ def _for_select(
     method: str = "auto",
     rows_here: bool = True,
 ) -> tuple[HistogramMechanism | UnionMechanism, tuple[str, ...]]:
-    """By a threshold for one item of a user, greedily for few, by rounds of set union for more; or as was asked for.
+    """Return the given method, or for "auto" a threshold for l0=1, the greedy set union or dp_sips.
 
-    The greedy method needs the rows on this machine.
+    The greedy method is for a small l0 and needs the rows on this machine.
     """
     resolve_rho(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
@@ -140,24 +142,24 @@ def _for_select(
         return made(IteratedSetUnion), ()
     if method not in ("auto", "threshold"):
         return made(SetUnion, method=method), ()
-    threshold, reasons = _lowest(_THRESHOLDS, rho, epsilon, delta, l0)
-    # By rho the greedy method's Laplace noise costs more than the Gaussian noise of rounds.
+    threshold, reasons = _fewest_users(_THRESHOLDS, rho, epsilon, delta, l0)
+    # For a given rho, the greedy method's Laplace noise costs more than dp_sips' Gaussian noise.
     greedy = rows_here and epsilon is not None
-    union = None if method == "threshold" or l0 == 1 else _sharing(made, threshold, greedy)
+    union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, greedy)
     return union or (threshold, reasons)
 
 
-def _sharing(
+def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
 ) -> tuple[UnionMechanism, tuple[str, ...]] | None:
-    """The set union that is worth what it loses where users share nothing, None where none is."""
+    """Return a set union whose worst case is acceptable compared with the threshold, or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    for kind, more, close in ((SetUnion, {"method": "greedy"}, _CLOSE), (IteratedSetUnion, {}, _FAR)):
+    for kind, more, close in ((SetUnion, {"method": "greedy"}, _GREEDY_RATIO), (IteratedSetUnion, {}, _DP_SIPS_RATIO)):
         if more and not greedy:
             continue
         try:
             union = made(kind, **more)
-        except ParameterError:  # a method of a narrower range leaves the others
+        except ParameterError:  # parameters out of this method's range: try the next
             continue
         users = users_for(union.release_chance, 0.5)
         if users <= close * needed:
@@ -170,10 +172,10 @@ def _sharing(
     return None
 
 
-def _lowest(
+def _fewest_users(
     kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
 ) -> tuple[HistogramMechanism, tuple[str, ...]]:
-    """Of the mechanisms that keep the promise the one that names an item of the fewest users half of the time."""
+    """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
     resolve_rho(rho, epsilon, delta)
     half, refused = {}, None
     for kind in kinds:
@@ -183,10 +185,10 @@ def _lowest(
             else:
                 mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
             half[mechanism] = users_for(mechanism.release_chance, 0.5)
-        except ParameterError as error:  # a mechanism of a narrower range leaves the others
+        except ParameterError as error:  # parameters out of this mechanism's range: try the next
             refused = error
     if not half:
-        raise refused or ParameterError("no mechanism keeps this promise")
+        raise refused or ParameterError("no mechanism has this guarantee; give a larger rho, epsilon or delta")
     best = min(half, key=lambda mechanism: half[mechanism])
     others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
     reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a chance of 50 % to be released"

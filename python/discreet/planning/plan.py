@@ -1,4 +1,4 @@
-"""What a mechanism will do, before any data: its noise, its threshold, its guarantee, whom it names."""
+"""Plans: the noise, threshold, guarantee and release chances of a mechanism, before any data is read."""
 
 from __future__ import annotations
 
@@ -22,48 +22,58 @@ from discreet.wording import counted
 __all__ = ["Plan", "plan", "stated"]
 
 Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
-"""What can be planned by the number of users that an item needs."""
+"""The mechanisms whose items have a release chance by their number of users."""
 _ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
-"""Mechanisms that pay for items one after the other."""
+"""Mechanisms that select items one after another, each at a cost."""
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
-"""The largest counts for which a plan says how many items are named."""
+"""The largest counts for which a plan forecasts the number of released items."""
 _DOUBLINGS = 8
-"""How often the number of users is doubled for which a plan says how many items are paid for."""
+"""How often the number of users doubles in the lists of affordable items and of deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a mechanism will do, from its parameters alone.
+    """The behaviour of a mechanism, computed from its parameters only.
 
-    Where ranks decide, users are those that an item has more than the (k_bar+1)-th one.
+    If ranks decide, a number of users is the number by which an item exceeds the (k_bar+1)-th one.
+
+    Args:
+        mechanism: The mechanism and its parameters.
+        guarantee: Its guarantee.
+        deviation: The standard deviation of a count's noise; None if it publishes no counts or has several.
+        users_for_50_percent: The least number of users (or events, if these are protected) for which an item has a 50 %
+            chance of a release.
+        users_for_95_percent: The same for 95 %.
+        chances: Pairs of a number of users and the chance that an item with this number is released.
+        affordable: For mechanisms that select items one after another: pairs of a number of users and about how many
+            items with this number the guarantee pays for. `users_for_50_percent` and the chances are then for a single
+            item, and are not printed.
+        forecast: For mechanisms that select items one after another, on counts that follow Zipf's law (the i-th is 1/i
+            of the largest): triples of the largest count, about how many items are released, and the smallest of their
+            counts.
+        reasons: The reasons for this mechanism, if it was chosen.
+        deviations: If the noise grows with the count: pairs of a number of users and the standard deviation of a count
+            of this number.
+        memory: The most bytes that a stream keeps for one item, in addition to its label.
+
+    Example:
+        >>> import discreet as dp
+        >>> forecast = dp.plan("select", epsilon=1, delta=1e-6, l0=1)
+        >>> forecast.users_for_50_percent < forecast.users_for_95_percent
+        True
     """
 
     mechanism: str
-    """The mechanism and its parameters."""
     guarantee: Guarantee
-    """What it promises."""
     deviation: float | None
-    """The standard deviation of a count's noise, None where it publishes no counts or has several."""
     users_for_50_percent: int
-    """The least number of users, or of events where those are protected, that an item needs for a chance of 50 %
-    to be released."""
     users_for_95_percent: int
-    """The same for 95 %."""
     chances: tuple[tuple[int, float], ...]
-    """Numbers of users, and the chance that an item of so many is released."""
     affordable: tuple[tuple[int, int], ...] = ()
-    """Where items are selected one after another: numbers of users, and about how many items of so many users each the
-    promise pays for. `users_for_50_percent` and the chances are then those of an item alone, and are not printed."""
     forecast: tuple[tuple[int, int, int], ...] = ()
-    """Where items are named one after another and counts follow a law of Zipf, the i-th a share 1/i of the largest: the
-    largest count, about how many items are named, and the smallest of their counts."""
     reasons: tuple[str, ...] = ()
-    """Why this mechanism, where there was a choice."""
     deviations: tuple[tuple[int, float], ...] = ()
-    """Where the noise grows with the count: numbers of users, and the standard deviation of the count of an item of so
-    many."""
     memory: int | None = None
-    """The most bytes that a stream keeps for one item, beside its label."""
 
     def __str__(self) -> str:
         lines = [self.mechanism, f"promises {self.guarantee.promise}"]
@@ -100,7 +110,7 @@ class Plan:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_json(self) -> str:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         return json.dumps(
             {
                 "mechanism": self.mechanism,
@@ -125,7 +135,7 @@ class Plan:
         )
 
     def plot(self) -> Any:
-        """Draws the chances over the users; returns matplotlib Axes (needs matplotlib)."""
+        """Plot the release chance over the number of users (needs matplotlib); return Axes."""
         users, chances = zip(*self.chances, strict=True)
         return plot.curve(users, chances, title=self.mechanism)
 
@@ -135,18 +145,18 @@ def plan(mechanism: Literal["answer_queries"], **parameters: Any) -> AnswerPlan:
 @overload
 def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan: ...
 def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | AnswerPlan:
-    """Say what a mechanism or a verb will do, without data.
+    """Forecast the behaviour of a mechanism or a public function, without data.
 
-    A plan of a stream is about the round with the widest noise. A plan of "answer_queries" compares the errors of all
+    The plan of a stream is for the round with the widest noise. The plan of "answer_queries" compares the errors of all
     methods.
 
     Args:
-        mechanism: A mechanism, or a verb: "count", "top_k", "select" or "answer_queries".
-        **parameters: Those of the verb: rho or epsilon, delta, l0, k and so on; for "answer_queries" also k, the number
-            of queries.
+        mechanism: A mechanism, or the name of a function: "count", "top_k", "select" or "answer_queries".
+        parameters: Keyword arguments of the function: rho or epsilon, delta, l0, k and so on. For "answer_queries", k
+            is the number of queries.
 
     Returns:
-        A Plan, or for "answer_queries" an AnswerPlan. Both print what they say.
+        A Plan, or for "answer_queries" an AnswerPlan. Printing either shows the forecast.
 
     Raises:
         ParameterError: A parameter is missing or out of range.
@@ -169,10 +179,10 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
     if hasattr(mechanism, "guarantee") and not isinstance(mechanism, Planned):
         kind = type(mechanism).__name__
         raise ParameterError(
-            f"a {kind} releases no items by their numbers of users, and has no plan; see its guarantee"
+            f"a {kind} does not release items by their numbers of users, so it has no plan; see its guarantee"
         )
     if not isinstance(mechanism, Planned) or parameters:
-        raise ParameterError(f"plan takes a mechanism, or the parameters of a verb: {VERBS}")
+        raise ParameterError(f"plan takes either a mechanism, or the name and parameters of a function: {VERBS}")
     return _planned(mechanism, mechanism.guarantee, ())
 
 
@@ -221,12 +231,12 @@ def _rounded(sigma: float) -> str:
 
 
 def _noun(number: int, noun: str) -> str:
-    """The noun of `counted`, for a number in a column."""
+    """Return the noun of `counted`, for a number in its own column."""
     return counted(number, noun).partition(" ")[2]
 
 
 def stated(mechanism: Planned, epsilon: float | None, delta: float | None) -> Guarantee:
-    """The mechanism's guarantee, quoted as it was asked for where that was by epsilon."""
+    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
     guarantee = mechanism.guarantee
     return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 

@@ -1,4 +1,4 @@
-"""Guarantees, their conversion between notions of privacy, and the parameters that they are made of."""
+"""Guarantees, sensitivities and conversions between notions of privacy."""
 
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 

@@ -1,8 +1,8 @@
 """Conversions between differential privacy, bounded range and concentrated differential privacy.
 
-Floats in, floats out, always rounded against the caller: an epsilon, delta or rho that is *claimed* is
-rounded up, a rho that may be *spent* is rounded down. `rho` is that of zero-concentrated differential
-privacy (zCDP, Bun and Steinke 2016); all logarithms are natural.
+All functions take and return floats and round conservatively. An epsilon, delta or rho that is claimed is rounded up; a
+rho that may be spent is rounded down. `rho` is the parameter of zero-concentrated differential privacy (zCDP, Bun and
+Steinke 2016). All logarithms are natural.
 """
 
 from __future__ import annotations
@@ -26,48 +26,52 @@ _ULP = 2.0**-52
 
 
 def round_up(value: float, ulps: int = 4) -> float:
-    """A float above `value` by a few units in the last place, more than a short formula can have lost."""
+    """Return a float a few units in the last place above `value`, more than the rounding error of a short formula."""
     return math.nextafter(value + abs(value) * ulps * _ULP, math.inf)
 
 
 def round_down(value: float, ulps: int = 4) -> float:
-    """A float below `value` by a few units in the last place."""
+    """Return a float a few units in the last place below `value`."""
     return -round_up(-value, ulps)
 
 
 def pure_rho(epsilon: float, *, tight: bool = False) -> float:
-    """The rho of an epsilon-DP mechanism: epsilon^2/2 (Rogers 2023, Theorem 3).
+    """Return the rho of an epsilon-DP mechanism: epsilon^2/2 (Rogers 2023, Theorem 3).
 
-    With `tight` epsilon tanh(epsilon/2), attained by randomised response.
+    With `tight` it is epsilon tanh(epsilon/2), which randomised response attains.
     """
     return round_up(epsilon * math.tanh(epsilon / 2) if tight else epsilon**2 / 2)
 
 
 def bounded_range_rho(epsilon: float, *, tight: bool = False) -> float:
-    """The rho of a mechanism of range epsilon, such as the exponential one: epsilon^2/8 (Rogers 2023, Theorem 5).
+    """Return the rho of a mechanism of bounded range epsilon: epsilon^2/8 (Rogers 2023, Theorem 5).
 
-    With `tight` x - 1 - log x at x = epsilon/(e^epsilon - 1).
+    The exponential mechanism is one. With `tight` rho is x - 1 - log x at x = epsilon/(e^epsilon - 1).
     """
     if not tight or epsilon == 0:
         return round_up(epsilon**2 / 8)
-    if epsilon > 700:  # x is next to nothing, and its exponential too large for a float
+    if epsilon > 700:  # x is negligible, and e^epsilon overflows a float
         return round_up(epsilon - 1 - math.log(epsilon), 8)
-    if epsilon < 0.05:  # the series, where the closed form would cancel
+    if epsilon < 0.05:  # the Taylor series: the closed form suffers cancellation
         return round_up(epsilon**2 / 8 - epsilon**4 / 576 + epsilon**6 / 17280, 64)
     x = epsilon / math.expm1(epsilon)
     return x - 1 - math.log(x) + 8 * _ULP * (1 + abs(math.log(x)))
 
 
 def bun_steinke_epsilon(rho: float, delta: float) -> float:
-    """The epsilon of rho-zCDP at `delta`: rho + 2 sqrt(rho log(1/delta)) (Bun and Steinke 2016, Proposition 1.3)."""
+    """Return the epsilon of rho-zCDP at delta: rho + 2 sqrt(rho log(1/delta)).
+
+    Source:
+        Bun and Steinke (2016), Proposition 1.3.
+    """
     return round_up(rho + 2 * math.sqrt(rho * -math.log(delta)), 16)
 
 
 def cdp_delta(rho: float, epsilon: float) -> float:
-    """The least delta for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
+    """Return the least delta for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    The infimum over orders of Canonne, Kamath and Steinke (2020), Proposition 12. Every order gives a
-    valid bound, so an inexact minimiser costs tightness alone.
+    It is the infimum over orders in Canonne, Kamath and Steinke (2020), Proposition 12. Every order gives a valid
+    bound, so an inexact minimiser only makes the bound less tight.
     """
     if rho == 0:
         return 0.0
@@ -83,7 +87,7 @@ def cdp_delta(rho: float, epsilon: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """alpha - 1 at the root of (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), by bisection of its logarithm."""
+    """Return alpha - 1 at the root of (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), by bisection of its logarithm."""
     low = math.log(max(math.exp(-min(rho, 600.0) - 60.0), 1e-300))
     high = math.log((epsilon + 1) / (2 * rho) + 2)
     for _ in range(60):
@@ -98,29 +102,29 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def cdp_epsilon(rho: float, delta: float) -> float:
-    """The least epsilon for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
+    """Return the least epsilon for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    Inverts `cdp_delta` by bisection and returns an epsilon at which the inequality was seen to hold.
+    It inverts `cdp_delta` by bisection and returns an epsilon for which the inequality was checked.
     """
     if cdp_delta(rho, 0.0) <= delta:
         return 0.0
     low, high = 0.0, bun_steinke_epsilon(rho, delta)
-    while cdp_delta(rho, high) > delta:  # never seen; rounding alone could cause it
+    while cdp_delta(rho, high) > delta:  # never observed; only rounding could cause it
         high = round_up(high, 1024)
     return _bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta)
 
 
 @lru_cache(maxsize=256)
 def cdp_rho(epsilon: float, delta: float) -> float:
-    """The largest rho for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded down.
+    """Return the largest rho for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded down.
 
-    Inverts `cdp_delta` by bisection and returns a rho at which the inequality was seen to hold.
+    It inverts `cdp_delta` by bisection and returns a rho for which the inequality was checked.
     """
     return _bisect(epsilon + 1, 0.0, lambda rho: cdp_delta(rho, epsilon) <= delta)
 
 
 def _bisect(bad: float, good: float, holds: Callable[[float], bool]) -> float:
-    """The point closest to `bad` at which `holds` was seen to be true, to about one part in 1e15."""
+    """Return the point closest to `bad` for which `holds` was checked, to about one part in 1e15."""
     for _ in range(200):
         middle = (bad + good) / 2
         if middle in (bad, good) or abs(bad - good) <= 1e-15 * max(bad, good):

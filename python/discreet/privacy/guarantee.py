@@ -1,4 +1,4 @@
-"""What a histogram lets one user change, and what a release promises: `Sensitivity` and `Guarantee`."""
+"""`Sensitivity`, the most one user can change in a histogram, and `Guarantee`, the privacy of a release."""
 
 from __future__ import annotations
 
@@ -14,22 +14,32 @@ from discreet.privacy.validation import brief, require_flag, require_number, req
 __all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
-"""The largest rho that anything here will promise: beyond it the promise is empty."""
+"""The largest rho of a guarantee. A larger one gives no privacy."""
 _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
-"""Above these a promise is taken with a note."""
+"""Guarantees above these values get a note."""
 
 
 def _claimed(name: str, value: object, high: float) -> float:
-    """What is promised as a float from zero to `high`, rounded up where it is no float."""
+    """Return a claimed parameter as a float from zero to `high`, rounded up."""
     number = require_number(name, value, 0, high, open_low=False)
     return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The most that one user can change in a histogram, all changes in the same direction.
+    """The most that one user can change in a histogram, with all changes in the same direction.
 
-    `l0`: how many counts, None for any number. `linf`: how much of each.
+    Args:
+        l0: The most counts that one user changes; at least 1, or None for any number.
+        linf: The most that one user changes one count; at least 1.
+
+    Raises:
+        ParameterError: l0 or linf is not a whole number of at least 1.
+
+    Example:
+        >>> import discreet as dp
+        >>> dp.privacy.Sensitivity(l0=3, linf=1).within(dp.privacy.Sensitivity(l0=None, linf=1))
+        True
     """
 
     l0: int | None
@@ -41,22 +51,45 @@ class Sensitivity:
         object.__setattr__(self, "linf", require_whole("linf", self.linf, 1))
 
     def within(self, other: Sensitivity) -> bool:
-        """Whether whatever protects `other` protects this too."""
+        """Return whether a mechanism that protects `other` also protects this sensitivity.
+
+        Args:
+            other: The sensitivity that a mechanism protects.
+
+        Returns:
+            True if neither l0 nor linf exceeds the other's.
+        """
         l0_fits = other.l0 is None or (self.l0 is not None and self.l0 <= other.l0)
         return l0_fits and self.linf <= other.linf
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """delta-approximate rho-zCDP between neighbouring data sets.
+    """A guarantee of delta-approximate rho-zCDP between neighbouring datasets.
 
-    Two such mechanisms run one after the other, the second chosen with the first one's output in view,
-    are delta-approximate rho-zCDP for the sum of the rhos and 1 - (1 - delta_1)(1 - delta_2)
-    (Rogers 2023, Definition 2.2 and Theorem 6). `unit` is what is protected, a whole "user" or one
-    "event". `neighbours` are data sets in which one such unit is "added" (or removed), or one is
-    "replaced" by another. Promises about unlike units or neighbours do not add. `dp` is a pair (epsilon,
-    delta) of differential privacy that holds by a proof of its own, where there is one; such pairs add by
-    basic composition.
+    Guarantees compose adaptively: the second mechanism may depend on the first one's output (Rogers 2023, Definition
+    2.2 and Theorem 6). A sum of guarantees has the sum of the rhos and the delta 1 - (1 - delta_1)(1 - delta_2).
+    Guarantees with different units or neighbours cannot be added.
+
+    Args:
+        rho: The privacy cost in zCDP, from 0 to 10,000.
+        delta: The probability that the guarantee fails, from 0 to 1.
+        unit: The protected unit: "user", with all their events, or a single "event".
+        dp: A pair (epsilon, delta) of differential privacy with its own proof; None if there is none. Such pairs add by
+            basic composition.
+        neighbours: The relation of neighbouring datasets: one unit is "added" (or removed), or one is "replaced" by
+            another.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Example:
+        >>> import discreet as dp
+        >>> total = dp.Guarantee(0.5, 1e-6) + dp.Guarantee(0.25, 0)
+        >>> print(total)
+        1e-06-approximate 0.75-zCDP per user (added or removed)
+        >>> round(total.epsilon(1e-5), 2)
+        6.01
     """
 
     rho: float
@@ -80,22 +113,45 @@ class Guarantee:
 
     @classmethod
     def from_dp(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
-        """What an (epsilon, delta)-DP mechanism promises: rho = epsilon^2/2 (Rogers 2023, Theorem 3)."""
+        """Return the guarantee of an (epsilon, delta)-DP mechanism: rho = epsilon^2/2 (Rogers 2023, Theorem 3).
+
+        Args:
+            epsilon: The epsilon of the mechanism, above 0 and at most 100.
+            delta: The delta of the mechanism.
+            tight: Use epsilon tanh(epsilon/2) instead of epsilon^2/2.
+
+        Returns:
+            A Guarantee whose `dp` is (epsilon, delta).
+        """
         rho = pure_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
         return cls(rho, delta, dp=(epsilon, delta))
 
     @classmethod
     def from_bounded_range(cls, epsilon: float, delta: float = 0.0, *, tight: bool = False) -> Guarantee:
-        """What a mechanism of range epsilon promises: rho = epsilon^2/8 (Rogers 2023, Theorem 5)."""
+        """Return the guarantee of a mechanism of bounded range epsilon: rho = epsilon^2/8 (Rogers 2023, Theorem 5).
+
+        Args:
+            epsilon: The range of the mechanism, above 0 and at most 100.
+            delta: The delta of the mechanism.
+            tight: Use x - 1 - log x at x = epsilon/(e^epsilon - 1) instead of epsilon^2/8.
+
+        Returns:
+            A Guarantee whose `dp` is (epsilon, delta).
+        """
         rho = bounded_range_rho(require_number("epsilon", epsilon, 0, 100), tight=require_flag("tight", tight))
         return cls(rho, delta, dp=(epsilon, delta))
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon for which this implies (epsilon, delta)-DP, rounded up.
+        """Return the least epsilon for which this guarantee implies (epsilon, delta)-DP, rounded up.
 
-        `delta` is the total and must exceed this guarantee's own; the rest of it goes into the
-        conversion of Canonne, Kamath and Steinke (2020), Corollary 13. Infinite where no rest is left,
-        unless `dp` says more.
+        The part of delta above this guarantee's own goes into the conversion of Canonne, Kamath and Steinke (2020),
+        Corollary 13.
+
+        Args:
+            delta: The total delta, above 0; larger than this guarantee's own.
+
+        Returns:
+            The epsilon; infinity if delta is too small, unless `dp` gives a finite one.
         """
         delta = require_number("delta", delta, 0, 1)
         if delta >= 1:
@@ -104,13 +160,23 @@ class Guarantee:
         return min(proved, self._converted(delta))
 
     def implies(self, epsilon: float, delta: float) -> bool:
-        """Whether `epsilon(delta)` is at most `epsilon`, without a conversion where `dp` says so."""
+        """Return whether this guarantee implies (epsilon, delta)-DP.
+
+        A `dp` that suffices saves the conversion.
+
+        Args:
+            epsilon: The epsilon, at least 0.
+            delta: The total delta, above 0.
+
+        Returns:
+            Whether `epsilon(delta)` is at most `epsilon`.
+        """
         delta = require_number("delta", delta, 0, 1)
         is_proved = self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta
         return is_proved or self.epsilon(delta) <= epsilon
 
     def _converted(self, delta: float) -> float:
-        """The epsilon that rho alone implies at a total `delta`."""
+        """Return the epsilon that rho implies at a total `delta`, without `dp`."""
         rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
         if rest <= 0:
             return 0.0 if self.rho == 0 and delta >= self.delta else math.inf
@@ -118,7 +184,7 @@ class Guarantee:
 
     @property
     def quoted(self) -> tuple[float, float]:
-        """The (epsilon, delta) pair to quote: `dp`, or that of the conversion at twice this delta."""
+        """The (epsilon, delta) pair to quote: `dp`, or the conversion at twice this delta."""
         if self.dp is not None:
             return self.dp
         total = min(2 * self.delta, 0.5) or 1e-6
@@ -128,25 +194,37 @@ class Guarantee:
     def promise(self) -> str:
         """The guarantee in one line, with the pair to quote."""
         epsilon, delta = self.quoted
-        is_told = self.dp is not None or math.isinf(epsilon)
-        return str(self) if is_told else f"{self}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
+        is_complete = self.dp is not None or math.isinf(epsilon)
+        return str(self) if is_complete else f"{self}, which implies ({epsilon:.4g}, {delta:.4g})-DP"
 
     def stating(self, epsilon: float, delta: float) -> Guarantee:
-        """The same guarantee, quoted as (epsilon, delta)-DP, which it must imply.
+        """Return the same guarantee, quoted as (epsilon, delta)-DP.
 
-        Raises ParameterError where it does not.
+        Args:
+            epsilon: The epsilon to quote.
+            delta: The delta to quote.
+
+        Returns:
+            A Guarantee whose `dp` is (epsilon, delta).
+
+        Raises:
+            ParameterError: The guarantee does not imply (epsilon, delta)-DP.
         """
         if not self.implies(epsilon, delta):
-            raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP")
+            raise ParameterError(f"{self} does not imply ({epsilon:g}, {delta:g})-DP; give a larger epsilon or delta")
         return replace(self, dp=(epsilon, delta))
 
     def __add__(self, other: Guarantee) -> Guarantee:
         if not isinstance(other, Guarantee):
             return NotImplemented
         if other.unit != self.unit:
-            raise ParameterError(f"a guarantee per {self.unit} and one per {other.unit} do not add up")
+            raise ParameterError(
+                f"a guarantee per {self.unit} and one per {other.unit} do not add up: the units must match"
+            )
         if other.neighbours != self.neighbours:
-            raise ParameterError("a guarantee for units added or removed and one for units replaced do not add up")
+            raise ParameterError(
+                "a guarantee for units added or removed and one for units replaced do not add up: neighbours must match"
+            )
         rho = self.rho + other.rho
         if Fraction(rho) < Fraction(self.rho) + Fraction(other.rho):
             rho = math.nextafter(rho, math.inf)
@@ -164,7 +242,7 @@ class Guarantee:
 
 
 def unusual(guarantee: Guarantee) -> tuple[str, ...]:
-    """Return a note for each parameter of a promise that is so weak that few would accept it."""
+    """Return a note for each parameter of a guarantee that is unusually weak."""
     delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
     total = guarantee.quoted[1]
     epsilon = guarantee.epsilon(total) if total > 0 else guarantee.quoted[0]
@@ -183,7 +261,7 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
 
 
 def _either(a: float, b: float) -> float:
-    """1 - (1 - a)(1 - b), rounded up, and never above the rounded-up sum."""
+    """Return 1 - (1 - a)(1 - b), rounded up, and never above the rounded-up sum."""
     if a == 0 or b == 0:
         return a + b
     if a >= 1 or b >= 1:
@@ -194,10 +272,10 @@ def _either(a: float, b: float) -> float:
 
 
 def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple[float, float]:
-    """The rho and delta that a mechanism may spend, from exactly one of `rho` and `epsilon`.
+    """Return the rho and delta that a mechanism may spend, from exactly one of `rho` and `epsilon`.
 
-    `epsilon` is the total promise: half of `delta` goes to the mechanism, the rest to the conversion
-    (Canonne, Kamath and Steinke 2020, Corollary 13).
+    `epsilon` is the total guarantee: half of `delta` goes to the mechanism, the rest to the conversion (Canonne, Kamath
+    and Steinke 2020, Corollary 13).
     """
     if (rho is None) == (epsilon is None):
         raise ParameterError("give exactly one of rho and epsilon")
@@ -208,7 +286,7 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     own = delta / 2
     rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
     for _ in range(8):
-        # The two bisections may end a rounding apart; the promise is checked as it will be read.
+        # The two bisections may differ by a rounding error, so the guarantee itself is checked.
         if rho > 0 and not Guarantee(rho, own).implies(epsilon, delta):
             rho = round_down(rho, 64)
     if rho <= 0 or not Guarantee(rho, own).implies(epsilon, delta):

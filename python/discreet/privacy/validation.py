@@ -1,4 +1,4 @@
-"""Parameters that are what they must be: numbers, whole numbers, flags and text."""
+"""Validation of parameters: numbers, whole numbers, flags and text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ __all__ = ["brief", "is_zero", "require_flag", "require_number", "require_text",
 def require_number(
     name: str, value: object, low: float, high: float, *, open_low: bool = True, open_high: bool = False
 ) -> float:
-    """`value` as a float in (low, high], where `open_low` and `open_high` say which end does not belong to it.
+    """Return `value` as a float between `low` and `high`; `open_low` and `open_high` exclude an endpoint.
 
-    Raises ParameterError for anything else, a bool, a string, an array or a NaN included.
+    Raises:
+        ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
     within = False
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        with suppress(TypeError):  # numpy takes a span of time for a number, which it cannot compare with one
+        with suppress(TypeError):  # numpy registers timedelta64 as a number, but cannot compare it with one
             within = bool(low <= value <= high)  # type: ignore[operator]
     if within:
-        # What lies beside an end may be that end as a float.
+        # Converting to float can round a value just inside the range onto an excluded endpoint.
         number = float(value)  # type: ignore[arg-type]
         if (number > low or not open_low) and (number < high or not open_high):
             return number
@@ -32,14 +33,14 @@ def require_number(
 
 
 def is_zero(value: object) -> bool:
-    """Whether this is the number zero, such as a delta where a promise needs none."""
+    """Return whether this is the number zero, such as a delta that a mechanism does not need."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == 0)
 
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
-    """`value` as an int in [low, high]; ParameterError for anything else, a bool or a float included."""
+    """Return `value` as an int in [low, high]; raise ParameterError for all else, including bools and floats."""
     if not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
-        # An array of one cell has an __index__ that refuses what is no whole number.
+        # Zero-dimensional arrays have an __index__ that raises TypeError unless they hold a whole number.
         with suppress(TypeError):
             number = operator.index(value)  # type: ignore[arg-type]
             if low <= number <= high:
@@ -48,14 +49,14 @@ def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
 
 
 def require_flag(name: str, value: object) -> bool:
-    """`value`, where it is True or False; ParameterError for anything else, of which much would be taken for True."""
+    """Return `value` if it is a bool; otherwise raise ParameterError (other truthy values are refused)."""
     if not isinstance(value, bool):
         raise ParameterError(f"{name} must be True or False, not {brief(value)}")
     return value
 
 
 def require_text(name: str, value: object) -> str:
-    """Return text that UTF-8 can encode; raise ParameterError for anything else, such as half of a surrogate pair."""
+    """Return text that UTF-8 can encode; raise ParameterError for all else, such as half of a surrogate pair."""
     if isinstance(value, str):
         with suppress(UnicodeEncodeError):
             value.encode()
@@ -64,8 +65,8 @@ def require_text(name: str, value: object) -> str:
 
 
 def brief(value: object) -> str:
-    """A parameter's own value for an error message, cut where it is long."""
+    """Return a parameter's value for an error text, or its type if the value is long."""
     if isinstance(value, int) and abs(value) >= 10**30:
-        return "so large a number"
+        return "a number of more than 30 digits"
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What is published: rows with their guarantee, their pictures, and the files they are written to."""
+"""Released rows with their guarantee, their plots and their files."""
 
 from discreet.release.release import Release
 

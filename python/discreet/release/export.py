@@ -1,4 +1,4 @@
-"""Published columns as CSV, JSON and Parquet, and labels as text that is safe to show."""
+"""Published columns as CSV, JSON and Parquet files, and labels as text that is safe to show."""
 
 from __future__ import annotations
 
@@ -38,45 +38,50 @@ __all__ = [
 Column = tuple[str, Any, str]
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
-"""What rows can be written as."""
+"""The file formats for rows."""
 
-_UNSEEN = (
+_INVISIBLE = (
     r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Spaces, controls and the characters that Unicode tells programs to ignore when they cannot show them."""
+"""Spaces, control characters and characters that Unicode lets programs ignore if they cannot display them."""
 _SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
-"""The signs that formulas begin with, and the characters that compatibility normalisation turns into these."""
-_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_UNSEEN}]*[{_SIGNS}]")
-"""What a text cell begins with that gets one apostrophe in front in CSV.
+"""The signs that begin formulas, and the characters that compatibility normalisation turns into them."""
+_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_INVISIBLE}]*[{_SIGNS}]")
+"""The beginning of text cells that CSV prefixes with an apostrophe.
 
-Cells that begin with an apostrophe get one, too, so that every such cell is an escaped one and labels stay different.
-The characters are listed here, since the digest of a release must not depend on the Unicode version of Python.
-"""
+Cells that begin with an apostrophe are prefixed too. So every cell with a leading apostrophe is an escaped one, and
+different labels stay different. The characters are listed here because the digest of a release must not depend on
+Python's Unicode version."""
 _END = "\r\n"
 
 
 def plain_text(label: object) -> str:
-    """A label as one line of text without control characters; bytes that are not UTF-8 show as escapes."""
+    """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
     shown = label.decode("utf-8", "backslashreplace") if isinstance(label, bytes) else str(label)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
 def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
-    """The columns in one of the text formats."""
+    """Return the columns in one of the text formats."""
     out = io.StringIO(newline="")
     _WRITERS[form](out, columns, header)
     return out.getvalue()
 
 
 def escapes(columns: list[Column]) -> bool:
-    """Whether CSV writes a cell of the columns otherwise than it is."""
+    """Return whether CSV escapes a cell of the columns."""
     return any(_cell(cell) is not cell for row in _rows(columns) for cell in row)
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
-    """The format that a file's suffix names; ParameterError or InputError where nothing can be written there."""
+    """Return the format of a file's suffix.
+
+    Raises:
+        ParameterError: The suffix is unknown.
+        InputError: The file cannot be written there.
+    """
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
     if form not in FORMATS:
@@ -93,9 +98,10 @@ def form_of(path: str | os.PathLike[str]) -> str:
 def write(
     path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any], *, overwrite: bool = True
 ) -> None:
-    """Write the columns in the format that the suffix names, whole or not at all.
+    """Write the columns in the format of the file's suffix, atomically.
 
-    Raises InputError where the file cannot be written, or exists and is not to be overwritten.
+    Raises:
+        InputError: The file cannot be written, or exists and `overwrite` is False.
     """
     form, target = form_of(path), Path(path)
     if form == "parquet":
@@ -106,12 +112,16 @@ def write(
 
 
 def digest(columns: list[Column]) -> str:
-    """The SHA-256 of the columns as CSV."""
+    """Return the SHA-256 of the columns as CSV."""
     return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
 
 
 def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
-    """The same of a file that `write` wrote, with columns of these names; InputError where it cannot be read."""
+    """Return the digest of a file that `write` wrote, with columns of these names.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
     source = Path(path)
     try:
         form = source.suffix.lower().removeprefix(".")
@@ -128,30 +138,34 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:
-    """Where the certificate of a file lies: beside it."""
+    """Return the path of the certificate of a file of rows."""
     return Path(f"{os.fspath(path)}.certificate.json")
 
 
 def call(made_by: str) -> ast.Call:
-    """What made some rows, as a name and parameters by keyword; ParameterError where it does not show them all."""
+    """Return the call that made some rows: a name with keyword arguments.
+
+    Raises:
+        ParameterError: The text does not show all parameters.
+    """
     try:
         found = ast.parse(made_by, mode="eval").body
     except (SyntaxError, ValueError):
         found = None
     if not isinstance(found, ast.Call) or found.args:
-        raise ParameterError("what made this release does not show all its parameters, so it has no certificate")
+        raise ParameterError("the mechanism of this release does not show all its parameters, so it has no certificate")
     return found
 
 
 def write_certificate(path: str | os.PathLike[str], content: dict[str, Any], *, overwrite: bool = True) -> None:
-    """Write the certificate of a file of rows, whole or not at all; InputError where another file has its name."""
+    """Write the certificate of a file of rows, atomically; raise InputError if another file has its name."""
     require_room_for_certificate(path)
     text = json.dumps(content, indent=1) + "\n"
     _publish(certificate_path(path), lambda draft: draft.write_text(text, "utf-8"), overwrite)
 
 
 def remove_certificate(path: str | os.PathLike[str]) -> None:
-    """Remove the certificate of rows that this file held before; InputError where that cannot be done."""
+    """Remove the certificate of earlier rows in this file; raise InputError if that fails."""
     require_room_for_certificate(path)
     try:
         certificate_path(path).unlink(missing_ok=True)
@@ -160,7 +174,7 @@ def remove_certificate(path: str | os.PathLike[str]) -> None:
 
 
 def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
-    """Return whether a certificate is, or nothing is, where the certificate of this file of rows belongs."""
+    """Return whether the path of the certificate is free or holds a certificate."""
     place = certificate_path(path)
     if not os.path.lexists(place):
         return True
@@ -168,7 +182,7 @@ def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
         if not stat.S_ISREG(place.lstat().st_mode):
             return False
         with place.open("rb") as file:
-            # A database, which may be large, begins with another letter.
+            # Only JSON begins with a brace: a database, which may be large, is not read.
             content = json.load(file) if file.peek(1)[:1] == b"{" else None
     except (OSError, ValueError, RecursionError):
         return False
@@ -176,27 +190,27 @@ def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:
 
 
 def require_room_for_certificate(path: str | os.PathLike[str]) -> None:
-    """Raise InputError where a file that is no certificate has the name of one: it may be a ledger, or data."""
+    """Raise InputError if the path of the certificate holds another kind of file, such as a ledger or data."""
     if not has_room_for_certificate(path):
         raise InputError(
-            f"cannot write {os.fspath(path)}: {certificate_path(path)} is no certificate and would be replaced; give "
-            "another name"
+            f"cannot write {os.fspath(path)}: {certificate_path(path)} is no certificate and would be overwritten; "
+            "give another name"
         )
 
 
 def require_absent(path: str | os.PathLike[str]) -> None:
-    """Raise InputError where a file of rows, or a certificate of it, exists."""
+    """Raise InputError if a file of rows or its certificate exists."""
     for place in (Path(path), certificate_path(path)):
         if os.path.lexists(place):
             raise _exists(place)
 
 
 def _exists(place: Path) -> InputError:
-    return InputError(f"cannot write {place}: a file of this name has appeared; give a new name")
+    return InputError(f"cannot write {place}: a file of this name has appeared; give another name")
 
 
 def _publish(target: Path, write: Callable[[Path], object], overwrite: bool) -> None:
-    """Give a file that `write` makes its name, in place of another file only with `overwrite`."""
+    """Write a temporary file and rename it to `target`, which may exist only with `overwrite`."""
     import tempfile
 
     try:
@@ -211,7 +225,7 @@ def _publish(target: Path, write: Callable[[Path], object], overwrite: bool) -> 
 
 
 def _name(draft: Path, target: Path) -> None:
-    """Give a complete file a name that no file has; FileExistsError if one has it."""
+    """Give a complete file a new name; raise FileExistsError if the name is taken."""
     try:
         os.link(draft, target)
     except FileExistsError:
@@ -234,13 +248,14 @@ def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:
 
 
 def _decoded(label: bytes) -> str:
-    r"""Return bytes as text of their own: a byte that is not UTF-8 as `\xff`, and a backslash as two."""
+    r"""Return bytes as text, injectively: a byte that is not UTF-8 as `\xff`, and a backslash as two."""
     return label.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
     """Write RFC 4180, with cells of text escaped by `_cell`."""
-    # Before Python 3.13 a writer quotes the ends of lines that are its own, and a carriage return would forge a row.
+    # Before Python 3.13 a writer quotes only characters of its own line terminator. With "\n" alone, a carriage
+    # return in a cell would stay unquoted and forge a row.
     writer = csv.writer(_Lines(out), lineterminator=_END)
     writer.writerow([name for name, _, _ in columns])
     for row in _rows(columns):
@@ -248,7 +263,7 @@ def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
 
 
 class _Lines:
-    """Ends lines by a line feed alone."""
+    """A file that ends lines with a line feed instead of CRLF."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -258,7 +273,7 @@ class _Lines:
 
 
 def _cell(cell: Any) -> Any:
-    """Return a cell with an apostrophe in front where a spreadsheet may run or change it, otherwise the cell itself."""
+    """Return a cell, prefixed with an apostrophe if a spreadsheet might run or change it."""
     return f"'{cell}" if isinstance(cell, str) and _ESCAPED.match(cell) else cell
 
 

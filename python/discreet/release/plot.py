@@ -1,4 +1,4 @@
-"""Pictures of released rows (needs the extra `plot`)."""
+"""Plots of released rows (needs the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bars", "curve", "running"]
 
 
 def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Any:
-    """Horizontal bars of noisy counts, the largest on top, with whiskers of two sigma."""
+    """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma."""
     axes = _axes(7, 1.2 + 0.25 * len(items))
     positions = np.arange(len(items))
     axes.barh(positions, counts, xerr=2 * sigmas, color="#4c72b0", ecolor="#222222", capsize=2)
@@ -29,7 +29,7 @@ def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.flo
 
 
 def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
-    """The chance of a release over the number of users."""
+    """Plot the probability of a release over the number of users."""
     axes = _axes(7, 4)
     axes.plot(users, chances, marker="o", color="#4c72b0")
     axes.set_xlabel("users of an item")
@@ -39,9 +39,11 @@ def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
 
 
 def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: str) -> Any:
-    """Released running counts over the rounds, one line an item, with a band of two sigma.
+    """Plot released running counts over the rounds, one line per item, with a band of two sigma.
 
-    `series`: for each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
+    Args:
+        series: For each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.
+        title: The title of the plot.
     """
     axes = _axes(8, 4.5)
     for item, points in series.items():

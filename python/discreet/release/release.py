@@ -1,4 +1,4 @@
-"""`Release`: rows that are safe to publish, with the guarantee that makes them so. PUBLIC."""
+"""`Release`: published rows with the guarantee under which they were made. PUBLIC."""
 
 from __future__ import annotations
 
@@ -30,46 +30,58 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Release:
-    """Published rows: `items[i]` was counted `counts[i]` times, give or take noise of deviation `sigmas[i]`.
+    """Published rows: item `items[i]` has the noisy count `counts[i]`, with noise of standard deviation `sigmas[i]`.
 
-    The rows are sorted by noisy count, then by item. A mechanism that publishes no counts leaves both
-    out; its rows are in the order of their ranks (`ranked`) or of their items. A release is data:
-    reading it twice gives the same rows and costs nothing more.
+    The rows are sorted by noisy count, then by item. A mechanism that publishes no counts leaves both out. Its rows are
+    then sorted by rank (`ranked`) or by item. A release is data: reading it twice gives the same rows and costs no
+    more.
+
+    Args:
+        items: Labels, all of one type: str, int or bytes.
+        counts: Noisy counts, as int64. They may differ from the true counts by a few sigma, and may be negative.
+        sigmas: The standard deviation of each count's noise.
+        ranked: Whether the rows are ranks 1, 2, 3 and so on.
+        guarantee: The guarantee, fixed before any data was read.
+        spent: The actual cost: the sum of the costs of the steps taken, at most the guarantee.
+        calls: The number of selections, including unsuccessful ones.
+        made_by: The mechanism and its parameters.
+        stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
+        seeded: True if the randomness was seeded, so that the rows give no privacy.
+        notes: Notes for the reader, from public parameters only.
+        clipped: Whether at most a fixed number of each user's items were counted, so that counts may be below the
+            numbers of users.
+        users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
+        round: The round of a stream; None if the release is not from a stream.
+        item_type: The Arrow type of the items: string, binary, int64 or uint64.
+
+    Example:
+        >>> import discreet as dp
+        >>> histogram = dp.Histogram.from_counts(["a", "b"], [9000, 5000], l0=2, linf=1, complete=True)
+        >>> release = dp.GaussianThreshold.from_rho(rho=1, delta=1e-6, l0=2).release(histogram)
+        >>> release.items
+        ['a', 'b']
+        >>> len(release), len(release.counts), len(release.sigmas)
+        (2, 2, 2)
     """
 
     items: list[Any]
-    """Labels, all of one type: str, int or bytes."""
     counts: NDArray[np.int64] | None = None
-    """Noisy counts. They may be off by a few sigma, and below zero."""
     sigmas: NDArray[np.float64] | None = None
-    """The standard deviation of each count's noise."""
     ranked: bool = False
-    """Whether the rows are ranks one, two, three and so on."""
     guarantee: Guarantee
-    """What was promised before any data was seen."""
     spent: Guarantee
-    """What the steps that were made cost: the sum of their prices, at most the promise."""
     calls: int = 1
-    """How many selections were made, those that selected nothing included."""
     made_by: str
-    """The mechanism and its parameters."""
     stopped_early: bool = False
-    """Whether a truncated histogram ran out of rows before the budget did."""
     seeded: bool = False
-    """True where the randomness was seeded, so that the rows protect nobody."""
     notes: tuple[str, ...] = ()
-    """What a reader should know, from public parameters alone."""
     clipped: bool = False
-    """Whether at most some number of each user's items were counted, so that counts are below the numbers of users."""
     users: tuple[int, float] | None = None
-    """About how many users have any item, and the standard deviation of its noise, where that was measured."""
     round: int | None = None
-    """The round of a stream, None for what is no stream's."""
     item_type: str = field(default="string", repr=False)
-    """The Arrow type of the items: string, binary, int64 or uint64."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Pairs of item and noisy count, or items where there are no counts."""
+        """Iterate over pairs of item and noisy count, or over items if there are no counts."""
         return iter(self.items) if self.counts is None else zip(self.items, self.counts.tolist(), strict=True)
 
     def __len__(self) -> int:
@@ -77,7 +89,7 @@ class Release:
 
     @property
     def columns(self) -> list[tuple[str, Any, str]]:
-        """Name, values and Arrow type of each published column."""
+        """The name, values and Arrow type of each published column."""
         columns: list[tuple[str, Any, str]] = [("item", self.items, self.item_type)]
         if self.ranked:
             columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
@@ -96,7 +108,7 @@ class Release:
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
-        # The second column, a count or a rank, before the item.
+        # The second column, a count or a rank, stands before the item.
         lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
@@ -116,7 +128,7 @@ class Release:
         return counted(len(self), "item")
 
     def _shown(self) -> list[list[str]]:
-        """The cells of the first rows as text."""
+        """Return the cells of the first rows as text."""
         columns = [
             [f"{value:.1f}" if kind == "float64" else export.plain_text(value) for value in values[:_SHOWN]]
             for _, values, kind in self.columns
@@ -124,41 +136,47 @@ class Release:
         return [list(cells) for cells in zip(*columns, strict=True)]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows as an Arrow stream of fresh, plain buffers: item, count, sigma."""
+        """Return the rows as an Arrow stream of new buffers: item, count, sigma."""
         return _core.arrow_stream(self.columns)
 
     def to_arrow(self) -> pyarrow.Table:
-        """The rows as a pyarrow.Table (needs pyarrow)."""
+        """Return the rows as a pyarrow.Table (needs pyarrow)."""
         with needs("pyarrow"):
             import pyarrow
         return pyarrow.table(self)
 
     def to_polars(self) -> polars.DataFrame:
-        """The rows as a polars.DataFrame (needs polars)."""
+        """Return the rows as a polars.DataFrame (needs polars)."""
         with needs("polars"):
             import polars
         return polars.DataFrame(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas.DataFrame (needs pandas)."""
+        """Return the rows as a pandas.DataFrame (needs pandas)."""
         with needs("pandas"):
             import pandas
-        # Of no rows, too, a column has its type.
+        # The dtype is explicit, so that a column without rows has it too.
         kinds = {"string": "str", "binary": "object"}
         return pandas.DataFrame(
             {name: pandas.Series(values, dtype=kinds.get(kind, kind)) for name, values, kind in self.columns}
         )
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
-        """Writes the rows to a file whose suffix says how: .csv, .json, .jsonl or .parquet.
+        """Write the rows to a file in the format of its suffix: .csv, .json, .jsonl or .parquet.
 
-        With `certificate` a second file, of the same name and .certificate.json, says which mechanism and parameters
-        made the rows, what they promise, and the digest of the rows: `discreet verify` holds it against them. Without
-        it such a file of earlier rows is removed, since it would not be about these. With `overwrite=False` neither
-        file may exist, even if another program makes it at the same time.
-        Raises ParameterError for another suffix, or where a certificate is asked for a release without
-        privacy, and InputError where the file cannot be written, exists against `overwrite`, or the second name is that
-        of another file.
+        Args:
+            path: The file.
+            certificate: Also write a certificate, a second file whose name adds .certificate.json. It contains the
+                mechanism and its parameters, the guarantee and the digest of the rows, and `discreet verify` checks
+                them against the rows. Without this flag, a certificate of earlier rows is removed, since it does not
+                match these.
+            overwrite: Whether existing files are replaced. With False neither file may exist, even if another program
+                creates it at the same time.
+
+        Raises:
+            ParameterError: The suffix is another one, or a release without privacy should have a certificate.
+            InputError: A file cannot be written, exists despite `overwrite=False`, or the certificate's name is taken
+                by another kind of file.
         """
         content = self.certificate if require_flag("certificate", certificate) else None
         export.require_room_for_certificate(path)
@@ -172,21 +190,23 @@ class Release:
 
     @property
     def certificate(self) -> dict[str, object]:
-        """What a certificate of this release says; ParameterError where it cannot have one."""
+        """The content of a certificate of this release; raises ParameterError if it cannot have one."""
         if self.seeded:
-            raise ParameterError("a release of seeded randomness has no certificate: it protects nobody")
+            raise ParameterError(
+                "the randomness was seeded, so this release gives no privacy and no certificate; release without rng"
+            )
         export.call(self.made_by)
         columns = [name for name, _, _ in self.columns]
         return {**self.header, "version": _core.__version__, "columns": columns, "digest": self.digest}
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the rows as CSV, whichever format they are written in."""
+        """The SHA-256 of the rows as CSV, independent of the format in which they are written."""
         return export.digest(self.columns)
 
     @property
     def header(self) -> dict[str, object]:
-        """What a file of this release says of itself."""
+        """The metadata in a file of this release."""
         return {
             "made_by": self.made_by,
             "guarantee": self.promise,
@@ -201,10 +221,17 @@ class Release:
         }
 
     def plot(self, *, top: int = 30) -> Any:
-        """Draws the `top` largest counts with bars of two sigma; returns matplotlib Axes (needs matplotlib).
+        """Plot the largest counts with error bars of two sigma (needs matplotlib).
 
-        Raises ParameterError for a release without counts.
+        Args:
+            top: The number of counts to draw.
+
+        Returns:
+            Matplotlib Axes.
+
+        Raises:
+            ParameterError: The release has no counts.
         """
         if self.counts is None or self.sigmas is None:
-            raise ParameterError("this release has no counts to draw: draw one of dp.count")
+            raise ParameterError("this release has no counts to plot; plot a release of dp.count")
         return plot.bars(self.items[:top], self.counts[:top], self.sigmas[:top], title=self.promise)

@@ -1,4 +1,4 @@
-"""Data: rows, counts of users by item, and items by user. SENSITIVE."""
+"""Tables of rows, counts of users by item, and items by user. SENSITIVE."""
 
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import Table

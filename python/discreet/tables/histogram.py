@@ -1,4 +1,4 @@
-"""`Histogram`: how many users have each item. SENSITIVE: it is exact and shows nothing of itself."""
+"""`Histogram`: the number of users of each item. SENSITIVE: it is exact, and hides its content."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["COUNT_LIMIT", "Histogram"]
 
 COUNT_LIMIT = 2**35
-"""The largest count that a histogram holds: more users than there are people."""
+"""The largest count that a histogram holds, above the number of people on earth."""
 
 
 class Histogram(Private):
-    """Items with exact counts, in descending order, and what one user can change in them.
+    """Items with exact counts, in descending order, and the sensitivity of the counts.
 
-    A histogram is as private as the data it was made of. It has no length, no order and no repr that
-    depends on the data, it cannot be copied or pickled, and only a mechanism reads it.
+    A histogram is as sensitive as its data. It has no length, no order and no repr that depends on the data. It cannot
+    be copied or pickled, and only a mechanism reads it.
+
+    Example:
+        >>> import discreet as dp
+        >>> dp.Histogram.from_pairs([1, 1, 2], ["a", "b", "a"], l0=2)
+        Histogram(l0=2, linf=1, SENSITIVE)
     """
 
     _labels: _core.Labels
@@ -61,21 +66,20 @@ class Histogram(Private):
 
         Args:
             data: A path or glob of Parquet or CSV files, a frame or relation with `__arrow_c_stream__` (polars, pandas,
-                pyarrow, DuckDB), a dict of two equally long arrays, or a list of these, counted as one table: a user
-                who is in several counts once. Spark DataFrames and Ibis tables are counted where their rows are.
+                pyarrow, DuckDB), a dict of two arrays of equal length, or a list of these. A list is counted as one
+                table, so a user in several of its tables counts once. Counting of Spark DataFrames and Ibis tables is
+                pushed down.
             user: The name of the column of users: integers or text.
             item: The name of the column of items: integers or text. A row with a NULL in either column is dropped.
             l0: Count at most l0 distinct items of each user, chosen uniformly, as threshold mechanisms need it.
-            k_bar: Keep only the k_bar + 1 largest counts. A mechanism never looks further, whether or not there are
-                more.
-            only: Items that are known without the data. Other items are not counted and take up no place among a
-                user's l0.
+            k_bar: Keep only the k_bar + 1 largest counts. A mechanism reads no others, even if they exist.
+            only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
             cap: Stop each count at this number of users, for a mechanism that needs no more (`OptimalSelection.cap`).
-            count_users: Also find the number of users of any counted item, from which `ConfirmedCounts` gains most.
-            memory: Bytes, or text such as "2GB", that counting may use beside the data and the histogram; half of what
-                the machine allows by default. Rows that do not fit are spilled to encrypted temporary files without a
+            count_users: Also count the users who have any counted item. `ConfirmedCounts` gains most from it.
+            memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
+                of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
                 name.
-            progress: Called now and then, without a number: how many rows there are is not public.
+            progress: A function that is called now and then, without a number: the number of rows is not public.
 
         Returns:
             A Histogram.
@@ -84,7 +88,7 @@ class Histogram(Private):
             SchemaError: A column is missing or of another type.
             InputError: The data cannot be read.
             ParameterError: l0, k_bar or cap is below 1, or memory below 256 MiB.
-            ResourceError: The folder for temporary files is needed and full, or a Spark session is gone.
+            ResourceError: The folder for temporary files is full, or a Spark session has stopped.
 
         Example:
             >>> import discreet as dp
@@ -98,7 +102,9 @@ class Histogram(Private):
         if cap is not None:
             cap = require_whole("cap", cap, 1, COUNT_LIMIT)
             if k_bar is not None:
-                raise ParameterError("counts that stop at cap have no k_bar largest; leave one of the two out")
+                raise ParameterError(
+                    "cap and k_bar exclude each other: counts that stop at cap have no k_bar largest; leave one out"
+                )
         limit = None if k_bar is None else k_bar + 1
         wanted: Any = {"l0": sensitivity.l0, "limit": limit, "cap": cap, "only": only, "users": count_users}
         labels, counts, users = engines.histogram(data, user, item, **wanted, memory=memory, progress=progress)
@@ -114,13 +120,13 @@ class Histogram(Private):
         count_users: bool = False,
         memory: int | str | None = None,
     ) -> Histogram:
-        """Count the distinct users of each item in two equally long arrays of integers or text, exactly.
+        """Count the distinct users of each item in two arrays of equal length, exactly.
 
         Args:
-            users: One user for each row.
-            items: One item for each row. A pair in which either is None is dropped.
+            users: One user for each row: integers or text.
+            items: One item for each row: integers or text. A pair in which either is None is dropped.
             l0: Count at most l0 distinct items of each user, chosen uniformly.
-            count_users: Also find the number of users, from which `ConfirmedCounts` gains most.
+            count_users: Also count the users. `ConfirmedCounts` gains most from it.
             memory: Bytes, or text such as "2GB", that counting may use.
 
         Returns:
@@ -128,7 +134,7 @@ class Histogram(Private):
 
         Raises:
             SchemaError: An array is of another type, or of mixed types.
-            ParameterError: The arrays are not equally long, or l0 is below 1.
+            ParameterError: The arrays differ in length, or l0 is below 1.
 
         Example:
             >>> import discreet as dp
@@ -157,21 +163,21 @@ class Histogram(Private):
         limit: SupportsIndex | None = None,
         users: SupportsIndex | None = None,
     ) -> Histogram:
-        """Take counts that were made elsewhere, on the caller's word for what one user can change.
+        """Make a histogram of given counts; the caller vouches for their sensitivity.
 
-        Whether a table is complete must follow from the query that made it, never from how many rows came back.
-        Mechanisms stop at the limit, and where they stop is published.
+        Set `complete` by the query that made the table, never by the number of rows it returned. Mechanisms stop at the
+        limit and publish where they stopped.
 
         Args:
             items: Distinct integers or strings.
             counts: Whole numbers from 0 to 2^35, one for each item.
             l0: The most counts that one user changes, all in one direction; None for any number.
             linf: The most that one user changes one count.
-            complete: False if only the largest counts were asked for, so that the smallest one here is the
+            complete: False if the query returned only the largest counts, so that the smallest one here is the
                 (k_bar+1)-th.
-            limit: How many counts were asked for, if fewer came back; with `complete=False` alone.
+            limit: The number of counts that the query asked for, if it returned fewer; only with `complete=False`.
             users: The exact number of distinct users in any of the counts, before the smallest were cut.
-                `ConfirmedCounts` gains most from it. A number that misses one user who is counted voids the guarantee.
+                `ConfirmedCounts` gains most from it. A number that misses one counted user voids the guarantee.
 
         Returns:
             A Histogram.
@@ -191,13 +197,15 @@ class Histogram(Private):
         if limit is not None:
             limit = require_whole("limit", limit, 1)
         if len(array) != len(items):  # type: ignore[arg-type]
-            raise ParameterError("items and counts must be equally long")
+            raise ParameterError("items and counts must be equally long: give one count for each item")
         if limit is not None and (complete or limit < len(array)):
-            raise ParameterError("limit goes with complete=False and is at least the number of rows")
+            raise ParameterError("limit needs complete=False, and must be at least the number of rows")
         if users is not None:
             users = require_whole("users", users, 0, COUNT_LIMIT)
             if users < array.max(initial=0):
-                raise ParameterError("users is the number of users in any of the counts: at least the largest count")
+                raise ParameterError(
+                    "users must be the number of users in any of the counts: at least the largest count"
+                )
         return cls._of(labels, array, sensitivity, None if complete else limit or len(array), users=users)
 
     @classmethod
@@ -211,10 +219,10 @@ class Histogram(Private):
         clipped_to: int | None = None,
         users: int | None = None,
     ) -> Histogram:
-        """Sorts by count, then by label, one order for all, so that ties never depend on the input.
+        """Return a histogram sorted by count, then by label, so that ties never depend on the order of the input.
 
-        A `limit` keeps so many rows and is remembered even where there are fewer. `clipped_to` is the most items of a
-        user that were counted, None where all were. `users`: how many there are, None where that is not known.
+        `limit` keeps the largest counts, and is remembered even if there are fewer. `clipped_to` is the most items of a
+        user that were counted; None if all were. `users` is the number of users; None if it is not known.
         """
         rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)
@@ -233,7 +241,7 @@ class Histogram(Private):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """What one user can change in the counts."""
+        """The most that one user can change in the counts."""
         return self._sensitivity
 
     def _counts(self) -> NDArray[np.int64]:
@@ -241,7 +249,7 @@ class Histogram(Private):
         return self._exact.array()
 
     def _counts_of(self, items: Sequence[object]) -> NDArray[np.int64]:
-        """The counts of these items, zero where there is none."""
+        """Return the counts of these items, zero for an item that is not in the histogram."""
         exact = self._counts()
         rows = np.flatnonzero(exact)
         counts = dict(zip(self._labels.take(rows), exact[rows].tolist(), strict=True))
@@ -251,11 +259,11 @@ class Histogram(Private):
         return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a Histogram is not edited")
+        raise AttributeError("a Histogram cannot be changed: make a new one")
 
 
 def _whole_counts(counts: ArrayLike) -> NDArray[np.int64]:
-    """The counts as int64, or ParameterError with a constant text."""
+    """Return the counts as int64, or raise ParameterError with a constant text."""
     error = ParameterError("counts must be whole numbers from 0 to 2^35, one for each item")
     try:
         array = np.asarray(counts)

@@ -1,4 +1,4 @@
-"""`Table`: rows for a mechanism that reads them by itself, with the names of their columns. SENSITIVE."""
+"""`Table`: rows for mechanisms that read a table themselves, with the names of its columns. SENSITIVE."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ __all__ = ["Table"]
 
 
 class Table(Private):
-    """Rows that a mechanism reads by itself, some mechanisms twice; as private as they are.
+    """A table for mechanisms that read its rows themselves; as sensitive as its rows.
+
+    Some mechanisms read the table twice.
 
     Args:
-        data: What `Histogram.from_table` takes: a path, a list of paths, a frame, a dict of columns, a Spark
+        data: A table as for `Histogram.from_table`: a path, a list of paths, a frame, a dict of columns, a Spark
             DataFrame or an Ibis table.
         user: The name of the column of users.
         item: The name of the column of items.
-        value: The name of the column that is summed, for `ClippedSums` alone.
-        memory: Bytes, or text such as "2GB", that reading may take.
-        progress: Called now and then, without a number.
+        value: The name of the column to sum, only for `ClippedSums`.
+        memory: Bytes, or text such as "2GB", that reading may use.
+        progress: A function that is called now and then, without a number.
 
     Raises:
-        ParameterError: A column has no name.
+        ParameterError: The name of a column is not a string.
 
     Example:
         >>> import discreet as dp
@@ -61,4 +63,4 @@ class Table(Private):
         return "Table(SENSITIVE)"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a Table is not edited")
+        raise AttributeError("a Table cannot be changed: make a new one")

@@ -1,4 +1,4 @@
-"""`UserItems`: which items every user has. SENSITIVE: it is exact and shows nothing of itself."""
+"""`UserItems`: the items of every user. SENSITIVE: it is exact, and hides its content."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from discreet import _core, engines
 from discreet.engines.frames import plain_column
-from discreet.engines.memory import Memory, drawn
-from discreet.engines.weighing import Here, Lists
+from discreet.engines.memory import Memory, random_limit
+from discreet.engines.weighing import Lists, LocalLists
 from discreet.privacy.guarantee import Sensitivity
 from discreet.private import Private
 
@@ -19,7 +19,13 @@ __all__ = ["UserItems"]
 
 
 class UserItems(Private):
-    """The distinct items of every user, which a `SetUnion` weighs; as private as the data it was made of."""
+    """The distinct items of every user, which a `SetUnion` weighs; as sensitive as its data.
+
+    Example:
+        >>> import discreet as dp
+        >>> dp.tables.UserItems.from_pairs([1, 1, 2], ["a", "b", "a"])
+        UserItems(SENSITIVE)
+    """
 
     _lists: Lists
 
@@ -37,15 +43,27 @@ class UserItems(Private):
         memory: int | str | None = None,
         progress: Callable[[], None] | None = None,
     ) -> UserItems:
-        """Reads a table of (user, item) rows; `data` and errors are those of `Histogram.from_table`.
+        """Read the items of every user from a table of (user, item) rows.
 
-        How many rows say that a user has an item orders the user's items for the greedy method. `l0` keeps at most so
-        many items of each user, chosen uniformly while they are read: enough for a `SetUnion` of that l0, which
-        bounds them anyway, and less to hold; `IteratedSetUnion` chooses in every round and wants them all.
-        `memory`: bytes, or text such as "2GB", that reading and what is kept may take; half of what the machine
-        allows where it is not given; ResourceError where it does not suffice. `progress` is called now and then,
-        without a number. The rows of a Spark DataFrame or an Ibis table stay where they are, and are weighed there
-        in every release.
+        The number of rows with a user and an item orders the user's items for the greedy method.
+
+        Args:
+            data: A table as for `Histogram.from_table`. The rows of a Spark DataFrame or an Ibis table stay where they
+                are, and every release weighs them there.
+            user: The name of the column of users.
+            item: The name of the column of items.
+            l0: Keep at most l0 items of each user, chosen uniformly. It saves memory for a `SetUnion` of this l0, which
+                bounds the items anyway. `IteratedSetUnion` chooses items in every round and needs all: leave l0 out.
+            memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
+                default.
+            progress: A function that is called now and then, without a number.
+
+        Returns:
+            A UserItems.
+
+        Raises:
+            ResourceError: The items do not fit into `memory`. The other errors are the same as in
+                `Histogram.from_table`.
         """
         l0 = Sensitivity(l0=l0, linf=1).l0
         return cls._of(engines.lists(data, user, item, l0=l0, memory=memory, progress=progress))
@@ -59,11 +77,26 @@ class UserItems(Private):
         l0: int | None = None,
         memory: int | str | None = None,
     ) -> UserItems:
-        """Reads two equally long arrays of integers or text, as `Histogram.from_pairs`; `l0` and `memory` are those
-        of `from_table`."""
+        """Read the items of every user from two arrays of equal length.
+
+        Args:
+            users: One user for each row: integers or text.
+            items: One item for each row: integers or text. A pair in which either is None is dropped.
+            l0: Keep at most l0 items of each user, chosen uniformly.
+            memory: Bytes, or text such as "2GB", for reading and for the items.
+
+        Returns:
+            A UserItems.
+
+        Raises:
+            ResourceError: The items do not fit into `memory`. The other errors are the same as in
+                `Histogram.from_pairs`.
+        """
         l0 = Sensitivity(l0=l0, linf=1).l0
         columns = plain_column(users), plain_column(items)
-        return cls._of(Here(*_core.Lists.from_pairs(*columns, l0=l0, memory=drawn(Memory.of(memory).total))))
+        return cls._of(
+            LocalLists(*_core.Lists.from_pairs(*columns, l0=l0, memory=random_limit(Memory.of(memory).total)))
+        )
 
     @classmethod
     def _of(cls, lists: Lists) -> UserItems:
@@ -75,4 +108,4 @@ class UserItems(Private):
         return "UserItems(SENSITIVE)"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("UserItems are not edited")
+        raise AttributeError("UserItems cannot be changed: make new ones")
