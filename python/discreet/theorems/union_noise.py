@@ -35,7 +35,8 @@ EXACT_EPSILON = 100.0
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The shares of delta for the threshold that are tried."""
 _ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2, "greedy": 13.2}
-"""Default targets, in deviations above the threshold. An item at its target is missed with probability below 1e-6."""
+"""Default targets, in deviations above the threshold. For the three methods named here, an item that has reached its
+target is missed with a chance below 1e-6."""
 _ROUNDED = ("policy_gaussian", "adaptive_gaussian")
 _ITEM_LIMIT = 1 << 32
 _L0_LIMIT = 1 << 12
