@@ -152,29 +152,38 @@ class ConfirmedCounts(HistogramMechanism):
         Returns:
             A probability from 0 to 1.
         """
-        return self._chance(users, self._levels(2), 2)
+        return self._chance(2 * users, users, self._tries)
 
-    def _chance(self, users: int, levels: tuple[theorem.Level, ...], factor: int) -> float:
-        """Return the release probability over these levels, for a query of `factor` times the count."""
-        left = budget_units(self.rho) - (self._first.price if factor == 2 else 0)
-        missed, others, query = 1.0, math.log(self.k_bar), factor * users
-        for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
-            at = number - theorem.LOWEST
-            level = levels[at]
-            price = level.bound.price + level.steps[0].price
-            if price > left:
-                break
-            left -= price
-            delta = theorem.deltas([level.steps[0].price, level.bound.price], self.rho, self.delta)
-            if max(delta) >= 0.5:
-                break
-            least = 2 + theorem.margin(level.steps[0].sigma, delta[0]) + theorem.reach(level.bound.sigma, delta[1])
-            if least > level.ceiling:
-                continue
-            drawn = 1 / (1 + math.exp(min(others - level.gamma * users, 700.0)))
-            confirmed = 0.5 * math.erfc((least - query) / (level.steps[0].sigma * math.sqrt(2)))
-            missed *= 1 - drawn * confirmed
+    def _chance(self, query: int, users: int, tries: tuple[tuple[float, float, int], ...]) -> float:
+        """Return the release probability of an item over all tries, for the value of its query."""
+        missed, others = 1.0, math.log(self.k_bar)
+        for gamma, sigma, least in tries:
+            drawn = 1 / (1 + math.exp(min(others - gamma * users, 700.0)))
+            missed *= 1 - drawn * 0.5 * math.erfc((least - query) / (sigma * math.sqrt(2)))
         return 1 - missed
+
+    @cached_property
+    def _tries(self) -> tuple[tuple[float, float, int], ...]:
+        return self._affordable(self._levels(2), self._first.price)
+
+    @cached_property
+    def _replacing_tries(self) -> tuple[tuple[float, float, int], ...]:
+        return self._affordable(self._levels(1, replaced=True), 0)
+
+    def _affordable(self, levels: tuple[theorem.Level, ...], spent: int) -> tuple[tuple[float, float, int], ...]:
+        """Return gamma, sigma and the least confirming value of each affordable level, from the highest down."""
+        left, found = budget_units(self.rho) - spent, []
+        for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
+            level = levels[number - theorem.LOWEST]
+            step, bound = level.steps[0], level.bound
+            left -= step.price + bound.price
+            delta = theorem.deltas([step.price, bound.price], self.rho, self.delta)
+            if left < 0 or max(delta) >= 0.5:
+                break
+            least = 2 + theorem.margin(step.sigma, delta[0]) + theorem.reach(bound.sigma, delta[1])
+            if least <= level.ceiling:
+                found.append((level.gamma, step.sigma, least))
+        return tuple(found)
 
     def deviation_of(self, users: int) -> float:
         """Return the approximate standard deviation of an item's count.
@@ -221,7 +230,7 @@ class ConfirmedCounts(HistogramMechanism):
         Returns:
             A probability from 0 to 1.
         """
-        return self._chance(users, self._levels(1, replaced=True), 1)
+        return self._chance(users, users, self._replacing_tries)
 
     def _run(self, histogram: Histogram, rng: _core.Rng, *, replaced: bool = False) -> Release:
         """Return the release. With `replaced`, the neighbours are datasets in which one user is replaced by another.
