@@ -111,16 +111,17 @@ def check(counted, case, name, found):
 
 
 def compared(runs, peers):
-    """Return the medians of each contestant, and the best peer's median over that of the first contestant."""
+    """Return the medians of each contestant, the best peer's and our own with the number of users over our own."""
     medians = {
         name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}
         for name, all_runs in runs.items()
     }
-    ours = next(iter(medians.values()))
+    ours, with_users = list(medians.values())[:2]
     theirs = {key: [medians[peer][key] for peer in peers if key in medians[peer]] for key in ours}
     return {
         "medians": medians,
         "best_peer_over_core": {key: min(theirs[key]) / ours[key] for key in ours if theirs[key]},
+        "with_users_over_core": {key: with_users[key] / ours[key] for key in ours},
     }
 
 
@@ -128,6 +129,9 @@ def show(case, rows, comparison):
     """Print the results of one case."""
     ratios = (f"{key} {ratio:.1f}x" for key, ratio in comparison["best_peer_over_core"].items())
     print(f"\n{case}, {rows:,} rows; best peer over core:", *ratios)
+    print(
+        "  with the number of users over without:", f"{comparison['with_users_over_core']['cpu_again']:.2f}x CPU again"
+    )
     for name, values in comparison["medians"].items():
         wall, cpu, extra = values["wall"], values["cpu"], values["extra"] / 1e6
         again = f"{values['wall_again']:11.2f} s wall again" if "wall_again" in values else ""

@@ -20,6 +20,11 @@ def core(table):
     return len(_core.count_distinct(table, "u", "i")[1])
 
 
+def core_with_users(table):
+    """Count with this library, and find the number of users."""
+    return len(_core.count_with_users(table, "u", "i")[1])
+
+
 def core_in_256_mib(table):
     """Count with this library in 256 MiB, with most rows spilled to files."""
     return len(_core.count_distinct(table, "u", "i", memory=MEMORY)[1])
@@ -95,6 +100,11 @@ def bounded_core(table):
     return int(_core.count_distinct(table, "u", "i", l0=L0)[1].sum())
 
 
+def bounded_core_with_users(table):
+    """Count with this library, and find the number of users."""
+    return int(_core.count_with_users(table, "u", "i", l0=L0)[1].sum())
+
+
 def bounded_reference(table):
     """Count in numpy, by sorting codes and random numbers."""
     return int(count_bounded(*codes(table), L0, np.random.default_rng())[1].sum())
@@ -119,12 +129,13 @@ def bounded_duckdb(rows_):
 
 PEERS = [polars_n_unique, polars_unique, duckdb_distinct, duckdb_subquery, pyarrow_groups, pandas_groups]
 BOUNDED_PEERS = [bounded_polars, bounded_duckdb]
-OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_reference]
+WITH_USERS = [core_with_users, bounded_core_with_users]
+OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_reference, *WITH_USERS]
 
 
 def of(case):
     """Return the contestants of a case, this library first."""
     if case.endswith(cases.BOUNDED):
-        return [bounded_core, bounded_reference, *BOUNDED_PEERS]
+        return [bounded_core, bounded_core_with_users, bounded_reference, *BOUNDED_PEERS]
     extra = {"integers, ten rows each": [core_in_256_mib], "integers, dense": [numpy_packed]}
-    return [core, *extra.get(case, []), reference, *PEERS]
+    return [core, core_with_users, *extra.get(case, []), reference, *PEERS]
