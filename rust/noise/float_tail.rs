@@ -32,7 +32,7 @@ const LEAST: f64 = 1.0 / (1_u64 << 40) as f64;
 /// Binary places of an exponent.
 const PLACES: i64 = 60;
 /// `floor(ln 2 · 2^60)`.
-const LN2: u128 = 799_144_290_325_165_979;
+const LN2: u128 = 799_144_290_325_165_978;
 
 impl Decay {
     /// Whether `P[X >= m] <= p` by the exact tail's upper bound, as `self.tail(m) <= p` but faster.
@@ -61,8 +61,10 @@ impl Decay {
         (self.tail(m) + self.tail(m + 1)).next_up() <= p
     }
 
-    /// A lower and an upper bound of `P[X >= m]`, widened by [`SLACK`]; `None` outside of their range:
-    /// laws other than the discrete Gaussian, `m` up to a few σ or beyond `2^31`, and tails below `exp(-700)`.
+    /// Returns a lower and an upper bound of `P[X >= m]`, widened by [`SLACK`].
+    ///
+    /// Returns `None` for laws other than the discrete Gaussian, for `m` below one or from `2^31` on, from a scale of 64 on
+    /// for `m` up to about the scale plus one, and for tails below `exp(-700)`.
     fn float_tail(&self, m: i64) -> Option<(f64, f64)> {
         let m = u64::try_from(m).ok().filter(|&m| (1..1 << 31).contains(&m))?;
         if !self.square || !self.mirrored || self.limit.is_some() {
@@ -98,7 +100,7 @@ impl Decay {
         Some((first * low / (2.0 * most - 1.0), first * high / (2.0 * least - 1.0)))
     }
 
-    /// Bounds of the sum of `f(j) / f(m)` over `j >= m`.
+    /// Returns bounds of the sum of `f(j) / f(m)` over `j >= m`.
     ///
     /// Ratio `i` of two weights has a relative error of at most `(i + 1) 2^-46`, weight `i` one of `(i + 1)² 2^-46`; below
     /// a scale of 64 there are at most 2^10 weights.
@@ -121,7 +123,7 @@ impl Decay {
         mantissa as f64 * power_of_two(exponent)
     }
 
-    /// `exp(-c factor 2^shift)` to within a relative `2^-46`; `None` below `exp(-700)`.
+    /// Returns `exp(-c factor 2^shift)` to within a relative `2^-46`; `None` below `exp(-700)`.
     fn exp_of(&self, factor: u128, shift: i64) -> Option<f64> {
         let (mantissa, exponent) = self.coefficient.parts();
         let product = factor.checked_mul(u128::from(mantissa))?;
@@ -147,12 +149,12 @@ impl Decay {
     }
 }
 
-/// Mills' ratio cut after `order` terms: an upper bound for even orders, a lower one for odd ones.
+/// Returns Mills' ratio cut after `order` terms: an upper bound for even orders, a lower bound for odd orders.
 fn mills(z: f64, order: u32) -> f64 {
     1.0 / (1..=order).rev().fold(z, |rest, n| z + f64::from(n) / rest)
 }
 
-/// `2^exponent` for a normal result.
+/// Returns `2^exponent`, if that is a normal number.
 fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
 }

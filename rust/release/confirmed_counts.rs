@@ -258,10 +258,13 @@ fn margin(sigma: f64, delta: f64) -> Result<i64> {
 }
 
 /// Returns the least `B >= sigma + 1` with `P[X >= B] + P[X > B] <= delta`.
-#[allow(clippy::float_arithmetic, reason = "half of a float, and a scale with one more, are exact")]
+#[allow(
+    clippy::float_arithmetic,
+    reason = "half of a float is exact, and the scale plus one is rounded up"
+)]
 fn reach(sigma: f64, delta: f64) -> Result<i64> {
     let law = DiscreteGaussian::law(sigma)?;
-    let least = (sigma + 1.0).ceil() as i64;
+    let least = (sigma + 1.0).next_up().ceil() as i64;
     // Here both tails are at most half of delta. The least B is at most a few values lower.
     let mut reach = law.quantile(delta / 2.0)?.max(least);
     while reach > least && law.two_tails_are_at_most(reach - 1, delta) {

@@ -30,7 +30,7 @@ def demo(rho: float, delta: float, write: str | None) -> None:
         raise ParameterError("--write needs a file with the suffix .csv or .parquet")
     log = demonstration.synthetic_log()
     table = log.table
-    visits, users, pages = demonstration.ROWS, demonstration.USERS, demonstration.PAGES
+    visits, users, pages = (len(values) for values in (log.users, set(log.users.tolist()), set(log.items.tolist())))
     click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
     if write is not None:
         export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})

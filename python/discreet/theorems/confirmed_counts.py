@@ -195,7 +195,7 @@ def reach(sigma: float, delta: float) -> int:
     def holds(reach: int) -> bool:
         return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
 
-    least = math.ceil(sigma + 1)
+    least = math.ceil(math.nextafter(sigma + 1, math.inf))
     # Both tails are at most half of delta here, and not a few values below.
     found = max(noise.quantile(delta / 2), least)
     while found > least and holds(found - 1):

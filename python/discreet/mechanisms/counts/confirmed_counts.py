@@ -44,13 +44,13 @@ class ConfirmedCounts(HistogramMechanism):
     If the histogram knows the number N of users, the step measures twice the count less N instead. One user changes
     that by one, whatever items they have, so a count costs a quarter.
 
-    Items are drawn, not ranked: an item within about 20 % of the smallest one released may be missing.
+    Items are drawn, not ranked: an item with up to about twice the smallest released count may be missing.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
         delta: The probability that the guarantee fails: from 1e-100 to below 1.
-        relative_error: The scale of the noise to aim for, as a fraction of a count: from 0.005 to below 1. Above 0.17
-            it has no further effect.
+        relative_error: The error to aim for, as a fraction of a count: from 0.005 to below 1. The standard deviation of
+            a count is 0.475 times this fraction of it, and at most 8 % of it, so values above 0.17 change nothing.
         k_bar: Consider only the k_bar most common items in each step: from 1 to 2^30. Choose it without the data.
 
     Raises:
@@ -76,13 +76,13 @@ class ConfirmedCounts(HistogramMechanism):
         checked = {
             "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
             "delta": require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
-            "relative_error": require_number("relative_error", self.relative_error, 0.005, 100, open_low=False),
+            "relative_error": require_number(
+                "relative_error", self.relative_error, 0.005, 1, open_low=False, open_high=True
+            ),
             "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.relative_error >= 1:
-            raise ParameterError("relative_error must be below 1: it is a fraction of a count, such as 0.1")
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
             raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
 
@@ -93,7 +93,8 @@ class ConfirmedCounts(HistogramMechanism):
         Args:
             rho: The privacy cost in zCDP: above 0 and at most 10,000.
             delta: The probability that the guarantee fails: from 1e-100 to below 1.
-            relative_error: The scale of the noise to aim for, as a fraction of a count.
+            relative_error: The error to aim for, as a fraction of a count. The standard deviation of a count is 0.475
+                times this fraction of it, and at most 8 % of it.
             k_bar: Consider only the k_bar most common items in each step.
 
         Returns:
@@ -113,7 +114,8 @@ class ConfirmedCounts(HistogramMechanism):
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
             delta: The probability that the guarantee fails: above 0 and below 1.
-            relative_error: The scale of the noise to aim for, as a fraction of a count.
+            relative_error: The error to aim for, as a fraction of a count. The standard deviation of a count is 0.475
+                times this fraction of it, and at most 8 % of it.
             k_bar: Consider only the k_bar most common items in each step.
 
         Returns:
@@ -282,16 +284,28 @@ class ConfirmedCounts(HistogramMechanism):
             calls=steps,
             stopped_early=ending == "rows",
             users=None if users is None else (round(known), math.sqrt(common)),
-            notes=self._notes(ending, known if users is not None else None, math.sqrt(common), replaced=replaced),
+            notes=self._notes(
+                ending,
+                known if users is not None else None,
+                math.sqrt(common),
+                any_item=bool(len(rows)),
+                replaced=replaced,
+            ),
         )
 
-    def _notes(self, ending: str, users: float | None, deviation: float, *, replaced: bool) -> tuple[str, ...]:
+    def _notes(
+        self, ending: str, users: float | None, deviation: float, *, any_item: bool, replaced: bool
+    ) -> tuple[str, ...]:
         """Return the notes of a release, which depend on published values alone."""
-        notes = ["items are drawn, not ranked: one within about 20 % of the smallest released may be missing"]
+        notes = []
+        if any_item:
+            notes.append(
+                "items are drawn, not ranked: an item with up to about twice the smallest released count may be missing"
+            )
         if users is not None:
             notes.append(
-                f"about {round(users):,} users have any item, give or take {deviation:.3g}; "
-                f"half of that error, {deviation / 2:.3g}, is common to all counts"
+                f"about {max(0, round(users)):,} users have at least one item (sigma {deviation:.3g}); all counts share "
+                f"half of the error of this number (sigma {deviation / 2:.3g}), which their sigma includes"
             )
         elif not replaced:
             notes.append(
