@@ -304,8 +304,8 @@ class ConfirmedCounts(HistogramMechanism):
             )
         if users is not None:
             notes.append(
-                f"about {max(0, round(users)):,} users have at least one item (sigma {deviation:.3g}); all counts share "
-                f"half of the error of this number (sigma {deviation / 2:.3g}), which their sigma includes"
+                f"about {max(0, round(users)):,} users have at least one item (sigma {deviation:.3g}); all counts "
+                f"share half of the error of this number (sigma {deviation / 2:.3g}), which their sigma includes"
             )
         elif not replaced:
             notes.append(
