@@ -77,8 +77,7 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     }
     let mut spread = 0.0;
     for (size, loss) in sizes.iter().zip(&losses) {
-        // The error is also bounded, because the exact and the computed value both have absolute values of about `size` at
-        // most.
+        // The first error is at most 2.1 `size`, because the exact and the computed value are both at most about `size`.
         spread += size * (loss.exp_m1().min(2.1) + error);
     }
     for value in &mut product {
