@@ -1,13 +1,13 @@
 //! Convolution powers of distributions on a grid, computed with a fast Fourier transform. The rounding error has a
 //! rigorous bound.
 //!
-//! Let `u = 2^-53`. The relative error of a complex product is at most `√5 u` (Brent, Percival and Zimmermann 2007), and
-//! that of a sum is at most `u`. The roots of unity below have an error of at most `2 u`. In a transform of `2^L` numbers,
-//! every input reaches every output through `L` products and `L` sums, and the error factors multiply along this path. So
-//! the error of an output is at most `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times the sum of the inputs' absolute
-//! values.
+//! Let `u = 2^-53`. The relative error of a complex product is at most `√5 u` (Brent, Percival and Zimmermann 2007),
+//! and that of a sum is at most `u`. The roots of unity below have an error of at most `2 u`. In a transform of `2^L`
+//! numbers, every input reaches every output through `L` products and `L` sums, and the error factors multiply along
+//! this path. So the error of an output is at most `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times the sum of the
+//! inputs' absolute values.
 //!
-//! If a value `q` of a transform has an error of at most `e`, its power `k` has an error of at most
+//! Let a value `q` of a transform have an error of at most `e`. Then `q^k` has an error of at most
 //! `(|q| + e)^k - |q|^k` plus the errors of the products. The inverse transform adds its own error, and averages the
 //! errors of its inputs.
 
@@ -26,12 +26,12 @@ const POWER_LIMIT: u64 = 1 << 30;
 /// A factor that covers the rounding of the error bounds, which take up to `2^30` products.
 const SLACK: f64 = 1.0 + 1e-6;
 
-/// Return the cyclic convolution of all parts, and an error bound that holds for every entry. A part is a list of masses
-/// and the number of times that it is repeated.
+/// Return the cyclic convolution of all parts, and an error bound that holds for every entry. A part is a list of
+/// masses and the number of times that it is repeated.
 ///
 /// # Errors
-/// [`Error::Parameter`] if the parts differ in length, their length is not a power of two up to `2^24`, a mass is
-/// negative or not finite, or there are more than `2^30` parts in all.
+/// [`Error::Parameter`] if the parts differ in length, or their length is not a power of two up to `2^24`. Also if a
+/// mass is negative or not finite, or there are more than `2^30` parts in all.
 pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     let size = parts.first().map_or(0, |(masses, _)| masses.len());
     let legal = |(masses, _): &(Vec<f64>, u64)| {
@@ -77,7 +77,8 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     }
     let mut spread = 0.0;
     for (size, loss) in sizes.iter().zip(&losses) {
-        // The first error is at most 2.1 `size`, because the exact and the computed value are both at most about `size`.
+        // The first error is at most 2.1 `size`, because the exact and the computed value are both at most about
+        // `size`.
         spread += size * (loss.exp_m1().min(2.1) + error);
     }
     for value in &mut product {
@@ -134,8 +135,8 @@ impl Complex {
     }
 }
 
-/// Compute `Σ x_k ω^(jk)` with `ω = exp(-2πi/n)` for every `j`, in place. Reorders the values by bit reversal, then adds
-/// them in butterflies.
+/// Compute `Σ x_k ω^(jk)` with `ω = exp(-2πi/n)` for every `j`, in place. Reorders the values by bit reversal, then
+/// adds them in butterflies.
 fn fourier(values: &mut [Complex], roots: &[Complex]) {
     let size = values.len();
     let bits = size.trailing_zeros();
@@ -160,11 +161,11 @@ fn fourier(values: &mut [Complex], roots: &[Complex]) {
     }
 }
 
-/// Return `exp(-2πi j / 2^bits)` for `j` below `2^(bits - 1)`. Each root is a product of roots at powers of two, computed in
-/// integers.
+/// Return `exp(-2πi j / 2^bits)` for `j` below `2^(bits - 1)`. Each root is a product of roots at powers of two,
+/// computed in integers.
 ///
-/// Each product errs by at most two units of `2^-62`, and each factor by at most one unit. There are fewer than 24 products
-/// in a row. Together with the rounding to a float, the error is below `2 u`.
+/// Each product errs by at most two units of `2^-62`, and each factor by at most one unit. There are fewer than 24
+/// products in a row. Together with the rounding to a float, the error is below `2 u`.
 fn roots(bits: u32) -> Vec<Complex> {
     let one = 1_i64 << PLACES;
     let mut table = vec![(one, 0_i64)];
@@ -181,8 +182,8 @@ fn roots(bits: u32) -> Vec<Complex> {
     table.into_iter().map(|(re, im)| Complex { re: number(re), im: -number(im) }).collect()
 }
 
-/// Return cosine and sine of a full turn divided by `2^(bits - i)`, for `i` from zero to `bits - 2`. Each angle is half of
-/// the next angle.
+/// Return cosine and sine of a full turn divided by `2^(bits - i)`, for `i` from zero to `bits - 2`. Each angle is
+/// half of the next angle.
 fn angles(bits: u32) -> Vec<(i64, i64)> {
     let places = 2 * PLACES;
     let one = BigInt::from(1) << places;

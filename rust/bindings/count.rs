@@ -18,8 +18,9 @@ use crate::labels::{LONGEST, LabelType, Labels};
 type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 
-/// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object that
-/// offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in all sources.
+/// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
+/// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
+/// all sources.
 #[pyfunction(name = "count_distinct")]
 #[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]

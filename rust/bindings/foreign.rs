@@ -1,5 +1,5 @@
-//! The structures of Arrow's C interfaces. A producer is a library that fills these structures. The numbers in a structure
-//! are checked before use. Pointers cannot be checked, except for NULL.
+//! The structures of Arrow's C interfaces. A producer is a library that fills these structures. The numbers in a
+//! structure are checked before use. Pointers cannot be checked, except for NULL.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -92,8 +92,8 @@ impl<T: Released> Owned<T> {
 impl<T: Released> Drop for Owned<T> {
     fn drop(&mut self) {
         if let Some(release) = *self.0.release() {
-            // SAFETY: the callback was not called before. The interface requires that it is set in the structure during the
-            // call.
+            // SAFETY: the callback was not called before. The interface requires that it is set in the structure
+            // during the call.
             unsafe { release(&raw mut self.0) };
             *self.0.release() = None;
         }
@@ -114,8 +114,8 @@ fn nth<T: Copy>(pointers: *mut T, count: i64, index: usize) -> Result<T> {
 
 /// Dereference a pointer in a structure, or return `None` for NULL.
 fn target<'a, T>(pointer: *mut T) -> Option<&'a T> {
-    // SAFETY: the interface guarantees that the pointer is NULL, or points at a structure that lives as long as its owner.
-    // The callers below tie `'a` to the owner.
+    // SAFETY: the interface guarantees that the pointer is NULL, or points at a structure that lives as long as its
+    // owner. The callers below tie `'a` to the owner.
     unsafe { pointer.cast_const().as_ref() }
 }
 
@@ -154,7 +154,8 @@ impl RawArray {
         column.filter(|column| column.release.is_some()).ok_or(BROKEN)
     }
 
-    /// Return a dictionary's values, or `None` if the array is not a dictionary. Return an error if the values were released.
+    /// Return a dictionary's values, or `None` if the array is not a dictionary. Return an error if the values were
+    /// released.
     pub fn dictionary(&self) -> Result<Option<&Self>> {
         let values = target(self.dictionary);
         if values.is_some_and(|values| values.release.is_none()) { Err(BROKEN) } else { Ok(values) }

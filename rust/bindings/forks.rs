@@ -1,5 +1,5 @@
-//! Identities of processes, which tell a forked child from its parent. A fork copies the parent's memory, and a child in a
-//! new PID namespace may have the process id of its parent.
+//! Identities of processes, which tell a forked child from its parent. A fork copies the parent's memory, and a child
+//! in a new PID namespace may have the process id of its parent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

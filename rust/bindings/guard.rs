@@ -1,5 +1,5 @@
-//! Converts panics of the engine to Python exceptions. The text of a panic is never printed, because it may contain user
-//! data.
+//! Converts panics of the engine to Python exceptions. The text of a panic is never printed, because it may contain
+//! user data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 

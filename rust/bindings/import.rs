@@ -1,9 +1,9 @@
 //! Columns of Arrow's C interface as arrays. A producer is the library that filled the interface's structures.
 //!
-//! Every number that can be checked is checked before a buffer is made from it. The interface does not give the sizes of
-//! buffers, so the engine must trust that a buffer has the length that its layout implies. This length is the number of
-//! cells, including the offset, times the width of a cell. For string bytes it is the last string offset, and for blocks of
-//! views it is the length in the last buffer.
+//! Every number that can be checked is checked before a buffer is made from it. The interface does not give the sizes
+//! of buffers, so the engine must trust that a buffer has the length that its layout implies. This length is the
+//! number of cells, including the offset, times the width of a cell. For string bytes it is the last string offset,
+//! and for blocks of views it is the length in the last buffer.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ptr::NonNull;
@@ -39,8 +39,8 @@ pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
     if schema.dictionary().and_then(RawSchema::dictionary).is_some() {
         return Err(Error::Schema(unknown("a nested")));
     }
-    // SAFETY: both types are `struct ArrowSchema`. Only the formats of the schema and of its dictionary are read. These are
-    // UTF-8, and the dictionary has no dictionary.
+    // SAFETY: both types are `struct ArrowSchema`. Only the formats of the schema and of its dictionary are read.
+    // These are UTF-8, and the dictionary has no dictionary.
     let schema = unsafe { &*std::ptr::from_ref(schema).cast::<FFI_ArrowSchema>() };
     match DataType::try_from(schema) {
         Ok(DataType::FixedSizeBinary(width)) if width < 0 => Err(BROKEN),
@@ -160,7 +160,8 @@ impl<'a> Foreign<'a> {
         Ok(vec![offsets, self.buffer(2, whole(end)?)?])
     }
 
-    /// Return the views, and the blocks of bytes to which views refer. The last buffer of the array holds the blocks' lengths.
+    /// Return the views, and the blocks of bytes to which views refer. The last buffer of the array holds the blocks'
+    /// lengths.
     fn views(&self) -> Result<Vec<Buffer>> {
         let views = self.buffer(1, bytes(self.offset + self.len, size_of::<u128>())?)?;
         let blocks = whole(self.array.n_buffers)?.checked_sub(3).ok_or(BROKEN)?;

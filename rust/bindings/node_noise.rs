@@ -74,7 +74,8 @@ impl PyWeightedNoise {
         self.0.weights().to_vec().into_pyarray(py)
     }
 
-    /// Return the rounded sum of every item in a round. Also return the items whose rounding 62 fractional bits do not decide.
+    /// Return the rounded sum of every item in a round. Also return the items whose rounding 62 fractional bits do
+    /// not decide.
     fn advance<'py>(
         &mut self,
         py: Python<'py>,

@@ -1,5 +1,5 @@
-//! `Noise` and `Threshold`: noise with bounds of its tails, and thresholds for noisy counts. A release reads the array of
-//! counts without a copy, so no other thread may write to the array during the release (`SECURITY.md`).
+//! `Noise` and `Threshold`: noise with bounds of its tails, and thresholds for noisy counts. A release reads the
+//! array of counts without a copy, so no other thread may write to the array during the release (`SECURITY.md`).
 
 use std::borrow::Cow;
 
@@ -136,8 +136,8 @@ impl PyThreshold {
     }
 }
 
-/// Return the released rows. A row with count `n` is released with probability `chances[n]`, in units of `2^-64`. Counts
-/// beyond the table are always released, and counts of zero and below never.
+/// Return the released rows. A row with count `n` is released with probability `chances[n]`, in units of `2^-64`.
+/// Counts beyond the table are always released, and counts of zero and below never.
 #[pyfunction]
 #[pyo3(signature = (counts, chances, rng=None))]
 pub fn partition_selection<'py>(

@@ -29,7 +29,8 @@ impl PyRng {
         Self { stream, process: process() }
     }
 
-    /// Return the stream. Return an error in a forked process, whose copy of the stream would repeat the parent's noise.
+    /// Return the stream. Return an error in a forked process, whose copy of the stream would repeat the parent's
+    /// noise.
     pub fn stream(&mut self) -> Result<&mut SecureRng> {
         if self.process == process() {
             Ok(&mut self.stream)

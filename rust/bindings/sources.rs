@@ -56,8 +56,8 @@ impl Iterator for Source {
     }
 }
 
-/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, or a tuple
-/// of two sequences of the same length. Columns must have the same type in all sources.
+/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, or
+/// a tuple of two sequences of the same length. Columns must have the same type in all sources.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),

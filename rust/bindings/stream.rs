@@ -43,8 +43,8 @@ impl PairStream {
             source.call_method0("__arrow_c_stream__")?
         };
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-        // SAFETY: a capsule of this name holds a valid stream. The interface transfers ownership if the stream is moved out
-        // and a released stream is left.
+        // SAFETY: a capsule of this name holds a valid stream. The interface transfers ownership if the stream is
+        // moved out and a released stream is left.
         let mut raw = Owned(unsafe { pointer.cast::<RawStream>().replace(RawStream::EMPTY) });
         let schema = schema(&mut raw)?;
         if text(schema.0.format) != Some(b"+s") {

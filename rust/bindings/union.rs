@@ -58,8 +58,9 @@ impl PyLists {
         Self::read(py, &pair, "", "", l0, memory, None)
     }
 
-    /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key has four
-    /// numbers of 64 bits. With `shared_order`, all users choose the first items in one random order of all items.
+    /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key
+    /// has four numbers of 64 bits. With `shared_order`, all users choose the first items in one random order of all
+    /// items.
     #[pyo3(signature = (l0, found, key, *, shared_order=false))]
     fn bounded(
         &self,

@@ -1,5 +1,5 @@
-//! Python sequences and numpy arrays as columns, and Python objects from labels. A label is the integer, text or bytes of an
-//! item.
+//! Python sequences and numpy arrays as columns, and Python objects from labels. A label is the integer, text or
+//! bytes of an item.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -108,7 +108,8 @@ impl Cells {
         Self::of_whole(&cells?)
     }
 
-    /// Return signed integers if all cells fit into `i64`. Otherwise, return unsigned integers if all cells fit into `u64`.
+    /// Return signed integers if all cells fit into `i64`. Otherwise, return unsigned integers if all cells fit into
+    /// `u64`.
     fn of_whole(cells: &[Option<i128>]) -> PyResult<Self> {
         fn all<T: TryFrom<i128>>(cells: &[Option<i128>]) -> Option<Vec<Option<T>>> {
             cells
@@ -216,8 +217,8 @@ impl PyLabels {
     }
 }
 
-/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of Python
-/// objects do not find the counts.
+/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
+/// Python objects do not find the counts.
 #[pyclass(name = "Counts", module = "discreet._core", frozen)]
 pub struct PyCounts(Py<PyArray1<i64>>);
 

@@ -26,7 +26,7 @@ pub(crate) const OUT_OF_RANGE: Error = Error::Input(
 );
 
 impl LabelType {
-    /// Returns the label type of an Arrow type. The label type of a dictionary is that of its values.
+    /// Returns the label type of an Arrow type. A dictionary has the label type of its values.
     ///
     /// # Errors
     /// [`Error::Schema`] if users and items cannot have the type. The text names `column`.

@@ -1,7 +1,8 @@
 //! String columns of any Arrow layout. Offsets and views are validated before use.
 //!
-//! A view is Arrow's 16-byte reference to a string. A short string is in the view itself (inline), and a longer string is in
-//! one of several blocks of bytes. A cell is the place of one string: a buffer and a range in this buffer.
+//! A view is Arrow's 16-byte reference to a string. A short string is in the view itself (inline), and a longer
+//! string is in one of several blocks of bytes. A cell is the place of one string: a buffer and a range in this
+//! buffer.
 
 use std::ops::Range;
 

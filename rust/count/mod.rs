@@ -1,7 +1,7 @@
 //! Counts exact distinct users per item, in parallel and without the GIL.
 //!
 //! A row is a pair of a user and an item. A morsel is a range of rows. A worker is a thread that takes
-//! morsels, finds the partition and the key of each row's item (see [`crate::count::group`]), and
+//! morsels. It finds the partition and the key of each row's item (see [`crate::count::group`]), and
 //! appends the row to the partition. All rows of an item are in one partition, so the merge
 //! deduplicates and counts one partition at a time.
 //!

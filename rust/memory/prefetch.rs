@@ -68,7 +68,7 @@ pub(crate) fn prefetched<'a, T: 'a>(
     })
 }
 
-/// Prefetches the values of those of `rows` that exist.
+/// Prefetches the values of `rows`. Ignores rows that do not exist.
 #[inline]
 fn prefetch_rows<T>(values: &[T], rows: Range<usize>) {
     const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };

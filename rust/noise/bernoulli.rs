@@ -1,5 +1,5 @@
-//! Exact Bernoulli draws. A draw compares a uniform number with a probability. Bits of the number are read until further
-//! bits cannot change the result.
+//! Exact Bernoulli draws. A draw compares a uniform number with a probability. Bits of the number are read until
+//! further bits cannot change the result.
 //!
 //! A fast comparison knows the probability to within an error. If this error is too large, an exact comparison computes
 //! the probability to any precision. The number of bits read does not depend on which comparison decides.
@@ -44,8 +44,8 @@ impl Prefix {
         self.word | (u64::MAX >> 1 >> (self.bits - 1))
     }
 
-    /// Return whether the number is below a probability, which is known to within `error`. Both are in units of `2^-64`.
-    /// Return `None` if the bits read so far do not decide.
+    /// Return whether the number is below a probability, which is known to within `error`. Both are in units of
+    /// `2^-64`. Return `None` if the bits read so far do not decide.
     #[must_use]
     pub fn below(self, probability: u64, error: u64) -> Option<bool> {
         if self.last() < probability.saturating_sub(error) {

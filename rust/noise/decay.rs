@@ -1,11 +1,12 @@
 //! A law is a probability distribution over the integers from zero: `P[m] ∝ exp(-c m)` or `P[m] ∝ exp(-c m²)`.
 //!
 //! The first law is geometric, and the second law is half of a discrete Gaussian. `c` is the law's coefficient, and
-//! `exp(-c m)` or `exp(-c m²)` is the weight of `m`. A block is `2^b` consecutive integers. Blocks whose values all have
-//! the weight of the first value follow a law of the same kind with another coefficient.
+//! `exp(-c m)` or `exp(-c m²)` is the weight of `m`. A block is `2^b` consecutive integers. Blocks whose values all
+//! have the weight of the first value follow a law of the same kind with another coefficient.
 //!
-//! This module computes bounds of weights and cumulative probabilities at any precision. The cell of `m` is the interval
-//! of cumulative probabilities from that of `m - 1` to that of `m`. [`super::table`] draws the cell of a uniform number.
+//! This module computes bounds of weights and cumulative probabilities at any precision. The cell of `m` is the
+//! interval of cumulative probabilities from that of `m - 1` to that of `m`. [`super::table`] draws the cell of a
+//! uniform number.
 
 use num_bigint::BigInt;
 
@@ -72,12 +73,12 @@ impl Decay {
         (1 - z.log2_floor()).max(1) as u32
     }
 
-    /// Returns lower bounds of the weights of `start`, `start + 1` and so on, divided by the weight of `start`. Also returns
-    /// an upper bound of the difference between the exact sum of all these weights and the sum of the list.
+    /// Returns lower bounds of the weights of `start`, `start + 1` and so on, divided by the weight of `start`. Also
+    /// returns an upper bound of the difference between the exact sum of all these weights and the sum of the list.
     ///
-    /// Units are `2^-places`. The list ends at the limit, or before a weight of at most one unit. Weight `i` of the list is
-    /// at most `4 (i + 1)²` units too small. In each step, the error of the ratio grows by at most three units, and the error
-    /// of the weight by at most the error of the ratio plus one unit.
+    /// Units are `2^-places`. The list ends at the limit, or before a weight of at most one unit. Weight `i` of the
+    /// list is at most `4 (i + 1)²` units too small. In each step, the error of the ratio grows by at most three
+    /// units. The error of the weight grows by at most the error of the ratio plus one unit.
     #[must_use]
     pub(super) fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
         let (first, shrink) = self.ratios(places);
@@ -106,11 +107,12 @@ impl Decay {
         }
     }
 
-    /// Returns bounds of `2^bits P[M <= m]` for `m = 0, 1, ...` and M of this law. The list ends when the probability of all
-    /// further values is far below `2^-bits`.
+    /// Returns bounds of `2^bits P[M <= m]` for `m = 0, 1, ...` and M of this law. The list ends when the probability
+    /// of all further values is far below `2^-bits`.
     #[must_use]
     pub(super) fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
-        // The error of a sum of m weights is at most m³ units, times the factor of the tail. The 128 guard bits hold it.
+        // The error of a sum of m weights is at most m³ units, times the factor of the tail. The 128 guard bits hold
+        // it.
         let places = bits + 128;
         let (mut weights, mut missing) = self.weights_from(0, places);
         if self.mirrored {

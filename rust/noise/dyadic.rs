@@ -121,10 +121,11 @@ pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
 
 /// Return integers `low <= exp(-x) 2^(s + bits) <= high` for a real number given by `floor(x 2^places)`.
 ///
-/// Write `x = n ln 2 + y` with `0 <= y < ln 2`, and sum the series of `exp(-y)` in fixed point with `p` fractional bits.
-/// In units of `2^-p`, the error of `x` is at most one. The error of `n ln 2` is at most `2 n p`, because the series of
-/// `ln 2` has fewer than `p` terms. The error of each term of the series of `exp` is at most two. The total error is below
-/// `2^(48 + integer bits of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds tight.
+/// Write `x = n ln 2 + y` with `0 <= y < ln 2`, and sum the series of `exp(-y)` in fixed point with `p` fractional
+/// bits. In units of `2^-p`, the error of `x` is at most one. The error of `n ln 2` is at most `2 n p`, because the
+/// series of `ln 2` has fewer than `p` terms. The error of each term of the series of `exp` is at most two. The total
+/// error is below `2^(48 + integer bits of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds
+/// tight.
 #[must_use]
 pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
     let error_bits = 48 + x(0).bits() as i64 + 1;
@@ -136,7 +137,8 @@ pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigIn
         n -= 1;
     }
     let Ok(n) = i64::try_from(&n) else {
-        // The number of halvings exceeds 64 bits, so the result is far below one unit. No caller needs a huge negative x.
+        // The number of halvings exceeds 64 bits, so the result is far below one unit. No caller needs a huge
+        // negative x.
         return (BigInt::ZERO, BigInt::from(1));
     };
     if n > i64::from(bits) + s + 2 {

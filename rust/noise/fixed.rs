@@ -42,8 +42,8 @@ impl Fixed {
         Self { value: self.value - other.value, error: self.error + other.error }
     }
 
-    /// Return an `n` such that `x - n ln 2` is certainly at least zero. This difference exceeds `ln 2` by at most about the
-    /// error and `|x| + 2` units.
+    /// Return an `n` such that `x - n ln 2` is certainly at least zero. This difference exceeds `ln 2` by at most
+    /// about the error and `|x| + 2` units.
     #[must_use]
     pub fn halvings(self) -> i64 {
         let least = self.value - i128::from(self.error);

@@ -1,13 +1,14 @@
 //! Gumbel noise in floating point, `G = -ln E` with `E = -ln U` for a uniform number U. NEVER use this noise for a
 //! published count.
 //!
-//! A random bit sets `U` to `u` or `1 - u`, for a number `u` that is uniform below one half. The smallest `u` is about
-//! `2^-960`, so both tails are as precise as the middle. The logarithms use only operations that every processor rounds in
-//! the same way, and that vectorise.
+//! A random bit sets `U` to `u` or `1 - u`, for a number `u` that is uniform below one half. The smallest `u` is
+//! about `2^-960`, so both tails are as precise as the middle. The logarithms use only operations that every
+//! processor rounds in the same way, and that vectorise.
 //!
-//! The result differs from the exact result for the drawn digits by at most `2^-49 (|G| + 1)`. The relative error of `u` is
-//! at most `2^-52`, so that of `E` is at most `1.45 2^-52`. The relative error of [`ln_1p`] is at most `1.6 2^-52`, plus
-//! less than `2^-60` for the omitted terms. Each sum with a multiple of `ln 2` adds at most `2^-53` of either term.
+//! The result differs from the exact result for the drawn digits by at most `2^-49 (|G| + 1)`. The relative error of
+//! `u` is at most `2^-52`, so that of `E` is at most `1.45 2^-52`. The relative error of [`ln_1p`] is at most `1.6
+//! 2^-52`, plus less than `2^-60` for the omitted terms. Each sum with a multiple of `ln 2` adds at most `2^-53` of
+//! either term.
 //!
 //! A word is 64 random bits.
 #![allow(clippy::float_arithmetic, reason = "Gumbel noise is floating point by design")]

@@ -1,8 +1,8 @@
 //! Floating-point bounds of discrete Gaussian tails. Bounds at most scales take well under a microsecond.
 //!
-//! Every bound has a proved relative error. If the bounds do not decide a comparison with a probability, the bounds of
-//! [`super::tail`] decide it. Only additions, multiplications, divisions and square roots are used. IEEE 754 rounds each of
-//! these to within a relative `2^-53`, on every platform.
+//! Every bound has a proved relative error. If the bounds do not decide a comparison with a probability, the bounds
+//! of [`super::tail`] decide it. Only additions, multiplications, divisions and square roots are used. IEEE 754
+//! rounds each of these to within a relative `2^-53`, on every platform.
 //!
 //! Let `σ = 1/√(2c)` and `f(x) = exp(-c x²)`. Let `Z` be the sum of `f` over the integers. Mills' ratio is
 //! `R(z) = ∫ exp((z² - t²)/2) dt` over `t >= z`.
@@ -21,11 +21,13 @@
 
 use super::decay::Decay;
 
-/// More than the relative error of any bound here. Sums of `2^10` weights have the largest error, which is below `2^-26`.
+/// More than the relative error of any bound here. Sums of `2^10` weights have the largest error, which is below
+/// `2^-26`.
 const SLACK: f64 = 1.0 / (1 << 24) as f64;
 /// Coefficients below `2^-13` belong to scales of 64 and more.
 const WIDE_BITS: i64 = -13;
-/// The order of the convergents. The relative difference to the next order is 3e-5 at `z = 1`, 2e-7 at 1.5 and 1e-9 at 2.
+/// The order of the convergents. The relative difference to the next order is 3e-5 at `z = 1`, 2e-7 at 1.5 and 1e-9
+/// at 2.
 const CONVERGENTS: u32 = 40;
 /// Weights are summed until a weight is at most this part of the first weight.
 const LEAST: f64 = 1.0 / (1_u64 << 40) as f64;
@@ -35,7 +37,8 @@ const PLACES: i64 = 60;
 const LN2: u128 = 799_144_290_325_165_979;
 
 impl Decay {
-    /// Returns whether `self.tail(m) <= p`, which is an upper bound of `P[X >= m]`. Faster than the computation of the tail.
+    /// Returns whether `self.tail(m) <= p`, which is an upper bound of `P[X >= m]`. Faster than the computation of
+    /// the tail.
     #[must_use]
     pub fn tail_is_at_most(&self, m: i64, p: f64) -> bool {
         match self.float_tail(m) {
@@ -61,9 +64,9 @@ impl Decay {
         (self.tail(m) + self.tail(m + 1)).next_up() <= p
     }
 
-    /// Returns a lower and an upper bound of `P[X >= m]`, widened by [`SLACK`]. Returns `None` for laws other than the
-    /// discrete Gaussian, for tails below about `exp(-700)`, and for `m` outside `1..2^31`. From `σ = 64` on, also returns
-    /// `None` for `m` up to about σ.
+    /// Returns a lower and an upper bound of `P[X >= m]`, widened by [`SLACK`]. Returns `None` for laws other than
+    /// the discrete Gaussian, for tails below about `exp(-700)`, and for `m` outside `1..2^31`. From `σ = 64` on,
+    /// also returns `None` for `m` up to about σ.
     fn float_tail(&self, m: i64) -> Option<(f64, f64)> {
         let m = u64::try_from(m).ok().filter(|&m| (1..1 << 31).contains(&m))?;
         if !self.square || !self.mirrored || self.limit.is_some() {
@@ -101,8 +104,8 @@ impl Decay {
 
     /// Returns bounds of the sum of `f(j) / f(m)` over `j >= m`.
     ///
-    /// Ratio `i` of two weights has a relative error of at most `(i + 1) 2^-46`. Weight `i` has a relative error of at most
-    /// `(i + 1)² 2^-46`. Below `σ = 64` there are at most `2^10` weights.
+    /// Ratio `i` of two weights has a relative error of at most `(i + 1) 2^-46`. Weight `i` has a relative error of
+    /// at most `(i + 1)² 2^-46`. Below `σ = 64` there are at most `2^10` weights.
     fn float_weights(&self, m: u64) -> Option<(f64, f64)> {
         let mut ratio = self.exp_of(u128::from(2 * m + 1), 0)?;
         let shrink = self.exp_of(2, 0)?;
@@ -142,8 +145,8 @@ impl Decay {
             return None;
         }
         let rest = (units % LN2) as f64 / (1_u64 << PLACES) as f64;
-        // Horner's rule. The omitted terms are below 2^-80. Each step adds an error of at most 3 · 2^-53, and multiplies the
-        // earlier error by at most 0.7.
+        // Horner's rule. The omitted terms are below 2^-80. Each step adds an error of at most 3 · 2^-53, and
+        // multiplies the earlier error by at most 0.7.
         let series = (1..=22_u32).rev().fold(1.0, |sum, n| 1.0 - rest / f64::from(n) * sum);
         Some(series * power_of_two(-(halvings as i64)))
     }

@@ -1,10 +1,10 @@
-//! Samplers of noise. The output distribution of an integer sampler equals the stated distribution exactly, provided that
-//! the random bits are uniform.
+//! Samplers of noise. The output distribution of an integer sampler equals the stated distribution exactly, provided
+//! that the random bits are uniform.
 //!
 //! Parameters are floats, which are converted to exact numbers. The integer samplers then compute in integers with
-//! rigorous error bounds. If an error bound does not decide an outcome, arithmetic of any precision decides it. The lint
-//! below forbids float arithmetic. The exceptions are `float_tail`, whose errors are bounded, and `continuous` and
-//! `float_gumbel`, which no published count uses.
+//! rigorous error bounds. If an error bound does not decide an outcome, arithmetic of any precision decides it. The
+//! lint below forbids float arithmetic. The exceptions are `float_tail`, whose errors are bounded, and `continuous`
+//! and `float_gumbel`, which no published count uses.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bernoulli;

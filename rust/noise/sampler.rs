@@ -40,8 +40,8 @@ pub struct Sampler {
 struct Blocks {
     /// Blocks have `2^bits` values.
     bits: u32,
-    /// A bound for each block. If the upper 32 bits of the word are below this bound, every place of the block is accepted.
-    /// The bound is zero if the block needs further checks.
+    /// A bound for each block. If the upper 32 bits of the word are below this bound, every place of the block is
+    /// accepted. The bound is zero if the block needs further checks.
     accept_below: Vec<u32>,
     /// The distribution's coefficient is `mantissa 2^(up - 128)`.
     mantissa: u64,
@@ -53,8 +53,8 @@ struct Blocks {
 }
 
 impl Sampler {
-    /// Create a sampler. The weights of `law` must fall by at most a factor `e` over the first `2^scale_bits` values. They
-    /// must be negligible after a few dozen times as many values.
+    /// Create a sampler. The weights of `law` must fall by at most a factor `e` over the first `2^scale_bits` values.
+    /// They must be negligible after a few dozen times as many values.
     #[must_use]
     pub(super) fn new(law: Decay, scale_bits: u32) -> Self {
         if scale_bits < TABLE_BITS {
@@ -63,7 +63,8 @@ impl Sampler {
         let bits = scale_bits - BLOCKS;
         let (mantissa, exponent) = law.coefficient.parts();
         let zeros = mantissa.leading_zeros();
-        // This is above zero because the coefficient is at least 2^-62, and below 64 because the coefficient is below 2^-9.
+        // This is above zero because the coefficient is at least 2^-62, and below 64 because the coefficient is below
+        // 2^-9.
         let up = (128 + exponent - i64::from(zeros)) as u32;
         let limit = law.limit.unwrap_or(u64::MAX);
         let mut blocks = Blocks {
@@ -79,8 +80,8 @@ impl Sampler {
         for block in 0..table.cells() {
             let (first, last) = (block << bits, (block + 1) << bits);
             let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
-            // A uniform number whose upper 32 bits are below `least` is below 1 - y for the last place of the block. The
-            // shifts clear the bits of the place, because any place may follow.
+            // A uniform number whose upper 32 bits are below `least` is below 1 - y for the last place of the block.
+            // The shifts clear the bits of the place, because any place may follow.
             let least = (!blocks.exponent(factor) >> 32) as u32;
             let uniform = least >> place_bits << place_bits;
             blocks.accept_below.push(if first == 0 || last > limit { 0 } else { uniform });
@@ -149,7 +150,8 @@ impl Sampler {
         }
     }
 
-    /// Draw from buffered words until a draw needs further words. Return the number of draws and the number of bytes used.
+    /// Draw from buffered words until a draw needs further words. Return the number of draws and the number of bytes
+    /// used.
     #[inline]
     fn quick<const N: usize>(
         &self,
@@ -166,15 +168,16 @@ impl Sampler {
         (drawn, drawn * N)
     }
 
-    /// Apply the sign by two's complement. The sign is random, so the processor would mispredict a branch half of the time.
+    /// Apply the sign by two's complement. The sign is random, so the processor would mispredict a branch half of the
+    /// time.
     #[inline]
     fn signed(&self, (magnitude, negative): (u64, bool)) -> i64 {
         let sign = -i64::from(negative & self.law.mirrored);
         (magnitude as i64 ^ sign).wrapping_sub(sign)
     }
 
-    /// Propose a place in a block from the upper `width` bits of a word. The low bits of these are the place. The other bits
-    /// are the first bits of the uniform number of the acceptance test.
+    /// Propose a place in a block from the upper `width` bits of a word. The low bits of these are the place. The
+    /// other bits are the first bits of the uniform number of the acceptance test.
     #[inline]
     fn trial(&self, blocks: &Blocks, block: u64, negative: bool, word: u64, width: u32) -> Trial {
         // Values are far below 2^62, so nothing here can overflow.
@@ -208,7 +211,8 @@ impl Sampler {
     }
 }
 
-/// A proposed value. It is accepted if a uniform number is below `exp(-factor c)`; `c` is the distribution's coefficient.
+/// A proposed value. It is accepted if a uniform number is below `exp(-factor c)`; `c` is the distribution's
+/// coefficient.
 struct Trial {
     value: u64,
     /// Whether the value is at most the limit and is not a negative zero.
@@ -221,8 +225,8 @@ struct Trial {
 }
 
 impl Trial {
-    /// Return whether the uniform number is certainly below `1 - y`, and thus below `exp(-y)`, for `y = factor c`. This holds
-    /// for nearly all trials.
+    /// Return whether the uniform number is certainly below `1 - y`, and thus below `exp(-y)`, for `y = factor c`.
+    /// This holds for nearly all trials.
     #[inline]
     fn likely(&self) -> bool {
         self.uniform.last() <= !self.exponent
@@ -245,8 +249,8 @@ impl Blocks {
         (uniform < most).then_some((value, negative))
     }
 
-    /// Return `factor` times the distribution's coefficient in units of `2^-64`, rounded up by at most two units. Return
-    /// `u64::MAX` for factors above `most`.
+    /// Return `factor` times the distribution's coefficient in units of `2^-64`, rounded up by at most two units.
+    /// Return `u64::MAX` for factors above `most`.
     #[inline]
     fn exponent(&self, factor: u64) -> u64 {
         if factor > self.most {

@@ -1,12 +1,12 @@
 //! Exact draws with a cumulative table. Nearly every draw reads one 32-bit word.
 //!
-//! A draw returns the cell of a uniform number. The cell of a value ends at the value's cumulative probability, and begins
-//! at the end of the cell before. First 31 bits of the number are drawn, and further bits 64 at a time, until all numbers
-//! with these bits are in one cell.
+//! A draw returns the cell of a uniform number. The cell of a value ends at the value's cumulative probability, and
+//! begins at the end of the cell before. First 31 bits of the number are drawn, and further bits 64 at a time, until
+//! all numbers with these bits are in one cell.
 //!
-//! The table holds the exact first 31 bits of the end of every cell. If the number's first bits differ from those of all
-//! ends, they decide. Otherwise the first 64 bits of the ends are used, which are known to within two units. If these bits
-//! do not decide, [`Decay::locate`] decides.
+//! The table holds the exact first 31 bits of the end of every cell. If the number's first bits differ from those of
+//! all ends, they decide. Otherwise the first 64 bits of the ends are used, which are known to within two units. If
+//! these bits do not decide, [`Decay::locate`] decides.
 
 use num_bigint::BigInt;
 use rand::Rng;
@@ -116,8 +116,8 @@ impl Table {
         self.ends.len() as u64
     }
 
-    /// Searches the ends from cell `from` on. Returns the number's cell, or `None` if the number's first bits equal those of
-    /// an end.
+    /// Searches the ends from cell `from` on. Returns the number's cell, or `None` if the number's first bits equal
+    /// those of an end.
     #[inline(never)]
     fn scan(&self, from: usize, first: u32) -> Option<u64> {
         let passed = self.ends[from..].iter().take_while(|end| end.first < first).count() + from;
@@ -166,8 +166,8 @@ impl Table {
 
 /// Returns the exact first 31 bits of the ends of the first `cells` cells.
 ///
-/// The precision grows until the lower and the upper bound of every end have equal first bits. This loop ends, because no
-/// end has finitely many binary digits.
+/// The precision grows until the lower and the upper bound of every end have equal first bits. This loop ends,
+/// because no end has finitely many binary digits.
 fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
     let mut guard = 128;
     loop {
@@ -188,9 +188,9 @@ fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
 ///
 /// The list ends at a probability within `2^-32` of one, or before the largest value of the law.
 ///
-/// This function computes like [`Decay::cumulative`], but in integers of 128 bits. Weight `m` is at most `4 (m + 1)²` units
-/// of `2^-128` too small. The sum is in units of `2^-96`, and weights below [`LEAST_WEIGHT`] are omitted. The total error
-/// is below `2^-75` for `2^17` values.
+/// This function computes like [`Decay::cumulative`], but in integers of 128 bits. Weight `m` is at most `4 (m + 1)²`
+/// units of `2^-128` too small. The sum is in units of `2^-96`, and weights below [`LEAST_WEIGHT`] are omitted. The
+/// total error is below `2^-75` for `2^17` values.
 fn words(law: &Decay) -> Vec<u64> {
     let (ratio, shrink) = law.ratios(PLACES);
     let unit = |number: BigInt| u128::try_from(number).unwrap_or(u128::MAX);

@@ -1,5 +1,5 @@
-//! Rigorous upper bounds of the tail `P[X >= m]` for every law of [`Decay`]. A bound exceeds the tail by a relative `2^-52`
-//! or so.
+//! Rigorous upper bounds of the tail `P[X >= m]` for every law of [`Decay`]. A bound exceeds the tail by a relative
+//! `2^-52` or so.
 //!
 //! Geometric tails have a closed form. Gaussian tails of small scales are sums of weights. For large scales, the
 //! Euler-Maclaurin formula replaces the sum with an integral, and bounds the remainder.
@@ -82,7 +82,8 @@ impl Decay {
         let about = if !self.square {
             -p.ln() / coefficient
         } else if p < 0.5 {
-            // The quantile of the continuous law, with an error of at most 5e-4 scales (Abramowitz and Stegun, 26.2.23).
+            // The quantile of the continuous law, with an error of at most 5e-4 scales (Abramowitz and Stegun,
+            // 26.2.23).
             let t = (-2.0 * p.ln()).sqrt();
             let above = t.mul_add(t.mul_add(0.010_328, 0.802_853), 2.515_517);
             let below = t.mul_add(t.mul_add(t.mul_add(0.001_308, 0.189_269), 1.432_788), 1.0);
@@ -118,8 +119,8 @@ impl Decay {
 
     /// Returns true only if the remainder of [`Self::integral_tail`] is below `2^-60` of the tail.
     ///
-    /// This holds for scales from 512 on. For scales from 64 on, it holds if `m` is at most an eighth of the scale's square,
-    /// because `g_11` is at most about `(2 c m)^11`.
+    /// This holds for scales from 512 on. For scales from 64 on, it holds if `m` is at most an eighth of the scale's
+    /// square, because `g_11` is at most about `(2 c m)^11`.
     fn is_wide(&self, m: u64) -> bool {
         let bits = self.coefficient.log2_floor();
         bits < WIDE_BITS
@@ -156,8 +157,9 @@ impl Decay {
 
     /// Returns the sum of the weights from `start` up, divided by the weight of `start`.
     ///
-    /// This function computes like [`Self::weights_from`], but in integers of 128 bits. Weight `i` is at most `4 (i + 1)²`
-    /// units of `2^-SUM_PLACES` too small. For scales up to 1,024, the sum is below `2^12` and has fewer than `2^14` weights.
+    /// This function computes like [`Self::weights_from`], but in integers of 128 bits. Weight `i` is at most `4 (i +
+    /// 1)²` units of `2^-SUM_PLACES` too small. For scales up to 1,024, the sum is below `2^12` and has fewer than
+    /// `2^14` weights.
     fn sum_from(&self, start: u64) -> Bounds {
         let unit = |number: BigInt| u128::try_from(number).unwrap_or(u128::MAX);
         let shrink = unit(self.ratios(128).1);
@@ -210,9 +212,9 @@ impl Decay {
             n += 1;
             term = ((term * &x) >> places) / (2 * n + 1);
         }
-        // The error of a term is at most the error of the term before times 2 c m² / (2n + 1), plus two units. There are fewer
-        // than 2^13 terms, and the product of these ratios is at most exp(c m²). So the total error is at most
-        // 2^(halvings + 30) units.
+        // The error of a term is at most the error of the term before times 2 c m² / (2n + 1), plus two units. There
+        // are fewer than 2^13 terms, and the product of these ratios is at most exp(c m²). So the total error is at
+        // most 2^(halvings + 30) units.
         let lost = BigInt::from(1) << (30 + (places - PLACES) / 2);
         let series = Bounds { low: series.clone(), high: series + lost, places };
         let m_f_q = f.times(&q).scaled(m);

@@ -13,7 +13,8 @@ impl TruncatedGeometric {
     /// The largest bound.
     pub const BOUND_LIMIT: i64 = 1 << 52;
 
-    /// Create noise of this scale between `-bound` and `bound`. The exact scale is larger by a relative error below `2^-62`.
+    /// Create noise of this scale between `-bound` and `bound`. The exact scale is larger by a relative error below
+    /// `2^-62`.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the scale is not in [`super::discrete_laplace::SCALE_RANGE`] or the

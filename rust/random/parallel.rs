@@ -1,4 +1,5 @@
-//! Parallel work on chunks of rows. The results do not depend on the number of cores. A part is a chunk and its first row.
+//! Parallel work on chunks of rows. The results do not depend on the number of cores. A part is a chunk and its first
+//! row.
 
 use std::iter;
 use std::panic::resume_unwind;

@@ -1,9 +1,9 @@
 //! A `ChaCha20` stream with a fresh key from the operating system. It is the source of randomness of all releases.
 //!
-//! A release opens one `SecureRng`, passes it down as an argument and drops it. The drop overwrites the key and the buffer
-//! with zeros. There is no global and no thread-local generator, so neither a second release nor a second thread can
-//! repeat noise. A thread gets its own stream from [`SecureRng::split`]. A `SecureRng` does not detect forks of the
-//! process. Python's `Rng` can hold a stream for longer than a release, and detects forks.
+//! A release opens one `SecureRng`, passes it down as an argument and drops it. The drop overwrites the key and the
+//! buffer with zeros. There is no global and no thread-local generator, so neither a second release nor a second
+//! thread can repeat noise. A thread gets its own stream from [`SecureRng::split`]. A `SecureRng` does not detect
+//! forks of the process. Python's `Rng` can hold a stream for longer than a release, and detects forks.
 
 use std::convert::Infallible;
 
@@ -66,8 +66,8 @@ impl SecureRng {
         new
     }
 
-    /// Return another stream, whose key is the next 256 bits of this stream. The later bits of this stream are independent
-    /// of the new stream.
+    /// Return another stream, whose key is the next 256 bits of this stream. The later bits of this stream are
+    /// independent of the new stream.
     #[must_use]
     pub fn split(&mut self) -> Self {
         let mut key = [0_u8; 32];

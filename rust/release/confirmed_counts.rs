@@ -4,10 +4,10 @@
 //! * A slot is one of k̄ places for the largest counts. Slots without an item hold dummies.
 //! * The bound is a published number. It is at least the query of every item outside the slots, except with a
 //!   probability that is part of δ.
-//! * A step draws a slot and measures the query of its item with noise. If the noisy query exceeds the bound by at least
-//!   2 and a margin, the step names the item: it publishes the item and the noisy query.
-//! * A level is a set of noise scales and prices for items of about the same number of users. The position is the binary
-//!   logarithm of the number of users that the next step looks for. The position determines the level.
+//! * A step draws a slot and measures the query of its item with noise. If the noisy query exceeds the bound by at
+//!   least 2 and a margin, the step names the item: it publishes the item and the noisy query.
+//! * A level is a set of noise scales and prices for items of about the same number of users. The position is the
+//!   binary logarithm of the number of users that the next step looks for. The position determines the level.
 //!
 //! The level and the noise of a step, its price and every stop depend only on published values.
 
@@ -117,8 +117,8 @@ struct Known {
 
 /// Names rows of `counts` (descending) while the budget covers a further step.
 ///
-/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count must
-/// not be read as zero, so the release ends before it would read such a count.
+/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count
+/// must not be read as zero, so the release ends before it would read such a count.
 ///
 /// # Errors
 /// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.

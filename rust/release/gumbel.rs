@@ -49,8 +49,8 @@ impl Candidates {
         }
     }
 
-    /// Select up to `k` items without replacement (Plackett-Luce distribution). A selection of ⊥ ends the list. Return the
-    /// slots of the items in order of selection, and whether ⊥ was selected.
+    /// Select up to `k` items without replacement (Plackett-Luce distribution). A selection of ⊥ ends the list.
+    /// Return the slots of the items in order of selection, and whether ⊥ was selected.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if `k` is zero.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_exponential_mechanism() {
-        // The slots hold the counts 5 and 3, and γ = 1. The score of ⊥ exceeds that of the count 1 by 3.995732273554.
+        // The slots hold the counts 5 and 3, and γ = 1. The score of ⊥ is 3.995732273554 above the score 1.
         let (draws, mut seen) = (repetitions(400_000), [0_u32; 3]);
         let candidates = candidates(&[5, 3], 5, 1.0, 1, 3.995_732_273_554);
         let mut rng = SecureRng::seeded(3);

@@ -18,9 +18,9 @@ const CERTAIN: u16 = 256;
 
 /// Return the released rows of `counts`.
 ///
-/// `chances[n]` is `π(n)` in units of `2^-64`. Counts beyond the table have `π(n) = 1`, and counts of zero and below have
-/// `π(n) = 0`. Each row reads one byte of a random stream. If this byte does not decide, the row reads more bits from a
-/// second stream.
+/// `chances[n]` is `π(n)` in units of `2^-64`. Counts beyond the table have `π(n) = 1`, and counts of zero and below
+/// have `π(n) = 0`. Each row reads one byte of a random stream. If this byte does not decide, the row reads more bits
+/// from a second stream.
 #[must_use]
 pub fn partition_selection(counts: &[i64], chances: &[u64], rng: &mut SecureRng) -> Vec<usize> {
     let table = Table::new(chances);

@@ -66,9 +66,10 @@ pub struct Release {
 
 /// Release rows of `counts` (descending) while the budget covers the most expensive outcome of a further step.
 ///
-/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. Every step reads the
-/// (k̄+1)-th largest count that is left. To read a truncated count as zero would invalidate δ, so the release stops early
-/// instead. This stop depends on the limit and on the number of released rows, but not on the number of items.
+/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. Every step reads
+/// the (k̄+1)-th largest count that is left. To read a truncated count as zero would invalidate δ, so the release
+/// stops early instead. This stop depends on the limit and on the number of released rows, but not on the number of
+/// items.
 ///
 /// # Errors
 /// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.

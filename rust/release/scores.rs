@@ -1,8 +1,8 @@
 //! Exact scores of candidates for selection.
 //!
-//! A slot holds one candidate, which is an item with an integer count. The score of an item is its count times a rate γ.
-//! The stop element ⊥ is the last candidate. Its score exceeds the score of a given count by an offset. Scores are also
-//! computed in fixed point, which is faster and has a known error.
+//! A slot holds one candidate, which is an item with an integer count. The score of an item is its count times a rate
+//! γ. The stop element ⊥ is the last candidate. Its score exceeds the score of a given count by an offset. Scores are
+//! also computed in fixed point, which is faster and has a known error.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use crate::error::{Error, Result};

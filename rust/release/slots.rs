@@ -1,8 +1,8 @@
 //! Slots: k̄ places, one of which a step of [`super::confirmed_counts`] draws.
 //!
 //! The slots hold the rows with the k̄ largest counts among the rows that are not named yet. A row is the place of an
-//! item in a histogram; to name a row is to publish its item. If there are fewer than k̄ such rows, the other slots hold
-//! dummies of count zero.
+//! item in a histogram; to name a row is to publish its item. If there are fewer than k̄ such rows, the other slots
+//! hold dummies of count zero.
 //!
 //! The rate γ of a draw depends on the step's level. A slot has the weight `exp(γ count)`. In the [`Tree`] of a level,
 //! each leaf is an upper bound of the total weight of all slots with the same count. Trees are kept for later draws.
@@ -30,7 +30,7 @@ pub struct Slots {
     following: usize,
     /// The number of dummies.
     dummies: u64,
-    /// The index of each count whose number of slots changed, in the order of the changes. The last index is that of
+    /// The index of each count whose number of slots changed, in the order of the changes. The last index stands for
     /// the dummies.
     changes: Vec<u32>,
     /// The kept trees, by level modulo `KEPT`.
@@ -147,7 +147,7 @@ impl Slots {
         planted
     }
 
-    /// Returns an upper bound of the total weight of all slots of one count. The last index is that of the dummies.
+    /// Returns an upper bound of the total weight of all slots of one count. The last index stands for the dummies.
     fn weight(&self, scores: &Scores, group: usize) -> Weight {
         let size = self.members.get(group).map_or(self.dummies, |members| members.len() as u64);
         if size == 0 {

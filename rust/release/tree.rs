@@ -103,8 +103,8 @@ impl Weight {
         }
     }
 
-    /// Returns 64 binary digits of this weight in units of `2^unit`. Word -1 is the integer part, and word 0 is the first
-    /// 64 digits of the fraction.
+    /// Returns 64 binary digits of this weight in units of `2^unit`. Word -1 is the integer part, and word 0 is the
+    /// first 64 digits of the fraction.
     fn word(self, unit: i64, index: i64) -> u64 {
         // The word's lowest bit is worth 2^(unit - 64 (index + 1)).
         let lowest = unit - 64 * (index + 1);
@@ -150,8 +150,8 @@ impl Position {
         Self { top: node.mantissa - 1, unit: node.exponent, integer, fraction: Vec::new() }
     }
 
-    /// Returns left if the number is in the lowest part, of the size of the left child's weight. Returns right if it is in
-    /// the highest part, of the size of the right child's weight. Otherwise returns `None`.
+    /// Returns left if the number is in the lowest part, of the size of the left child's weight. Returns right if it
+    /// is in the highest part, of the size of the right child's weight. Otherwise returns `None`.
     fn place<R: Rng + ?Sized>(mut self, rng: &mut R, left: Weight, right: Weight) -> Option<Side> {
         if self.below(rng, left, false) {
             Some(Side::Left)
@@ -162,8 +162,8 @@ impl Position {
         }
     }
 
-    /// Returns whether the number is below a weight. If `mirrored`, returns whether the node's weight minus the number is
-    /// below the weight.
+    /// Returns whether the number is below a weight. If `mirrored`, returns whether the node's weight minus the
+    /// number is below the weight.
     fn below<R: Rng + ?Sized>(&mut self, rng: &mut R, weight: Weight, mirrored: bool) -> bool {
         let integer = if mirrored { self.top - self.integer } else { self.integer };
         let bound = weight.word(self.unit, -1);

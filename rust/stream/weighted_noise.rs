@@ -59,9 +59,9 @@ pub struct WeightedNoise {
 }
 
 impl WeightedNoise {
-    /// Create the sums for a column. Its length is the horizon, which is the largest number of rounds. Its first number
-    /// is a power of two, at least twice the horizon and at most `2^20`. The other numbers must differ by at most 1/2 from
-    /// the first number times the coefficients of `(1 - x)^(-1/2)`; this is not checked.
+    /// Create the sums for a column. Its length is the horizon, which is the largest number of rounds. Its first
+    /// number is a power of two, at least twice the horizon and at most `2^20`. The other numbers must differ by at
+    /// most 1/2 from the first number times the coefficients of `(1 - x)^(-1/2)`; this is not checked.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the first number is wrong, or another number is negative or above half of the first.
@@ -214,8 +214,8 @@ impl WithSimd for Sums<'_> {
     #[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let mut sums = [[0_i64; LANES]; AHEAD];
-        // The first row is multiplied by the last weights. The last row is multiplied by the first weight and by the zeros
-        // before this weight.
+        // The first row is multiplied by the last weights. The last row is multiplied by the first weight and by the
+        // zeros before this weight.
         let windows = self.quick[..self.rows.len() + AHEAD - 1].windows(AHEAD).rev();
         for (row, weights) in self.rows.iter().zip(windows) {
             for (sum, &weight) in sums.iter_mut().zip(weights) {
@@ -236,9 +236,9 @@ fn offset(point: u32, bits: u32) -> i128 {
     (1 << (point + bits - 1)) + (1 << point) / 3
 }
 
-/// Return the weights. Their convolution with the column, divided by the column's first number, is about `2^62` in every
-/// round. Each step rounds by at most half a unit. The absolute values of the column's inverse sum to at most four, so no
-/// weight is more than two units off.
+/// Return the weights. Their convolution with the column, divided by the column's first number, is about `2^62` in
+/// every round. Each step rounds by at most half a unit. The absolute values of the column's inverse sum to at most
+/// four, so no weight is more than two units off.
 fn inverse(column: &[i64], bits: u32) -> Vec<i64> {
     let mut weights: Vec<i64> = Vec::with_capacity(column.len());
     for n in 0..column.len() {

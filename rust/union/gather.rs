@@ -1,9 +1,10 @@
-//! Reads lists of every user's distinct items from batches of rows. It uses a small multiple of the memory that the lists
-//! take.
+//! Reads lists of every user's distinct items from batches of rows. It uses a small multiple of the memory that the
+//! lists take.
 //!
-//! A row is a pair of a user and an item. Rows are partitioned by user into buckets, and a bucket is deduplicated when its
-//! rows have doubled. With a limit `l0`, every user has a random order of items and keeps the first `l0` items. An item
-//! that is not among the user's first `l0` items so far cannot be among the final `l0` items, so it is dropped.
+//! A row is a pair of a user and an item. Rows are partitioned by user into buckets, and a bucket is deduplicated
+//! when its rows have doubled. With a limit `l0`, every user has a random order of items and keeps the first `l0`
+//! items. An item that is not among the user's first `l0` items so far cannot be among the final `l0` items, so it is
+//! dropped.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -132,7 +133,8 @@ impl Gathering {
             + to_come
     }
 
-    /// Free memory if more than the limit is in use. [`Error::Resource`] if more than 3/4 of the limit is then still in use.
+    /// Free memory if more than the limit is in use. [`Error::Resource`] if more than 3/4 of the limit is then still
+    /// in use.
     fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
         let room = self.terms.memory.unwrap_or(usize::MAX);
         if self.bytes_used() <= room {
@@ -161,8 +163,8 @@ impl Gathering {
         Ok(())
     }
 
-    /// Make the lists. Users are ordered by rank. A user's items are ordered by their number of rows and then by rank. A
-    /// rank is an integer, or a hash of a string.
+    /// Make the lists. Users are ordered by rank. A user's items are ordered by their number of rows and then by
+    /// rank. A rank is an integer, or a hash of a string.
     fn lists(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Lists> {
         let entries = |bucket: usize| &self.buckets[bucket].kept;
         let mut firsts = vec![(0, 0); self.users.len()];

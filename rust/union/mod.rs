@@ -1,15 +1,15 @@
 //! Item weights for set union.
 //!
-//! A weight is an integer in units of `2^-bits`. Every user adds weights to the user's items. These additions have a norm of
-//! at most one, in l1 or in l2. A policy divides this budget of one among the items.
+//! A weight is an integer in units of `2^-bits`. Every user adds weights to the user's items. These additions have a
+//! norm of at most one, in l1 or in l2. A policy divides this budget of one among the items.
 //!
-//! The even policies of Gopi et al. (2020) divide the budget evenly. The other policies are adaptive: the additions of a
-//! user depend on the weights that earlier users or a first pass have produced.
+//! The even policies of Gopi et al. (2020) divide the budget evenly. The other policies are adaptive: the additions
+//! of a user depend on the weights that earlier users or a first pass have produced.
 //!
-//! Water-filling and greedy filling move whole units, as if one unit at a time. Let `w` and `w'` be weights and `b` and `b'`
-//! remaining budgets in two tables that differ in one user. A move never increases `|w - w'| + |b - b'|`. So one added or
-//! removed user changes the weights by at most exactly one in l1. The adaptive l2 policies compute in units of `2^-50`, and
-//! round down to whole units at the end. The caller must add this rounding to the sensitivity.
+//! Water-filling and greedy filling move whole units, as if one unit at a time. Let `w` and `w'` be weights and `b`
+//! and `b'` remaining budgets in two tables that differ in one user. A move never increases `|w - w'| + |b - b'|`. So
+//! one added or removed user changes the weights by at most exactly one in l1. The adaptive l2 policies compute in
+//! units of `2^-50`, and round down to whole units at the end. The caller must add this rounding to the sensitivity.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bucket;
@@ -33,13 +33,14 @@ pub enum Weighting {
     Even,
     /// Water-filling: raises all items below the target equally. The l1 norm is at most one.
     Water(u64),
-    /// Raises one item after the other to the target, in the user's order, and divides the rest evenly. The l1 norm is one.
+    /// Raises one item after the other to the target, in the user's order, and divides the rest evenly. The l1 norm
+    /// is one.
     Greedy(u64),
     /// Moves all items below the target towards the target. The l2 norm is at most one.
     Step(u64),
-    /// Adds `1/√d` to each of `d` items. A user with at most as many items as the second number first adds `1/d` to each
-    /// item. The part of these additions above the target is taken back, and at most half of it is divided evenly among
-    /// the user's items.
+    /// Adds `1/√d` to each of `d` items. A user with at most as many items as the second number first adds `1/d` to
+    /// each item. The part of these additions above the target is taken back, and at most half of it is divided
+    /// evenly among the user's items.
     Adaptive(u64, usize),
 }
 
@@ -77,8 +78,8 @@ impl Weighting {
             Self::Greedy(target) => {
                 in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
                 // Other users decide which items a user's budget does not reach, and an item without weight is never
-                // released. So every item of any user gets at least one unit. Then a user changes only for the user's own
-                // items whether an item has weight.
+                // released. So every item of any user gets at least one unit. Then a user changes only for the user's
+                // own items whether an item has weight.
                 for &item in in_turn.flatten() {
                     weights[item as usize] = weights[item as usize].max(1);
                 }
@@ -108,8 +109,8 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     let mut gaps: Vec<u64> =
         items.iter().map(|&item| target.saturating_sub(weights[item as usize])).collect();
     gaps.sort_unstable();
-    // All items that do not reach the target rise by `level`. `left` is the remaining budget, and `over` is the number of
-    // these items.
+    // All items that do not reach the target rise by `level`. `left` is the remaining budget, and `over` is the
+    // number of these items.
     let (mut left, mut level, mut over) = (budget, 0, gaps.len() as u64);
     for &gap in &gaps {
         let cost = (gap - level).saturating_mul(over);
@@ -133,8 +134,8 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     }
 }
 
-/// Raise items to the target, one after the other, until the budget is used up. The rest of the budget is divided evenly.
-/// So an item that all users have rises far above the target.
+/// Raise items to the target, one after the other, until the budget is used up. The rest of the budget is divided
+/// evenly. So an item that all users have rises far above the target.
 fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     for &item in items {
         let weight = &mut weights[item as usize];
@@ -153,8 +154,8 @@ fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     }
 }
 
-/// Move the items towards the target, in proportion to their distances from the target. The l2 norm of the move is at most
-/// one.
+/// Move the items towards the target, in proportion to their distances from the target. The l2 norm of the move is at
+/// most one.
 fn step(weights: &mut [u64], items: &[u32], target: u64) {
     let gap = |weight: u64| u128::from(target.saturating_sub(weight));
     let mut squares = items.iter().map(|&item| gap(weights[item as usize]).pow(2));
@@ -168,9 +169,9 @@ fn step(weights: &mut [u64], items: &[u32], target: u64) {
     }
 }
 
-/// Compute the adaptive weights. In the first pass, users with at most `few` items add `1/d` to each of `d` items. The excess
-/// of an item above the target returns to these users, and each user divides at most half of it evenly among the user's
-/// items.
+/// Compute the adaptive weights. In the first pass, users with at most `few` items add `1/d` to each of `d` items.
+/// The excess of an item above the target returns to these users. Each user divides at most half of the returned excess
+/// evenly among the user's items.
 fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
     let is_few = |items: &&[u32]| !items.is_empty() && items.len() <= few;
     let all = || (0..lists.users()).map(|user| lists.of_user(user));

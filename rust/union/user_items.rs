@@ -1,12 +1,12 @@
 //! Lists of every user's distinct items, and uniform samples of at most `l0` items of each user.
 //!
-//! A label is the integer, text or bytes of a user or an item. Users are ordered by label: integers by value, and strings
-//! by a keyed hash. A user's items are ordered by their number of rows, and then by label. Neither order depends on other
-//! users' rows or on the order of rows.
+//! A label is the integer, text or bytes of a user or an item. Users are ordered by label: integers by value, and
+//! strings by a keyed hash. A user's items are ordered by their number of rows, and then by label. Neither order
+//! depends on other users' rows or on the order of rows.
 //!
-//! A user's sample depends on a random key, the user's items, and the hashes of the user and of these items. It does not
-//! depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not change if
-//! another user is added.
+//! A user's sample depends on a random key, the user's items, and the hashes of the user and of these items. It does
+//! not depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not
+//! change if another user is added.
 
 use std::sync::Arc;
 
@@ -49,9 +49,9 @@ impl Lists {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
-    /// Choose uniformly at most `l0` items of each user among the items that are not in `found`. Chosen items keep their
-    /// order. With `shared_order`, all users choose the first items in one random order of all items. Otherwise every user
-    /// chooses independently.
+    /// Choose uniformly at most `l0` items of each user among the items that are not in `found`. Chosen items keep
+    /// their order. With `shared_order`, all users choose the first items in one random order of all items. Otherwise
+    /// every user chooses independently.
     #[must_use]
     pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], shared_order: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
@@ -119,8 +119,8 @@ struct Places {
 }
 
 impl Places {
-    /// Choose `keep` of `of` places, so that every set is equally probable (Floyd's algorithm). `draw` returns 64 random bits
-    /// for each number.
+    /// Choose `keep` of `of` places, so that every set is equally probable (Floyd's algorithm). `draw` returns 64
+    /// random bits for each number.
     fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
         self.bits.clear();
         self.bits.resize(of.div_ceil(64), 0);

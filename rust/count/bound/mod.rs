@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
         assert_eq!(count(2, 1, 1000, None).counts, two_each);
         assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
-        // The first item is kept by all users with one or two items, by 2/3 of the users
-        // with three, and by half of the users with four.
+        // All users with one or two items keep the first item. So do 2/3 of the users with three items,
+        // and half of the users with four items.
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
         // Item 77 has no users, so the result leaves it out.
         let listed = Labels::Signed(vec![2, 77]);
