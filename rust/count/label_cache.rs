@@ -31,8 +31,8 @@ const PLACE_BITS: u32 = 40;
 ///
 /// 1. bytes 0 to 7 of the label;
 /// 2. bytes 8 to 15;
-/// 3. bytes 16 to 23 if the label has at most 24 bytes. For a longer label, the upper 24 bits are
-///    the upper bits of its hash, and the lower 40 bits are its record's position in the log;
+/// 3. bytes 16 to 23 if the label has at most 24 bytes. For a longer label, the upper 24 bits of its
+///    hash above the 40 bits of its record's position in the log;
 /// 4. the label's length plus one in the upper 32 bits, and its code in the lower 32 bits.
 ///
 /// The hash bits tell most long labels with equal prefixes apart.

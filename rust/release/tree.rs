@@ -1,8 +1,8 @@
 //! A binary tree of sums of weights, which draws a leaf with a probability proportional to the leaf's weight.
 //!
 //! The weight of a node is the sum of its children's weights, rounded up to 64 bits. A walk descends from the root to a
-//! leaf. At a node of weight `n` whose children have the weights `l` and `r`, the walk goes left with probability `l/n`
-//! and right with probability `r/n`. Otherwise it fails. So a walk ends at leaf `i` with probability exactly
+//! leaf. Let a node of weight `n` have children of weights `l` and `r`. The walk goes left with probability `l/n` and
+//! right with probability `r/n`. Otherwise the walk fails. So a walk ends at leaf `i` with probability exactly
 //! `weight_i / root`, for any rounding. A walk and a change of one leaf take time `O(log k)` for `k` leaves.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
