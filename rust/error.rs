@@ -1,11 +1,12 @@
-//! Errors of the kernels. Messages are constant or name a parameter; they never show data.
+//! Errors of the engine. A message is constant, or names a column and its type. It never contains
+//! data.
 
 use std::fmt;
 
-/// The reason why a kernel failed.
+/// The reason why the engine failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A parameter is outside the range that the theorem allows.
+    /// A parameter is outside the range that the engine accepts.
     Parameter(&'static str),
     /// A column is missing or has a type that cannot be a user or an item.
     Schema(String),
@@ -36,5 +37,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The result of a kernel.
+/// The result of a fallible function.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -13,7 +13,7 @@ const PARTITION_BITS: u32 = 10;
 /// The number of partitions.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// The number of random words that make up the keys.
+/// The number of random 64-bit words that make up the keys.
 pub(crate) const SEEDS: usize = 25;
 
 #[cfg(test)]
@@ -22,8 +22,8 @@ thread_local! {
     pub(crate) static FIXED: std::cell::Cell<Option<[u64; SEEDS]>> = const { std::cell::Cell::new(None) };
 }
 
-/// The hash keys of one run. They come from the operating system, so nobody can choose labels that
-/// collide.
+/// The hash keys of one count. They are random bits from the operating system, so nobody can choose
+/// labels that collide.
 pub struct HashKeys {
     strings: StringKeys,
     users: [StringKeys; 2],
@@ -32,8 +32,9 @@ pub struct HashKeys {
 
 /// The keys of one hash function of strings.
 struct StringKeys {
-    /// For strings that are no longer than their prefix.
+    /// The keys for strings of at most 24 bytes.
     short: [u64; 3],
+    /// The keys for longer strings.
     long: RandomState,
 }
 
@@ -81,10 +82,10 @@ impl HashKeys {
         partition_of(self.integer(key))
     }
 
-    /// Returns a 96-bit key of a user. Among 10^9 users, any two collide with probability below
-    /// 10^-10. A collision can only lower a count, and one user still changes each count by at most
-    /// one. With a contribution bound, a user who collides (probability 2^-96 for each other user)
-    /// could change which items the other user keeps.
+    /// Returns a 96-bit key of a user. Among 10^9 users, the probability that two users have the same
+    /// key is below 10^-10. Equal keys can only lower a count, and one user still changes each count
+    /// by at most one. With a contribution bound, a user could change which items another user with
+    /// the same key keeps. Two given users have the same key with probability 2^-96.
     #[inline]
     #[must_use]
     pub fn user(&self, name: PrefixedString<'_>) -> u128 {
@@ -93,21 +94,21 @@ impl HashKeys {
         u128::from(high) << 64 | u128::from(low)
     }
 
-    /// Returns the priority of an item, given by its hash, among a user's items: uniformly random
-    /// for every user.
+    /// Returns the priority of an item among a user's items: 64 bits that are random for every user
+    /// and item. `item` is the item's hash.
     #[must_use]
     pub fn priority(&self, user: u128, item: u64) -> u64 {
         self.users[0].long.hash_one((user, item))
     }
 
-    /// Returns an odd factor.
+    /// Returns a secret odd factor.
     #[must_use]
     pub fn factor(&self) -> u32 {
         self.integers[1] as u32
     }
 
-    /// Hashes a four-byte row without collisions: the function is a bijection, because both factors
-    /// are odd. Both are secret.
+    /// Hashes a four-byte row without collisions. The function is a bijection, because both factors
+    /// are odd. Both factors are secret.
     #[inline]
     #[must_use]
     pub fn short(&self, row: u32) -> u32 {
@@ -146,7 +147,7 @@ pub fn partition_of(hash: u64) -> usize {
     (hash >> (64 - PARTITION_BITS)) as usize
 }
 
-/// Combines both halves of a product: a fast hash of integers if one factor is secret.
+/// Returns the XOR of both halves of a product. This is a fast hash of integers if a factor is secret.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

@@ -1,5 +1,5 @@
-//! The engine of `discreet`: it turns rows into exact counts, and counts into noisy rows. It does not
-//! know epsilon.
+//! The engine of `discreet`, which turns rows into exact counts, and counts into noisy rows. The
+//! engine does not know epsilon: Python computes scales, thresholds, prices and probabilities from it.
 //!
 //! Each module uses only modules below it:
 //!
@@ -12,7 +12,7 @@
 //! memory        huge pages, prefetching, write-combining buffers
 //! release       thresholds, partition selection, Gumbel, Private Count Release
 //! stream        noise of streams
-//! noise         exact integer samplers, one distribution a file
+//! noise         samplers of noise, exact for integers
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions

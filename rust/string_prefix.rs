@@ -1,33 +1,34 @@
-//! What tells a string from others: its length and its beginning, which is all of a short one.
+//! The prefix of a string: the string's length and its first 24 bytes, padded with zeros. The prefix
+//! is the whole string if the string has at most 24 bytes.
 
 use std::ops::Range;
 
-/// A string's length and its beginning.
+/// A string's length and first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StringPrefix {
-    /// Its first bytes, zeros behind a shorter one.
+    /// The string's first 24 bytes in little-endian words. Zeros follow a shorter string.
     pub words: [u64; WORDS],
-    /// How many bytes it has.
+    /// The number of bytes of the string.
     pub len: usize,
 }
 
-/// A string and its mark.
+/// A string and its prefix.
 #[derive(Clone, Copy)]
 pub struct PrefixedString<'a> {
-    /// What tells it from others.
+    /// The prefix.
     pub mark: StringPrefix,
-    /// All of it.
+    /// All bytes of the string.
     pub bytes: &'a [u8],
 }
 
 impl<'a> PrefixedString<'a> {
-    /// A string.
+    /// Computes the prefix of a string.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { mark: StringPrefix::new(bytes), bytes }
     }
 
-    /// Whether it is UTF-8.
+    /// Returns whether the string is UTF-8.
     #[inline]
     #[must_use]
     pub fn is_utf8(&self) -> bool {
@@ -35,9 +36,11 @@ impl<'a> PrefixedString<'a> {
     }
 }
 
+/// The number of words of a prefix.
 const WORDS: usize = 3;
+/// The number of bytes of a word.
 const WORD: usize = size_of::<u64>();
-/// What a string of each length leaves of the words that begin where it does.
+/// For each length of a string, a mask of the string's bytes in the words of the prefix.
 const KEPT: [[u64; WORDS]; StringPrefix::WHOLE + 1] = {
     let mut kept = [[0; WORDS]; StringPrefix::WHOLE + 1];
     let mut len = 0;
@@ -53,10 +56,10 @@ const KEPT: [[u64; WORDS]; StringPrefix::WHOLE + 1] = {
 };
 
 impl StringPrefix {
-    /// The length up to which a mark tells a string from all others.
+    /// The number of bytes of the longest string whose prefix is the whole string.
     pub const WHOLE: usize = WORDS * WORD;
 
-    /// The mark of a string.
+    /// Returns the prefix of a string.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         let mut padded = [0; Self::WHOLE];
@@ -66,11 +69,13 @@ impl StringPrefix {
         Self { words: words.map(u64::from_le), len: bytes.len() }
     }
 
-    /// The mark of the string that is `cell` of a buffer. Where the buffer goes on behind it, no jump depends on the
-    /// string's length, which nobody could foresee.
+    /// Returns the prefix of the string at the range `cell` of a buffer.
+    ///
+    /// If the buffer has 24 bytes from the start of the string on, no branch depends on the string's
+    /// length. The processor could not predict such a branch.
     ///
     /// # Panics
-    /// Where the buffer ends before the cell.
+    /// If the buffer ends before the cell.
     #[inline(always)]
     #[must_use]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
@@ -86,21 +91,21 @@ impl StringPrefix {
         Self { words, len }
     }
 
-    /// Whether the mark tells the string from all others.
+    /// Returns whether the prefix is the whole string.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.len <= Self::WHOLE
     }
 
-    /// The first bytes of the string, zeros behind a shorter one.
+    /// Returns the first 24 bytes of the string. Zeros follow a shorter string.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> [u8; Self::WHOLE] {
         bytemuck::cast(self.words.map(u64::to_le))
     }
 
-    /// Whether the string is ASCII as far as the words go.
+    /// Returns whether the first 24 bytes of the string are ASCII.
     #[inline]
     #[must_use]
     pub fn is_ascii(&self) -> bool {
@@ -112,7 +117,7 @@ impl StringPrefix {
 mod tests {
     use super::*;
 
-    /// Strings of zeros and ones, which differ little.
+    /// Returns strings of the bytes zero and one. Many of these strings differ in few bytes.
     fn strings() -> Vec<Vec<u8>> {
         let bytes = |len: usize| {
             (0..=len * len)
@@ -122,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn short_strings_with_one_mark_are_equal() {
+    fn a_prefix_identifies_a_string_of_at_most_24_bytes() {
         let strings = strings();
         for a in &strings {
             for b in strings.iter().filter(|b| b.len() <= StringPrefix::WHOLE) {
@@ -132,25 +137,25 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_a_string_is_not_in_its_mark() {
+    fn the_bytes_behind_a_string_do_not_change_its_prefix() {
         for string in strings() {
             for behind in [0, 1, 7, 8, 20, 24] {
                 let mut buffer = vec![b'a'; 3];
                 buffer.extend(&string);
                 buffer.extend(vec![b'b'; behind]);
-                let mark = StringPrefix::of_cell(&buffer, 3..3 + string.len());
-                assert_eq!(mark, StringPrefix::new(&string));
+                let prefix = StringPrefix::of_cell(&buffer, 3..3 + string.len());
+                assert_eq!(prefix, StringPrefix::new(&string));
             }
         }
     }
 
     #[test]
-    fn the_words_are_the_bytes_of_a_short_string_and_zeros() {
+    fn the_words_are_a_short_strings_bytes_and_then_zeros() {
         for string in strings().iter().filter(|string| string.len() <= StringPrefix::WHOLE) {
-            let mark = StringPrefix::new(string);
-            let bytes = mark.bytes();
+            let prefix = StringPrefix::new(string);
+            let bytes = prefix.bytes();
             assert_eq!(&bytes[..string.len()], &string[..]);
-            assert!(bytes[string.len()..].iter().all(|&byte| byte == 0) && mark.is_ascii());
+            assert!(bytes[string.len()..].iter().all(|&byte| byte == 0) && prefix.is_ascii());
         }
         assert!(!StringPrefix::new("né".as_bytes()).is_ascii());
     }

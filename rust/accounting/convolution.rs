@@ -1,11 +1,15 @@
-//! Convolution powers of distributions on a grid, by a fast Fourier transform with a rigorous bound on its rounding.
+//! Convolution powers of distributions on a grid, computed with a fast Fourier transform. The rounding error has a
+//! rigorous bound.
 //!
-//! Let `u = 2^-53`. A complex product errs by a factor of at most `1 + √5 u` (Brent, Percival and Zimmermann 2007), a
-//! sum by `1 + u`, and the roots of unity below have an error of at most `2 u`. In a transform of `2^L` numbers,
-//! every input reaches every output through `L` products and `L` sums, and these factors multiply along the path. So
-//! no output errs by more than `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times the sum of the inputs' absolute
-//! values. A power of a transform errs by at most `(|q| + e)^k - |q|^k` plus the error of its products. The inverse
-//! transform adds its own error and averages the others.
+//! Let `u = 2^-53`. The relative error of a complex product is at most `√5 u` (Brent, Percival and Zimmermann 2007),
+//! and that of a sum is at most `u`. The roots of unity below have an error of at most `2 u`. In a transform of `2^L`
+//! numbers, every input reaches every output through `L` products and `L` sums, and the error factors multiply along
+//! this path. So the error of an output is at most `((1 + √5 u)(1 + u)(1 + 2u))^L - 1 < 6 L u` times the sum of the
+//! inputs' absolute values.
+//!
+//! Let a value `q` of a transform have an error of at most `e`. Then `q^k` has an error of at most
+//! `(|q| + e)^k - |q|^k` plus the errors of the products. The inverse transform adds its own error, and averages the
+//! errors of its inputs.
 
 use num_bigint::BigInt;
 
@@ -15,19 +19,19 @@ use crate::error::{Error, Result};
 const U: f64 = f64::EPSILON / 2.0;
 /// Fractional bits of the roots of unity during their computation.
 const PLACES: u32 = 62;
-/// The largest transform has `2^24` points.
+/// The binary logarithm of the length of the largest transform.
 const BITS_LIMIT: u32 = 24;
-/// The most parts, counted with multiplicity.
+/// The largest number of parts, counted with repetitions.
 const POWER_LIMIT: u64 = 1 << 30;
-/// A factor that covers the rounding of the bounds themselves, which take up to `2^30` products.
+/// A factor that covers the rounding of the error bounds, which take up to `2^30` products.
 const SLACK: f64 = 1.0 + 1e-6;
 
-/// Return the cyclic convolution of all parts, each repeated as often as its number says, and an error bound for
-/// every entry.
+/// Return the cyclic convolution of all parts, and an error bound that holds for every entry. A part is a list of
+/// masses and the number of times that it is repeated.
 ///
 /// # Errors
-/// [`Error::Parameter`] if the parts differ in length, their length is not a power of two up to `2^24`, a mass is
-/// negative or not finite, or there are more than `2^30` parts in all.
+/// [`Error::Parameter`] if the parts differ in length, or their length is not a power of two up to `2^24`. Also if a
+/// mass is negative or not finite, or there are more than `2^30` parts in all.
 pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     let size = parts.first().map_or(0, |(masses, _)| masses.len());
     let legal = |(masses, _): &(Vec<f64>, u64)| {
@@ -48,7 +52,7 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     let roots = roots(bits);
     let error = 6.0 * f64::from(bits.max(1)) * U;
     let mut product = vec![Complex { re: 1.0, im: 0.0 }; size];
-    // Upper bounds of the absolute value of the exact product, and of its relative error.
+    // For each entry, an upper bound of the absolute value of the exact product, and a bound of its relative error.
     let mut sizes = vec![1.0_f64; size];
     let mut losses = vec![0.0_f64; size];
     for (masses, power) in parts {
@@ -56,12 +60,12 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
         let mut transform: Vec<Complex> =
             masses.iter().map(|&re| Complex { re, im: 0.0 }).collect();
         fourier(&mut transform, &roots);
-        // The transform of real numbers is conjugate symmetric, so half of it suffices.
+        // The transform of real numbers is conjugate symmetric, so the first half determines the second half.
         for (i, value) in transform.into_iter().take(size / 2 + 1).enumerate() {
             let size = value.re.hypot(value.im) * (1.0 + 8.0 * U) + error * total;
             product[i] = product[i].times(value.power(*power));
             sizes[i] *= raised(size, *power);
-            // The transform's error in each factor, and 1 + √5 u for each product.
+            // Add the transform's error for each factor, and more than √5 u for each product.
             let relative = if size > 0.0 { error * total / size } else { 0.0 };
             losses[i] += (*power as f64) * (relative + 3.0 * U);
         }
@@ -73,7 +77,8 @@ pub fn compose(parts: &[(Vec<f64>, u64)]) -> Result<(Vec<f64>, f64)> {
     }
     let mut spread = 0.0;
     for (size, loss) in sizes.iter().zip(&losses) {
-        // Both the exact and the computed value have an absolute value of at most `size`, whatever the errors.
+        // The first error is at most 2.1 `size`, because the exact and the computed value are both at most about
+        // `size`.
         spread += size * (loss.exp_m1().min(2.1) + error);
     }
     for value in &mut product {
@@ -130,7 +135,8 @@ impl Complex {
     }
 }
 
-/// Compute `Σ x_i ω^(ij)` with `ω = exp(-2πi/n)` for every `j`, in place: bit reversal, then butterflies.
+/// Compute `Σ x_k ω^(jk)` with `ω = exp(-2πi/n)` for every `j`, in place. Reorders the values by bit reversal, then
+/// adds them in butterflies.
 fn fourier(values: &mut [Complex], roots: &[Complex]) {
     let size = values.len();
     let bits = size.trailing_zeros();
@@ -155,10 +161,11 @@ fn fourier(values: &mut [Complex], roots: &[Complex]) {
     }
 }
 
-/// Return `exp(-2πi j / 2^bits)` for the first half of all `j`, as integer products of the roots at powers of two.
+/// Return `exp(-2πi j / 2^bits)` for `j` below `2^(bits - 1)`. Each root is a product of roots at powers of two,
+/// computed in integers.
 ///
-/// Each product loses two units of `2^-62`, with fewer than 24 products in a row, plus one unit for each factor.
-/// Together with the rounding to a float the error is below `2 u`.
+/// Each product errs by at most two units of `2^-62`, and each factor by at most one unit. There are fewer than 24
+/// products in a row. Together with the rounding to a float, the error is below `2 u`.
 fn roots(bits: u32) -> Vec<Complex> {
     let one = 1_i64 << PLACES;
     let mut table = vec![(one, 0_i64)];
@@ -175,12 +182,12 @@ fn roots(bits: u32) -> Vec<Complex> {
     table.into_iter().map(|(re, im)| Complex { re: number(re), im: -number(im) }).collect()
 }
 
-/// Return cosine and sine of a full turn divided by `2^(bits - i)`, for `i` from zero to `bits - 2`, by halving
-/// angles.
+/// Return cosine and sine of a full turn divided by `2^(bits - i)`, for `i` from zero to `bits - 2`. Each angle is
+/// half of the next angle.
 fn angles(bits: u32) -> Vec<(i64, i64)> {
     let places = 2 * PLACES;
     let one = BigInt::from(1) << places;
-    // Start with a quarter turn. The square root loses one unit each time, far below the kept bits.
+    // Start with a quarter turn. Each square root errs by less than one unit, which is far below the kept bits.
     let (mut cosine, mut sine) = (BigInt::ZERO, one.clone());
     let mut angles = Vec::new();
     for _ in 1..bits {
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn binomials_are_computed_within_the_error_bound() {
+    fn a_composed_coin_is_binomial_within_the_error_bound() {
         let mut coin = vec![0.0; 64];
         (coin[0], coin[1]) = (0.25, 0.75);
         let (law, error) = compose(&[(coin, 40)]).unwrap();
@@ -231,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_compose_and_wrap_around() {
+    fn the_convolution_of_several_parts_is_cyclic() {
         let point = |at: usize| (0..8).map(|i| f64::from(u8::from(i == at))).collect::<Vec<_>>();
         let (law, error) = compose(&[(point(3), 5), (point(2), 1), (point(1), 0)]).unwrap();
         assert!(

@@ -18,8 +18,8 @@ type Rows<'py> = (
     &'static str,
 );
 
-/// Run Confirmed Counts. Return row numbers, noisy counts, scales, the cost, the number of steps, and why the release
-/// ended.
+/// Run Confirmed Counts. Return row numbers, noisy queries, scale numbers, the total price, the number of steps, and
+/// why the release ended.
 #[pyfunction(name = "confirm")]
 #[pyo3(signature = (counts, limit, levels, step_deltas, bound_deltas, setting, rng=None))]
 #[allow(clippy::too_many_arguments)]

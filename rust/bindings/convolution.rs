@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 
 use crate::error::Result;
 
-/// Return the cyclic convolution of all parts, each repeated as often as its number says, and an error bound for
-/// every entry.
+/// Return the cyclic convolution of all parts, and an error bound that holds for every entry. A part is a list of
+/// masses and the number of times that it is repeated.
 #[pyfunction]
 pub fn compose<'py>(
     py: Python<'py>,

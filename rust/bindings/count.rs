@@ -19,7 +19,8 @@ type Counted<'py> = (PyLabels, Bound<'py, PyArray1<i64>>);
 type WithUsers<'py> = (PyLabels, Bound<'py, PyArray1<i64>>, u64);
 
 /// Count the distinct users of each item in a source or a list of sources. A source is an Arrow stream, an object
-/// that offers one, or a tuple of two sequences of one length. Columns must have the same type in all sources.
+/// that offers an Arrow stream, or a tuple of two sequences of the same length. Columns must have the same type in
+/// all sources.
 #[pyfunction(name = "count_distinct")]
 #[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
@@ -41,7 +42,7 @@ fn count_sources<'py>(
     Ok(to_python(py, count(py, columns, only, options, progress)?))
 }
 
-/// Same as `count_distinct`, and also count the distinct users who have any of the counted rows.
+/// Do the same as `count_distinct`, and also count the distinct users of all counted rows.
 #[pyfunction]
 #[pyo3(signature = (source, user, item, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
@@ -107,7 +108,7 @@ fn count<'py>(
     watched(py, progress, work)
 }
 
-/// Count the distinct users of each item in two sequences of one length.
+/// Count the distinct users of each item in two sequences of the same length.
 #[pyfunction]
 #[pyo3(signature = (users, items, *, l0=None, only=None, limit=None, cap=None, threads=None, memory=None))]
 #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
@@ -126,7 +127,7 @@ fn count_pairs<'py>(
     count_sources(py, &pair, "", "", l0, only, limit, cap, threads, memory, None)
 }
 
-/// Return the contribution bound, or an error if the listed items do not have the column's type.
+/// Return the contribution bound, or an error if the types of the listed items and of the item column do not fit.
 fn bound(
     l0: Option<usize>,
     only: Option<&PyLabels>,

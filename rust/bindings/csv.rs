@@ -28,7 +28,7 @@ fn csv_header(
     Ok(to_python(py, &table))
 }
 
-/// Open an Arrow stream of text over columns of files that have the same header. `columns` are distinct indices.
+/// Open an Arrow stream of the text in some columns of files with the same header. `columns` are distinct indices.
 #[pyfunction]
 #[pyo3(signature = (paths, delimiter, columns, *, block=BLOCK))]
 fn csv_stream(
@@ -49,21 +49,21 @@ pub struct PyCsvInput(Mutex<Option<Table>>);
 
 #[pymethods]
 impl PyCsvInput {
-    /// Read the header. `head` are the first bytes, which were already read.
+    /// Read the header. `head` is the first bytes of standard input, which the caller has already read.
     #[new]
     fn new(py: Python<'_>, head: Vec<u8>, delimiter: u8) -> PyResult<Self> {
         let table = open(py, Source::Input(head), delimiter, BLOCK)?;
         Ok(Self(Mutex::new(Some(table))))
     }
 
-    /// The cells of the first record; empty after `stream`.
+    /// The cells of the first record; an empty list after `stream` was called.
     #[getter]
     fn header<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.as_ref().map(|table| to_python(py, table)).unwrap_or_default()
     }
 
-    /// Open an Arrow stream of text over columns; can be called once. `columns` are distinct indices.
+    /// Open an Arrow stream of the text in some columns. `columns` are distinct indices. Can be called only once.
     fn stream<'py>(&self, py: Python<'py>, columns: Vec<usize>) -> PyResult<Bound<'py, PyCapsule>> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream(py, Batches::new(table.ok_or(READ_BEFORE)?, [], &columns, BLOCK)?)

@@ -1,4 +1,5 @@
-//! The structures of Arrow's C interfaces, filled in by a producer. Their content is untrusted.
+//! The structures of Arrow's C interfaces. A producer is a library that fills these structures. The numbers in a
+//! structure are checked before use. Pointers cannot be checked, except for NULL.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -46,12 +47,12 @@ pub struct RawStream {
     private_data: *mut c_void,
 }
 
-/// A structure that its producer releases.
+/// A structure that the producer must release.
 pub trait Released: Sized {
     /// An empty structure, which counts as released.
     const EMPTY: Self;
 
-    /// Return the producer's release callback, which is `None` after it was called.
+    /// Return the producer's release callback. It is `None` after the release.
     fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
 }
 
@@ -76,9 +77,9 @@ released!(RawStream, get_schema: None, get_next: None, get_last_error: None);
 /// A structure that is released when dropped.
 pub struct Owned<T: Released>(pub T);
 
-// SAFETY: the interfaces allow one thread at a time to use a structure, and arrays are only read.
+// SAFETY: the interfaces allow any thread to use a structure, if only one thread uses it at a time.
 unsafe impl<T: Released> Send for Owned<T> {}
-// SAFETY: as above; only arrays are shared, and they are only read until the last owner drops them.
+// SAFETY: threads only read shared arrays, until the last owner drops an array.
 unsafe impl Sync for Owned<RawArray> {}
 
 impl<T: Released> Owned<T> {
@@ -91,7 +92,8 @@ impl<T: Released> Owned<T> {
 impl<T: Released> Drop for Owned<T> {
     fn drop(&mut self) {
         if let Some(release) = *self.0.release() {
-            // SAFETY: the callback was not called before and is called once. It must still be set in the structure.
+            // SAFETY: the callback was not called before. The interface requires that it is set in the structure
+            // during the call.
             unsafe { release(&raw mut self.0) };
             *self.0.release() = None;
         }
@@ -112,7 +114,7 @@ fn nth<T: Copy>(pointers: *mut T, count: i64, index: usize) -> Result<T> {
 
 /// Dereference a pointer in a structure, or return `None` for NULL.
 fn target<'a, T>(pointer: *mut T) -> Option<&'a T> {
-    // SAFETY: the interface guarantees that a pointer is NULL or points at a structure that lives as long as its
+    // SAFETY: the interface guarantees that the pointer is NULL, or points at a structure that lives as long as its
     // owner. The callers below tie `'a` to the owner.
     unsafe { pointer.cast_const().as_ref() }
 }
@@ -146,13 +148,14 @@ impl RawArray {
         usize::try_from(self.n_children).map_err(|_| BROKEN)
     }
 
-    /// Return a column; an error if it has been released.
+    /// Return a column, or an error if the column is NULL or was released.
     pub fn column(&self, index: usize) -> Result<&Self> {
         let column = target(nth(self.children, self.n_children, index)?);
         column.filter(|column| column.release.is_some()).ok_or(BROKEN)
     }
 
-    /// Return a dictionary's values; an error if they have been released.
+    /// Return a dictionary's values, or `None` if the array is not a dictionary. Return an error if the values were
+    /// released.
     pub fn dictionary(&self) -> Result<Option<&Self>> {
         let values = target(self.dictionary);
         if values.is_some_and(|values| values.release.is_none()) { Err(BROKEN) } else { Ok(values) }

@@ -1,30 +1,29 @@
-//! Process identity that survives forks: a forked child shares memory with its parent and may have the same process
-//! id.
+//! Identities of processes, which tell a forked child from its parent. A fork copies the parent's memory, and a child
+//! in a new PID namespace may have the process id of its parent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The number of forks between the first process that loaded the engine and this one. A process in a new PID
-/// namespace may have the id of its parent.
+/// The number of forks between the process that loaded the engine and this process.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// A process: its id and its number of forks.
+/// The id of a process, and its number of forks.
 pub type Process = (u32, u64);
 
-/// Return this process.
+/// Return the identity of this process.
 pub fn process() -> Process {
     (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
-/// Return the process id, and the number of forks between the first process that loaded the engine and this one.
+/// Return the process id, and the number of forks between the process that loaded the engine and this process.
 #[pyfunction(name = "process")]
 fn this_process() -> Process {
     process()
 }
 
-/// Count a fork, in the child.
+/// Count a fork. Python calls this function in the child.
 #[pyfunction]
 fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Turns panics of the engine into Python exceptions, and hides their texts, which may contain user data.
+//! Converts panics of the engine to Python exceptions. The text of a panic is never printed, because it may contain
+//! user data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
@@ -6,14 +7,14 @@ use pyo3::prelude::*;
 
 use crate::error::Error;
 
-/// Run `work` on data; a panic becomes `Error::Internal`.
+/// Run `work` and return its result. If `work` panics, return `Error::Internal`.
 ///
-/// A panic drops everything that `work` created, so no half-finished value is used again.
+/// A panic drops all values that `work` created, so none of these values is used half-finished.
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::Internal.into()))
 }
 
-/// Print only the location of a panic: its text may contain numbers of the data.
+/// Set a hook that prints the place of a panic in the source code, but not the text of the panic.
 pub fn hide_panics() {
     set_hook(Box::new(|panic| {
         let (file, line) = panic.location().map_or(("", 0), |at| (at.file(), at.line()));

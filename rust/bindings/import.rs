@@ -1,8 +1,9 @@
-//! Columns of Arrow's C interface as arrays. Every number that can be checked is checked before a buffer is made from
-//! it.
+//! Columns of Arrow's C interface as arrays. A producer is the library that filled the interface's structures.
 //!
-//! The interface does not give buffer sizes. The reader must trust that a buffer has the length that its layout
-//! implies: offset plus length times the width of a cell, the last string offset, the lengths of view blocks.
+//! Every number that can be checked is checked before a buffer is made from it. The interface does not give the sizes
+//! of buffers, so the engine must trust that a buffer has the length that its layout implies. This length is the
+//! number of cells, including the offset, times the width of a cell. For string bytes it is the last string offset,
+//! and for blocks of views it is the length in the last buffer.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ptr::NonNull;
@@ -17,7 +18,7 @@ use super::foreign::{Owned, RawArray, RawSchema, text};
 use crate::columns::integers::BROKEN;
 use crate::error::{Error, Result};
 
-/// More bytes than a process can address.
+/// The largest accepted number of rows, buffers or bytes: about as many bytes as a process can address.
 const MOST: usize = 1 << 47;
 
 /// Return the type of a column.
@@ -38,8 +39,8 @@ pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
     if schema.dictionary().and_then(RawSchema::dictionary).is_some() {
         return Err(Error::Schema(unknown("a nested")));
     }
-    // SAFETY: both are `struct ArrowSchema`. Only the formats are read, which are text, and a dictionary, which has
-    // no dictionary of its own.
+    // SAFETY: both types are `struct ArrowSchema`. Only the formats of the schema and of its dictionary are read.
+    // These are UTF-8, and the dictionary has no dictionary.
     let schema = unsafe { &*std::ptr::from_ref(schema).cast::<FFI_ArrowSchema>() };
     match DataType::try_from(schema) {
         Ok(DataType::FixedSizeBinary(width)) if width < 0 => Err(BROKEN),
@@ -48,12 +49,12 @@ pub fn column_type(schema: &RawSchema, name: &str) -> Result<DataType> {
     }
 }
 
-/// Check a number of rows or of buffers.
+/// Check a number of rows, buffers or bytes.
 pub fn whole(number: i64) -> Result<usize> {
     usize::try_from(number).ok().filter(|&number| number <= MOST).ok_or(BROKEN)
 }
 
-/// One array of a producer; it lives as long as its owner.
+/// One array of a producer. The array lives as long as its owner.
 pub struct Foreign<'a> {
     owner: &'a Arc<Owned<RawArray>>,
     array: &'a RawArray,
@@ -65,7 +66,7 @@ impl<'a> Foreign<'a> {
     /// Wrap an array.
     ///
     /// # Errors
-    /// [`Error::Input`] if its length or offset is impossible.
+    /// [`Error::Input`] if the array's length or offset is impossible.
     pub fn new(owner: &'a Arc<Owned<RawArray>>, array: &'a RawArray) -> Result<Self> {
         Ok(Self { owner, array, offset: whole(array.offset)?, len: whole(array.length)? })
     }
@@ -78,7 +79,7 @@ impl<'a> Foreign<'a> {
     /// Return the validity bitmap, or `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Input`] if it contradicts the producer's null count.
+    /// [`Error::Input`] if the bitmap contradicts the producer's null count.
     pub fn nulls(&self) -> Result<Option<NullBuffer>> {
         let said = self.array.null_count;
         if !(-1..=self.len as i64).contains(&said) {
@@ -94,10 +95,10 @@ impl<'a> Foreign<'a> {
         if is_true { Ok(Some(nulls)) } else { Err(BROKEN) }
     }
 
-    /// Import the array with this type, which is a label's type.
+    /// Import the array with this type, which users or items must be able to have.
     ///
     /// # Errors
-    /// [`Error::Input`] if it contradicts its own layout.
+    /// [`Error::Input`] if the array contradicts the layout of the type.
     pub fn import(&self, data_type: &DataType) -> Result<ArrayData> {
         let nulls = self.nulls()?;
         let index = match data_type {
@@ -159,7 +160,8 @@ impl<'a> Foreign<'a> {
         Ok(vec![offsets, self.buffer(2, whole(end)?)?])
     }
 
-    /// Return the views and the blocks of bytes that they point at. The last buffer holds the blocks' lengths.
+    /// Return the views, and the blocks of bytes to which views refer. The last buffer of the array holds the blocks'
+    /// lengths.
     fn views(&self) -> Result<Vec<Buffer>> {
         let views = self.buffer(1, bytes(self.offset + self.len, size_of::<u128>())?)?;
         let blocks = whole(self.array.n_buffers)?.checked_sub(3).ok_or(BROKEN)?;
@@ -175,7 +177,7 @@ impl<'a> Foreign<'a> {
         if self.array.n_buffers == number { Ok(()) } else { Err(BROKEN) }
     }
 
-    /// Return the first `bytes` bytes of a buffer, which may be NULL if `bytes` is zero.
+    /// Return the first `bytes` bytes of a buffer. The buffer may be NULL if `bytes` is zero.
     fn buffer(&self, index: usize, bytes: usize) -> Result<Buffer> {
         match (NonNull::new(self.array.buffer(index)?), bytes) {
             (_, 0) => Ok(Buffer::from(&[] as &[u8])),

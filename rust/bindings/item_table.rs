@@ -8,7 +8,7 @@ use super::values::{Cells, PyLabels, checked};
 use crate::error::{Error, Result};
 use crate::labels::item_table::ItemTable;
 
-/// Distinct labels of one type by row number; not shown, compared, copied or pickled.
+/// Distinct labels of one type by row number. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "ItemTable", module = "discreet._core")]
 #[derive(Default)]
 pub struct PyItemTable(Option<ItemTable>);
@@ -20,7 +20,7 @@ impl PyItemTable {
         Self::default()
     }
 
-    /// Add labels. The first ones determine the type.
+    /// Add labels. The labels of the first call determine the type.
     fn extend(&mut self, labels: &Bound<'_, PyAny>) -> PyResult<()> {
         let cells = self.cells(labels)?;
         if self.0.is_none() {
@@ -37,7 +37,7 @@ impl PyItemTable {
         Ok(added?)
     }
 
-    /// Return the row of each label, or -1 if it is unknown.
+    /// Return the row of each label, or -1 for an unknown label.
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -59,14 +59,14 @@ impl PyItemTable {
         Ok(PyLabels(table.labels().select(&checked(table.labels(), &rows)?)?))
     }
 
-    /// Return the number of labels, which is as private as the labels.
+    /// Return the number of labels. This number is as private as the labels.
     fn items(&self) -> usize {
         self.0.as_ref().map_or(0, |table| table.labels().len())
     }
 }
 
 impl PyItemTable {
-    /// Read labels; an error if their type is not the table's type.
+    /// Read labels. Return an error if their type is not the table's type.
     fn cells(&self, labels: &Bound<'_, PyAny>) -> PyResult<Cells> {
         let cells = guarded(|| Cells::read(labels))?;
         match &self.0 {

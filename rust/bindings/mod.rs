@@ -1,4 +1,4 @@
-//! Python bindings: thin wrappers that release the GIL while the kernels run.
+//! Python bindings: thin wrappers of the engine, which release the GIL during long work.
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod confirmed_counts;
@@ -28,8 +28,8 @@ use crate::random::entropy;
 /// The Rust engine of `discreet`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // PyO3 creates classes with hash tables of the standard library, which panic without randomness. Fail with an
-    // error first.
+    // PyO3 creates classes with hash tables of the standard library, which panic without randomness. So first return an
+    // error if there is no randomness.
     let [_] = entropy::words()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<noise::PyNoise>()?;

@@ -1,4 +1,4 @@
-//! `NodeNoise` and `WeightedNoise`: reproducible noise for items and tree nodes, and weighted sums of it.
+//! `NodeNoise` and `WeightedNoise`: reproducible noise for the items of a stream, and weighted sums of this noise.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::stream::node_noise::NodeNoise;
 use crate::stream::weighted_noise::WeightedNoise;
 
-/// Reproducible noise for the items of a stream at its nodes.
+/// Reproducible noise for the items of a stream at numbered nodes. A node stands for a round or for a range of rounds.
 #[pyclass(name = "NodeNoise", module = "discreet._core")]
 #[derive(Default)]
 pub struct PyNodeNoise(NodeNoise);
@@ -51,7 +51,7 @@ impl PyNodeNoise {
         py.detach(|| self.0.draw_from(first, node, noise.sampler())).into_pyarray(py)
     }
 
-    /// Return the number of items, which is as private as the items.
+    /// Return the number of items. This number is as private as the items.
     fn items(&self) -> usize {
         self.0.items()
     }
@@ -74,7 +74,8 @@ impl PyWeightedNoise {
         self.0.weights().to_vec().into_pyarray(py)
     }
 
-    /// Return the rounded sum of every item in a round, and the items whose sums 62 bits do not decide.
+    /// Return the rounded sum of every item in a round. Also return the items whose rounding 62 fractional bits do
+    /// not decide.
     fn advance<'py>(
         &mut self,
         py: Python<'py>,

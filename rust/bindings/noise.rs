@@ -1,5 +1,5 @@
-//! `Noise` and `Threshold`: distributions with their tails, and release rules with their probabilities. Counts are
-//! read in place; no other thread may write to the array meanwhile (`SECURITY.md`).
+//! `Noise` and `Threshold`: noise with bounds of its tails, and thresholds for noisy counts. A release reads the
+//! array of counts without a copy, so no other thread may write to the array during the release (`SECURITY.md`).
 
 use std::borrow::Cow;
 
@@ -74,7 +74,7 @@ impl PyNoise {
     }
 }
 
-/// The rule that releases a noisy count larger than `value`, and the probability that a count passes it.
+/// A threshold for noisy counts. A noisy count passes and is released if it is larger than `value`.
 #[pyclass(name = "Threshold", module = "discreet._core", frozen)]
 pub struct PyThreshold {
     threshold: Threshold,
@@ -91,7 +91,7 @@ impl PyThreshold {
         })
     }
 
-    /// Create the least threshold, from `count` up, that `count` passes with probability at most `p`.
+    /// Create the least threshold of at least `count` with `chance(count) <= p`.
     #[staticmethod]
     fn for_chance(py: Python<'_>, noise: &PyNoise, count: i64, p: f64) -> Result<Self> {
         let threshold = py.detach(|| Threshold::for_chance(noise.sampler().clone(), count, p))?;
@@ -136,8 +136,8 @@ impl PyThreshold {
     }
 }
 
-/// Return the rows released with the probabilities of a table, in units of `2^-64`; larger counts are always
-/// released.
+/// Return the released rows. A row with count `n` is released with probability `chances[n]`, in units of `2^-64`.
+/// Counts beyond the table are always released, and counts of zero and below never.
 #[pyfunction]
 #[pyo3(signature = (counts, chances, rng=None))]
 pub fn partition_selection<'py>(

@@ -17,8 +17,8 @@ type Rows<'py> = (
     bool,
 );
 
-/// Run Private Count Release. Return row numbers, noisy counts, levels, the number of steps, the cost, and whether
-/// the rows ran out.
+/// Run Private Count Release. Return row numbers, noisy counts, levels, the number of steps, the total price, and
+/// whether a truncated histogram ran out of rows.
 #[pyfunction(name = "price_list")]
 #[pyo3(signature = (counts, limit, levels, budget, calls, k_bar, rng=None))]
 #[allow(clippy::too_many_arguments)]

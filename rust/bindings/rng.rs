@@ -1,4 +1,4 @@
-//! `Rng`: a random stream for Python, and exact draws from it.
+//! `Rng`: a random stream for Python, with methods that draw from the stream.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::release::gumbel::Candidates;
 use crate::release::permute_and_flip::permute_and_flip;
 use crate::release::scores::{Choice, Scores};
 
-/// One stream of random bits for one release. It cannot be copied, pickled or used after a fork.
+/// A stream of random bits. A stream cannot be copied or pickled, and a forked process cannot use its parent's stream.
 #[pyclass(name = "Rng", module = "discreet._core")]
 pub struct PyRng {
     stream: SecureRng,
@@ -29,7 +29,8 @@ impl PyRng {
         Self { stream, process: process() }
     }
 
-    /// Return the stream; an error in a forked process, whose copy would repeat noise.
+    /// Return the stream. Return an error in a forked process, whose copy of the stream would repeat the parent's
+    /// noise.
     pub fn stream(&mut self) -> Result<&mut SecureRng> {
         if self.process == process() {
             Ok(&mut self.stream)
@@ -70,7 +71,7 @@ impl PyRng {
     }
 }
 
-/// Return the stream that Python passed, or a fresh one kept in `fresh`.
+/// Return the stream that Python passed. If Python passed none, open a stream, store it in `fresh` and return it.
 pub fn given_or_fresh<'a>(
     rng: Option<&'a mut PyRng>,
     fresh: &'a mut Option<SecureRng>,
@@ -115,7 +116,7 @@ impl PyRng {
         Ok(Self::new(SecureRng::scripted(&words)))
     }
 
-    /// Return a new stream, keyed by the next 256 bits of this one.
+    /// Return a new stream, whose key is the next 256 bits of this stream.
     fn split(&mut self) -> Result<Self> {
         Ok(Self::new(self.stream()?.split()))
     }
@@ -131,7 +132,7 @@ impl PyRng {
         Ok(self.stream()?.next_u32())
     }
 
-    /// Draw 64 random bits: two 32-bit words, the low half first.
+    /// Draw 64 random bits, which are two 32-bit words. The first word is the low half.
     fn bits64(&mut self) -> Result<u64> {
         Ok(self.stream()?.next_u64())
     }
@@ -194,7 +195,7 @@ impl PyRng {
         self.draw(py, &DiscreteLaplace::new(scale)?.into(), size)
     }
 
-    /// Draw from the truncated geometric distribution: discrete Laplace within a bound.
+    /// Draw from the truncated geometric distribution, which is discrete Laplace between `-bound` and `bound`.
     fn truncated_geometric<'py>(
         &mut self,
         py: Python<'py>,

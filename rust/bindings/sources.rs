@@ -1,4 +1,4 @@
-//! Sources of rows in Python, and work on them without the GIL, with progress calls and interrupts.
+//! Sources of rows in Python, and work without the GIL that calls `progress` and checks for Ctrl-C.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::columns::Batch;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 
-/// The interval between checks for Ctrl-C and calls of `progress`.
+/// The shortest time between two checks for Ctrl-C, and between two calls of `progress`.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Rows of users and items: an Arrow stream, or two sequences of one length.
+/// Rows of users and items, in an Arrow stream or in two sequences of the same length.
 enum Source {
     Stream(PairStream),
     Pairs(Option<Box<Batch>>),
@@ -56,15 +56,15 @@ impl Iterator for Source {
     }
 }
 
-/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers one, or a tuple of
-/// two sequences of one length. Columns must have the same type in all sources.
+/// The rows of a source or a list of sources. A source is an Arrow stream, an object that offers an Arrow stream, or
+/// a tuple of two sequences of the same length. Columns must have the same type in all sources.
 pub struct Sources {
     all: Vec<Source>,
     types: (LabelType, LabelType),
 }
 
 impl Sources {
-    /// Open the sources and check their schemas; no rows are read.
+    /// Open the sources and check their types. Reads no rows of Arrow streams.
     pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
         let open = |source: &Bound<'_, PyAny>| guarded(|| Source::open(source, user, item));
         let all: Vec<Source> = match source.cast::<PyList>() {
@@ -92,7 +92,7 @@ impl Sources {
     }
 }
 
-/// Run `work` without the GIL. Check for Ctrl-C and call `progress` every 100 ms.
+/// Run `work` without the GIL. If `work` calls `tick` often enough, check for Ctrl-C and call `progress` every 100 ms.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,

@@ -1,4 +1,4 @@
-//! Arrow's C stream interface, the only place where the engine follows pointers of other libraries.
+//! Reads Arrow's C stream interface. A producer is the library that provides the stream.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::labels::LabelType;
 const FAILED: Error = Error::Input("the data source failed while it was being read");
 const STARVED: Error = Error::Resource("the scan of the data needs more memory; raise `memory`");
 
-/// Two columns of a producer's stream. It is opened and dropped with the GIL held, and read without it.
+/// Two columns of a producer's stream. The stream is opened and dropped with the GIL, and read without the GIL.
 pub struct PairStream {
     raw: Owned<RawStream>,
     /// The number of columns of the table.
@@ -28,14 +28,14 @@ pub struct PairStream {
 
 /// A column of labels.
 struct Named {
-    /// Its index.
+    /// The index of the column in the table.
     index: usize,
     data_type: DataType,
     kind: LabelType,
 }
 
 impl PairStream {
-    /// Take the stream out of a capsule, or of an object that offers one, and check its schema.
+    /// Take the stream out of a capsule, or out of an object that offers a capsule. Check the stream's schema.
     pub fn open(source: &Bound<'_, PyAny>, user: &str, item: &str) -> PyResult<Self> {
         let capsule = if source.is_instance_of::<PyCapsule>() {
             source.clone()
@@ -43,8 +43,8 @@ impl PairStream {
             source.call_method0("__arrow_c_stream__")?
         };
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"arrow_array_stream"))?;
-        // SAFETY: a capsule of this name holds a valid stream. The interface transfers ownership by moving the stream
-        // out and leaving a released one.
+        // SAFETY: a capsule of this name holds a valid stream. The interface transfers ownership if the stream is
+        // moved out and a released stream is left.
         let mut raw = Owned(unsafe { pointer.cast::<RawStream>().replace(RawStream::EMPTY) });
         let schema = schema(&mut raw)?;
         if text(schema.0.format) != Some(b"+s") {
@@ -86,10 +86,10 @@ impl PairStream {
         Ok(Some(Batch { users: column(&self.user)?, items: column(&self.item)? }))
     }
 
-    /// Return why the source failed. Only a lack of memory is reported: other texts may quote cells.
+    /// Return why the source failed. Only a lack of memory is reported, because other texts may quote cells.
     fn failure(&mut self) -> Error {
         let Some(get_last_error) = self.raw.0.get_last_error else { return FAILED };
-        // SAFETY: the stream is not released and its last call failed; the text is valid until the next call.
+        // SAFETY: the stream is not released and its last call failed. The text is valid until the next call.
         let text_of_error = text(unsafe { get_last_error(&raw mut self.raw.0) });
         let is_starved = text_of_error
             .is_some_and(|text_of_error| text_of_error.starts_with(b"Out of Memory Error"));
@@ -118,7 +118,7 @@ fn schema(stream: &mut Owned<RawStream>) -> Result<Owned<RawSchema>> {
     if schema.is_released() { Err(BROKEN) } else { Ok(schema) }
 }
 
-/// Find the only column with this name. Other columns may have any type and any name.
+/// Find the column with this name. Return an error if there is no such column, or more than one.
 fn label(schema: &RawSchema, name: &str) -> Result<Named> {
     let mut found = None;
     for index in 0..schema.columns()? {

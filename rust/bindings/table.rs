@@ -1,4 +1,5 @@
-//! `arrow_stream`: a small public table for other libraries, in fresh, plain buffers.
+//! `arrow_stream`: a small table of released values as an Arrow stream, for other libraries. Its buffers are new
+//! copies.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::guard::guarded;
 use crate::error::Error;
 
 /// Return columns of (name, values, type) as an Arrow stream of one batch. The type is int64, uint64, float64, string
-/// or binary. The schema is the same with and without rows.
+/// or binary. The schema does not depend on the values.
 #[pyfunction]
 fn arrow_stream<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! `Lists`: the items of every user, which Python cannot read, and the weights that users give to items.
+//! `Lists`: the items of every user, and the weights of items for set union. Python code cannot read a user's items.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -14,13 +14,13 @@ use crate::union::user_items::Lists;
 
 const NO_ITEM: Error = Error::Parameter("l0 must be at least 1");
 
-/// The items of every user; not shown, compared, copied or pickled.
+/// The items of every user. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "Lists", module = "discreet._core", frozen)]
 pub struct PyLists(Lists);
 
 #[pymethods]
 impl PyLists {
-    /// Read the item labels and the lists of a source or a list of sources, as in `count_distinct`.
+    /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
     #[staticmethod]
     #[pyo3(signature = (source, user, item, *, l0=None, memory=None, progress=None))]
     fn read(
@@ -44,7 +44,7 @@ impl PyLists {
         Ok((PyLabels(labels), Self(lists)))
     }
 
-    /// Read the item labels and the lists of two sequences of one length.
+    /// Read two sequences of the same length. Return the item labels and the lists of all users.
     #[staticmethod]
     #[pyo3(signature = (users, items, *, l0=None, memory=None))]
     fn from_pairs(
@@ -58,8 +58,9 @@ impl PyLists {
         Self::read(py, &pair, "", "", l0, memory, None)
     }
 
-    /// Choose at most `l0` of each user's items that are not among the rows `found`, uniformly by a key of four
-    /// words. With `shared_order` all users choose by one random order of all items.
+    /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key
+    /// has four numbers of 64 bits. With `shared_order`, all users choose the first items in one random order of all
+    /// items.
     #[pyo3(signature = (l0, found, key, *, shared_order=false))]
     fn bounded(
         &self,
@@ -80,7 +81,7 @@ impl PyLists {
         guarded(|| Ok(Self(py.detach(|| self.0.bounded(l0, &flags, key, shared_order)))))
     }
 
-    /// Return the weights of all items, in units of `2^-bits`.
+    /// Return the weights of all items under the policy `weighting`, in units of `2^-bits`.
     #[pyo3(signature = (weighting, bits, *, target=1, few=1))]
     fn weights<'py>(
         &self,

@@ -1,4 +1,5 @@
-//! Python sequences and numpy arrays as columns, and labels as Python objects.
+//! Python sequences and numpy arrays as columns, and Python objects from labels. A label is the integer, text or
+//! bytes of an item.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -107,7 +108,8 @@ impl Cells {
         Self::of_whole(&cells?)
     }
 
-    /// Return signed integers if all cells fit, else unsigned integers if all cells fit.
+    /// Return signed integers if all cells fit into `i64`. Otherwise, return unsigned integers if all cells fit into
+    /// `u64`.
     fn of_whole(cells: &[Option<i128>]) -> PyResult<Self> {
         fn all<T: TryFrom<i128>>(cells: &[Option<i128>]) -> Option<Vec<Option<T>>> {
             cells
@@ -153,7 +155,7 @@ impl Cells {
     }
 }
 
-/// Distinct labels, one per row; not shown, compared, copied or pickled.
+/// Distinct labels by row. The class has no methods to print, compare, copy or pickle them.
 #[pyclass(name = "Labels", module = "discreet._core", frozen)]
 pub struct PyLabels(pub Labels);
 
@@ -215,7 +217,8 @@ impl PyLabels {
     }
 }
 
-/// Exact counts; not shown, compared, copied or pickled. Tools that walk over Python objects cannot see them.
+/// Exact counts. The class has no methods to print, compare, copy or pickle them. Tools that list the attributes of
+/// Python objects do not find the counts.
 #[pyclass(name = "Counts", module = "discreet._core", frozen)]
 pub struct PyCounts(Py<PyArray1<i64>>);
 

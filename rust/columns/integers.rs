@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use crate::memory::prefetch::prefetch_next;
 
-/// Returned for an array whose buffers are missing or shorter than its layout says.
+/// Returned for an array whose buffers contradict its declared layout, for example because a buffer is too short.
 pub(crate) const BROKEN: Error = Error::Input(
     "an Arrow array's buffers contradict its declared layout; fix the program that made it",
 );
@@ -46,7 +46,7 @@ impl Integers {
     /// Reads the first buffer of an array as integers of `data_type`.
     ///
     /// # Errors
-    /// [`Error::Input`] if the type is not an integer, or the buffer is too short.
+    /// [`Error::Input`] if the type is not an integer type, or the buffer is missing or too short.
     pub fn new(data: &ArrayData, data_type: &DataType) -> Result<Self> {
         let (offset, len) = (data.offset(), data.len());
         Ok(match data_type {
@@ -62,7 +62,7 @@ impl Integers {
         })
     }
 
-    /// Reads `rows` into `into`, replacing its content. Negative integers are sign-extended.
+    /// Replaces the content of `into` with the integers of `rows`. Negative integers are sign-extended.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
@@ -72,7 +72,7 @@ impl Integers {
         });
     }
 
-    /// Reads `rows` like [`Self::read`]; returns whether all integers are in `0..end`.
+    /// Does the same as [`Self::read`], and returns whether all integers are in `0..end`.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one body for all widths")]
     pub fn read_below(&self, end: u64, rows: Range<usize>, into: &mut Vec<u64>) -> bool {
         self.read(rows.clone(), into);
@@ -96,7 +96,7 @@ pub(crate) fn buffer(data: &ArrayData, number: usize) -> Result<Buffer> {
 /// Returns `len` values of a buffer from `offset` on.
 ///
 /// # Errors
-/// [`Error::Input`] if the buffer is too short.
+/// [`Error::Input`] if the buffer is missing or too short.
 pub(crate) fn typed<T: ArrowNativeType>(
     data: &ArrayData,
     number: usize,

@@ -1,5 +1,9 @@
-//! Reads one Arrow column with bounds checks. Buffers that contradict the declared layout return an
-//! error; they never panic.
+//! Columns of users and items, read from Arrow arrays with bounds checks. A buffer that contradicts
+//! the declared layout is an error, and never causes a panic.
+//!
+//! A label type is the type of users or items: integers, text or bytes. A code is a number that
+//! replaces a dictionary value. A key is a 64-bit integer that identifies a user or an item; integers
+//! and codes are keys.
 
 pub(crate) mod integers;
 mod strings;
@@ -22,10 +26,10 @@ pub(crate) const OUT_OF_RANGE: Error = Error::Input(
 );
 
 impl LabelType {
-    /// Returns the label type of an Arrow type; for a dictionary, that of its values.
+    /// Returns the label type of an Arrow type. A dictionary has the label type of its values.
     ///
     /// # Errors
-    /// [`Error::Schema`], which names the column, if it can be neither users nor items.
+    /// [`Error::Schema`] if users and items cannot have the type. The text names `column`.
     pub fn of(data_type: &DataType, column: &str) -> Result<Self> {
         Ok(match data_type {
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => Self::Signed,
@@ -33,7 +37,7 @@ impl LabelType {
                 Self::Unsigned
             }
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
-            // Refuse a negative width: Arrow's own layout of it panics.
+            // A negative width is refused, because Arrow's own code would panic.
             DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView
@@ -50,7 +54,7 @@ impl LabelType {
     }
 }
 
-/// The cells of one Arrow array.
+/// The cells of one Arrow array, which are integers, strings or codes.
 pub struct Column {
     data: ArrayData,
     cells: Cells,
@@ -76,7 +80,7 @@ impl Column {
     /// Wraps an array whose type [`LabelType::of`] accepts.
     ///
     /// # Errors
-    /// [`Error::Schema`] for another type, [`Error::Input`] if a buffer is too short.
+    /// [`Error::Schema`] for another type. [`Error::Input`] if a buffer is missing or too short.
     pub fn new(mut data: ArrayData) -> Result<Self> {
         let label_type = LabelType::of(data.data_type(), "")?;
         data.align_buffers();
@@ -108,13 +112,13 @@ impl Column {
         self.data.is_empty()
     }
 
-    /// Returns the type of the cells.
+    /// Returns the label type of the cells. Codes have the type of unsigned integers.
     #[must_use]
     pub fn label_type(&self) -> LabelType {
         self.label_type
     }
 
-    /// Returns the values of a dictionary column.
+    /// Returns the values of a dictionary column, or `None` for another column.
     #[must_use]
     pub fn dictionary(&self) -> Option<&Self> {
         match &self.cells {
@@ -123,7 +127,8 @@ impl Column {
         }
     }
 
-    /// Returns whether the column's own bitmap says that a cell is NULL.
+    /// Returns whether the column's own bitmap marks a cell as NULL. A dictionary's values may have
+    /// another bitmap.
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {
         self.data.nulls().is_some_and(|nulls| nulls.is_null(row))
@@ -138,14 +143,14 @@ impl Column {
         }
     }
 
-    /// Replaces the values of a dictionary column by `codes`, one for each value. The code
-    /// [`Self::NONE`] makes a cell NULL.
+    /// Replaces the values of a dictionary column with `codes`, one for each value. A cell whose code is
+    /// [`Self::NONE`] is NULL.
     ///
     /// # Errors
     /// [`Error::Input`] if the column is not a dictionary.
     pub fn coded(self, codes: Vec<u32>) -> Result<Self> {
         let Cells::Dictionary { indices, .. } = self.cells else { return Err(BROKEN) };
-        // Distinct values, which are usual, have their indices as codes.
+        // If all values are distinct, as usual, each code equals the index of its value.
         let is_plain = codes.iter().zip(0..).all(|(&code, index)| code == index);
         let cells = Cells::Coded { indices, codes, is_plain };
         Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
@@ -154,7 +159,7 @@ impl Column {
     /// The code of a NULL cell.
     pub const NONE: u32 = Interner::NONE;
 
-    /// Returns the number of codes, if the column has codes.
+    /// Returns the number of dictionary values that codes have replaced, if the column has codes.
     #[must_use]
     pub fn codes(&self) -> Option<usize> {
         match &self.cells {
@@ -163,14 +168,14 @@ impl Column {
         }
     }
 
-    /// Returns whether the cells are integers or codes, which are their own keys.
+    /// Returns whether the cells are keys, that is, integers or codes.
     #[must_use]
     pub fn is_keyed(&self) -> bool {
         matches!(self.cells, Cells::Integers(_) | Cells::Coded { .. })
     }
 
-    /// Reads the keys of `rows`, if the cells are their own keys. Marks NULL in `null`, which has
-    /// the same length.
+    /// Reads the keys of `rows`. The cells must be integers or codes. Marks NULL cells in `null`, which
+    /// has the same length.
     ///
     /// # Errors
     /// [`Error::Input`] if a dictionary index is out of range.
@@ -196,8 +201,8 @@ impl Column {
         if in_range { Ok(()) } else { Err(OUT_OF_RANGE) }
     }
 
-    /// Reads the integers of `rows`, or the indices of a dictionary. NULL cells hold arbitrary
-    /// integers.
+    /// Reads the integers of `rows`, or the dictionary indices of `rows`. Yields nothing for other
+    /// columns. The integers of NULL cells are arbitrary.
     pub fn integers(&self, rows: Range<usize>, into: &mut Vec<u64>) {
         into.clear();
         if let Cells::Integers(cells) | Cells::Dictionary { indices: cells, .. } = &self.cells {
@@ -205,11 +210,11 @@ impl Column {
         }
     }
 
-    /// Returns the strings of `rows`; NULL cells are empty. Marks cells of more than [`LONGEST`]
-    /// bytes in `null`.
+    /// Returns the strings of `rows`. Cells that are marked in `null` are empty. Marks cells of more than
+    /// [`LONGEST`] bytes in `null`.
     ///
     /// # Errors
-    /// [`Error::Input`] if the bytes of a cell are out of range.
+    /// [`Error::Input`] if the cells are not strings, or the bytes of a cell are out of range.
     pub fn strings(
         &self,
         rows: Range<usize>,
@@ -231,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_longer_than_the_limit_are_null() {
+    fn strings_longer_than_the_limit_are_marked_as_null() {
         let cells = ["", "a", "b"].map(|letter| letter.repeat(LONGEST));
         let cells = cells.into_iter().chain(["b".repeat(LONGEST + 1)]);
         let column = Column::new(StringArray::from_iter_values(cells).into_data()).unwrap();

@@ -1,4 +1,8 @@
 //! String columns of any Arrow layout. Offsets and views are validated before use.
+//!
+//! A view is Arrow's 16-byte reference to a string. A short string is in the view itself (inline), and a longer
+//! string is in one of several blocks of bytes. A cell is the place of one string: a buffer and a range in this
+//! buffer.
 
 use std::ops::Range;
 
@@ -19,7 +23,7 @@ pub(crate) enum StringCells {
     Fixed { width: usize, bytes: Buffer },
 }
 
-/// A buffer and a range in it.
+/// A buffer and a range in the buffer.
 type Cell<'a> = (&'a [u8], Range<usize>);
 
 /// The most bytes that a view holds inline.
@@ -31,7 +35,7 @@ impl StringCells {
     /// Reads the layout of an array of text or of bytes.
     ///
     /// # Errors
-    /// [`Error::Input`](crate::error::Error::Input) for another type, or if a buffer is too short.
+    /// [`Error::Input`](crate::error::Error::Input) for another type, or if a buffer is missing or too short.
     pub fn new(data: &ArrayData) -> Result<Self> {
         let (offset, len) = (data.offset(), data.len());
         Ok(match data.data_type() {
@@ -149,8 +153,8 @@ fn of_views<'a>(
 fn strings_of<'a>(
     cells: impl Iterator<Item = Option<Cell<'a>>>,
 ) -> Result<Vec<PrefixedString<'a>>> {
-    // Collect all and check for a missing one afterwards: an iterator that cannot end early has a
-    // known length.
+    // Collect all cells, and check afterwards whether a cell was out of range. The length of an iterator
+    // that cannot end early is known, so memory is allocated once.
     let mut is_whole = true;
     let string = |(buffer, cell): Cell<'a>| {
         let bytes = buffer.get(cell.clone())?;
@@ -166,8 +170,7 @@ fn strings_of<'a>(
     if is_whole { Ok(strings) } else { Err(BROKEN) }
 }
 
-/// Guesses whether views refer to contiguous strings, by the first and the last view that is not
-/// inline.
+/// Guesses from the first and the last view that are not inline whether all strings are contiguous.
 fn are_contiguous(views: &[u128]) -> bool {
     /// More bytes than most strings have.
     const USUAL: u32 = 256;
@@ -269,7 +272,7 @@ mod tests {
             let order: Vec<usize> = (0..300).map(|n| n * step % 300).collect();
             let mut views: Vec<u128> = order.iter().map(|&row| views[row]).collect();
             assert_eq!(are_contiguous(&views), in_order);
-            // An invalid view in a NULL cell; prefetching reads it too.
+            // The view of a NULL cell is invalid. Prefetching reads this view too.
             views[250] = 0x7 << 64 | 0x20;
             let null: Vec<bool> = (0..300).map(|row| row == 250).collect();
             let inline = Buffer::from_vec(views.clone());

@@ -1,14 +1,16 @@
-//! Deduplicates one partition's rows and numbers its items with hash tables that stay in cache.
+//! Deduplicates one partition's rows and numbers its items with hash tables.
+//!
+//! A row is a pair of an item and a user. A slot is an entry of a hash table.
 
 use crate::count::pairs::Pair;
 use crate::hash::{HashKeys, PARTITIONS};
 
-/// The largest table that stays in cache. If the rows fill more than half of it, they are split by
-/// hash.
+/// The number of slots of the largest table that stays in cache. If the distinct rows would fill
+/// more than half of the slots, the rows are split by hash.
 const SLOTS: usize = 1 << 18;
 
-/// Deduplicates rows by open addressing. A slot holds a row's index in its lower bits and part of
-/// the row's hash above them, so a probe rarely compares unequal rows. A free slot is zero.
+/// Deduplicates rows by open addressing. The lower bits of a slot hold a row's index, and the upper
+/// bits hold part of the row's hash. So a probe rarely compares unequal rows. A free slot is zero.
 pub struct Dedup<P> {
     slots: Vec<u32>,
     /// The distinct rows, at the indices `1..len`. Free slots point at index 0, which is not a row.
@@ -25,7 +27,7 @@ impl<P: Pair> Default for Dedup<P> {
 }
 
 impl<P: Pair> Dedup<P> {
-    /// Forgets all rows and prepares for about `rows` new ones.
+    /// Removes all rows and makes room for about `rows` new rows.
     pub fn reset(&mut self, rows: usize) {
         self.reset_to((4 * rows).next_power_of_two().min(SLOTS));
     }
@@ -119,17 +121,20 @@ impl<P: Pair> Dedup<P> {
     }
 }
 
-/// Numbers the items of one partition. A code is its own number; other keys are found by hash.
+/// Numbers the items of one partition from zero. An item's key is a code or an integer. A code is
+/// already such a number. Integers are numbered by a hash table.
 #[derive(Default)]
 pub struct Items {
+    /// The number of codes, if keys are codes.
     codes: Option<usize>,
+    /// The integers by number.
     keys: Vec<u64>,
-    /// Open addressing: an item's number plus one, or zero if free.
+    /// Slots by open addressing. Each holds an item's number plus one, or zero if it is free.
     slots: Vec<u32>,
 }
 
 impl Items {
-    /// Forgets all items. With `codes`, the items are the numbers below it.
+    /// Removes all items. If `codes` is given, the keys are codes below this number.
     pub fn reset(&mut self, codes: Option<usize>) {
         self.codes = codes;
         self.keys.clear();
@@ -149,20 +154,20 @@ impl Items {
         }
     }
 
-    /// Returns the number of codes, if the items are codes.
+    /// Returns the number of codes, if keys are codes.
     #[must_use]
     pub fn codes(&self) -> Option<usize> {
         self.codes
     }
 
-    /// Returns the keys of items that are not codes, by number.
+    /// Returns the integers by number, if keys are integers.
     #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// Returns the number of an item. A new item, for which there must be room, gets the next
-    /// number.
+    /// Returns the number of the item with the key `item`. A new item gets the next number. The
+    /// caller must have reserved room for it.
     #[inline]
     pub fn number(&mut self, item: u64, keys: &HashKeys) -> usize {
         if self.codes.is_some() {
@@ -176,8 +181,8 @@ impl Items {
         self.slots[place] as usize - 1
     }
 
-    /// Adds one to the count of each item. The items must not be codes, and there must be room for
-    /// all of them.
+    /// Adds one to the count of the item for each key in `items`. The keys must be integers, and the
+    /// caller must have reserved room for all of them.
     pub fn tally(
         &mut self,
         items: impl Iterator<Item = u64>,
@@ -210,14 +215,13 @@ impl Items {
     }
 }
 
-/// Deduplicates partitions in turn, and stops if a sample of them has few duplicates. A sample of
-/// rows would mislead if one item has most rows. `one` deduplicates a partition and returns its
-/// number of rows before and after.
+/// Deduplicates partitions in turn. Stops if more than half of the first 16 partitions with rows
+/// have few duplicates. A sample of rows would mislead if one item has most rows. `one` deduplicates
+/// a partition, and returns its number of rows before and after.
 pub(crate) fn deduplicate(mut one: impl FnMut(usize) -> (usize, usize)) {
     const SAMPLE: usize = PARTITIONS / 64;
     let (mut tried, mut in_vain) = (0, 0);
-    // The stride spreads the sample: neighbouring partitions may all be empty or belong to one
-    // item.
+    // The stride spreads the sample, because all partitions with nearby numbers may be empty.
     for partition in (0..PARTITIONS).map(|number| number * 389 % PARTITIONS) {
         if tried == SAMPLE && 2 * in_vain > SAMPLE {
             break;
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn items_have_one_number_and_codes_number_themselves() {
+    fn an_integer_keeps_its_number_and_a_code_is_its_number() {
         let keys = HashKeys::from_os().unwrap();
         let mut items = Items::default();
         for codes in [None, Some(1009), None] {

@@ -1,5 +1,7 @@
 //! Numbers the dictionary values of a table that is one batch of integers and small dictionaries.
-//! Its rows are then counted as integers.
+//! The rows of the table are then counted as integers.
+//!
+//! A name is the label of a numbered item.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,12 +15,12 @@ use crate::labels::Labels;
 use crate::labels::interner::Interner;
 use crate::string_prefix::PrefixedString;
 
-/// A dictionary is numbered if it has at most one value for this many rows.
+/// A dictionary is small if it has at most one value for every 16 rows.
 const ROWS: usize = 16;
-/// Values read at a time.
+/// Dictionary values read at a time.
 const AT_ONCE: usize = 1 << 10;
 
-/// The labels of numbered items; `None` if items are their own labels.
+/// The labels of numbered items; `None` if the item column was not a dictionary.
 pub(crate) struct Names(Option<(Interner, LabelType)>);
 
 impl Names {
@@ -30,7 +32,8 @@ impl Names {
         let (Some((names, item_type)), Labels::Unsigned(items)) = (self.0, &counted.labels) else {
             return Ok(counted);
         };
-        // Take all labels, since few lack users. Then drop the labels without users, which nobody may see.
+        // Take all labels, because few labels have no users. Then drop the labels without users, which
+        // are not items of the table.
         let mut counts = vec![0; names.labels().len()];
         items.iter().zip(counted.counts).for_each(|(&item, count)| counts[item as usize] = count);
         let labels = Labels::of_bytes(item_type, names.into_labels());
@@ -40,7 +43,8 @@ impl Names {
     }
 }
 
-/// Returns whether a batch can be numbered and has a dictionary.
+/// Returns whether a batch has a dictionary, and each column is a small dictionary or can be used as
+/// keys.
 pub(crate) fn can_be_numbered(batch: &Batch) -> bool {
     let columns = [&batch.users, &batch.items];
     let is_small = |column: &Column| {
@@ -50,11 +54,12 @@ pub(crate) fn can_be_numbered(batch: &Batch) -> bool {
         && columns.iter().any(|column| !column.is_keyed())
 }
 
-/// Replaces dictionary values by numbers, on at most `threads` threads. Returns the labels of the
-/// items too.
+/// Replaces dictionary values with numbers, on at most two and at most `threads` threads. Also
+/// returns the labels of the items.
 ///
 /// # Errors
-/// [`crate::error::Error::Input`] if an array contradicts its layout, and any error of `tick`.
+/// [`crate::error::Error::Input`] if an array contradicts its layout.
+/// [`crate::error::Error::Resource`] if memory or threads run out. Any error of `tick`.
 pub(crate) fn number(
     batch: Batch,
     threads: usize,
@@ -88,8 +93,8 @@ pub(crate) fn number(
 /// The number of every dictionary value, and the distinct values by number.
 type Codes = (Vec<u32>, Interner);
 
-/// Numbers the distinct values of a dictionary. A value that is NULL or should be text but is not
-/// UTF-8 has no number.
+/// Numbers the distinct values of a dictionary. A value has no number if it is NULL, or if it should
+/// be text but is not UTF-8.
 fn number_values(values: &Column, keys: &HashKeys, is_text: bool) -> Result<Codes> {
     let mut names = Interner::default();
     names.reset(values.len());

@@ -1,7 +1,10 @@
-//! One thread's labels in the order of its rows. A recent label is found by its hash and confirmed
-//! by its bytes, as long as at least 1 in 16 repeats. Any other label is appended once more. So a
-//! label may have several codes, but a code has one label. Lookups stay within a cache of at most 4
-//! MiB.
+//! A log of one thread's labels by partition, in the order of the thread's rows.
+//!
+//! A label is the text, bytes or integer that names an item. The log stores each label in a record,
+//! and numbers the records of a partition from zero. This number is the label's code. Before a label
+//! is added, the log looks in a cache of at most 4 MiB for a recent record of the label. If labels
+//! rarely repeat, the log skips lookups. Without a hit, the log adds a new record. So a label may
+//! have several codes, but each code has exactly one label.
 
 use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::Result;
@@ -10,29 +13,30 @@ use crate::labels::interner::TOO_MANY;
 use crate::memory::record_log::RecordLog;
 use crate::string_prefix::{PrefixedString, StringPrefix};
 
-/// Longer labels are stored in an allocation each, which costs `ALLOCATION` more bytes.
+/// The most bytes of a label that is stored in its record. A longer label has its own allocation.
 const LONG: usize = 240;
+/// The estimated overhead of an allocation, in bytes.
 const ALLOCATION: usize = 32;
 /// The length byte of a label longer than `LONG`.
 const IS_LONG: u64 = 255;
-/// The bytes of a record before the label: 4 of its hash, 1 for its length.
+/// The bytes of a record before the label: four bytes of the hash, and one length byte.
 const HEAD: usize = 5;
 const _: () = assert!(LONG < IS_LONG as usize, "a length fits in a byte");
 const _: () = assert!(2 * words(LONG) <= RecordLog::MOST, "a line has room for two labels");
 
-/// Returns the number of words of a record.
+/// Returns the number of 64-bit words of a record whose label has `len` bytes.
 const fn words(len: usize) -> usize {
     (HEAD + len).div_ceil(size_of::<u64>())
 }
 
 /// One thread's labels by partition, with repetitions.
 pub struct LabelLog {
-    /// Half of each label's hash, its length and its bytes. For a long label, a word with its index
-    /// in `long` instead of the bytes.
+    /// The records. Each holds the lower half of the label's hash, the length byte and the label's
+    /// bytes. The record of a long label has the label's index in `long` instead of the bytes.
     records: RecordLog,
     long: Vec<Box<[u8]>>,
     long_bytes: usize,
-    /// The number of labels of each partition.
+    /// The number of records of each partition, which is also the next code.
     lens: Vec<u32>,
     cache: LabelCache,
 }
@@ -50,18 +54,18 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
-    /// Marks a label without a code.
+    /// The code of a label that was not found.
     pub const NONE: u32 = LabelCache::NONE;
 
     /// Returns whether to look up the labels of the next `rows` rows; otherwise, use [`Self::add`].
-    /// Call it once for each row.
+    /// Call this method before each batch of rows.
     #[inline]
     pub fn should_look_up(&mut self, rows: usize) -> bool {
         self.cache.should_look_up(rows)
     }
 
-    /// Looks up labels of up to 24 bytes in the cache. Returns [`Self::NONE`] for misses, longer
-    /// labels and NULL.
+    /// Looks up labels in the cache and writes their codes to `into`. A label that is not found, is
+    /// NULL or has more than 24 bytes gets [`Self::NONE`].
     #[inline]
     pub fn find_all(
         &mut self,
@@ -73,8 +77,9 @@ impl LabelLog {
         self.cache.find_all(hashes, labels, null, into);
     }
 
-    /// Returns a label's code in the partition of its hash. Returns `None` if the label should be
-    /// text but is not UTF-8, or has 4 GiB or more.
+    /// Returns a label's code in the partition of the label's hash. Adds a record if the cache does
+    /// not find the label. Returns `None` if the label should be text but is not UTF-8, or has 4 GiB
+    /// or more.
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -97,8 +102,8 @@ impl LabelLog {
         }))
     }
 
-    /// Returns the code of a single label, looked up only if labels repeat; `None` as for
-    /// [`Self::code`].
+    /// Returns the code of a single label. Looks the label up only if labels repeat. Returns `None`
+    /// in the same cases as [`Self::code`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -115,7 +120,8 @@ impl LabelLog {
         }
     }
 
-    /// Appends a label without a lookup and returns its code; `None` as for [`Self::code`].
+    /// Adds a label without a lookup, and returns its new code. Returns `None` in the same cases as
+    /// [`Self::code`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -129,7 +135,7 @@ impl LabelLog {
         Ok(self.write(hash, label, is_text)?.map(|(_, code)| code))
     }
 
-    /// Appends a label; returns the position of its record and its code.
+    /// Adds a label, and returns its record's position and its code.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn write(
@@ -177,7 +183,7 @@ impl LabelLog {
         self.read(self.records.at(partition, place)).1
     }
 
-    /// Returns the number of words of the first record, and its label.
+    /// Returns the number of words of the record at the beginning of `record`, and its label.
     #[inline]
     fn read<'a>(&'a self, record: &'a [u64]) -> (usize, PrefixedString<'a>) {
         let len = u64::from_le(record[0]) >> 32 & 0xFF;
@@ -192,14 +198,14 @@ impl LabelLog {
         (words(len as usize), label)
     }
 
-    /// Returns the number of labels of a partition.
+    /// Returns the number of records of a partition.
     #[must_use]
     pub fn partition_len(&self, partition: usize) -> usize {
         self.lens[partition] as usize
     }
 
-    /// Calls `visit` with the lower half of the hash and the label, for all labels of a partition
-    /// in the order of their codes.
+    /// Calls `visit` for each record of a partition, in the order of the codes. Passes the lower
+    /// half of the label's hash, and the label.
     ///
     /// # Errors
     /// Any error of `visit`.
@@ -259,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_with_equal_hashes_and_prefixes_get_own_codes() {
+    fn labels_with_equal_hashes_and_prefixes_get_different_codes() {
         let mut log = LabelLog::default();
         for n in 0..100_u8 {
             let label = [&[b'a'; 24], &[n % 3][..]].concat();
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_one_row_in_ten_is_written_under_100_times() {
+    fn a_label_of_50_000_rows_has_under_100_records() {
         let mut log = LabelLog::default();
         let hash = |n: u64| (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for chunk in 0..1000 {
@@ -290,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_with_equal_prefixes_in_one_line_are_written_once() {
+    fn two_long_labels_with_equal_prefixes_are_written_once() {
         let mut log = LabelLog::default();
         for n in 0..1000 {
             let label = [&[b'a'; 24], &[n as u8 % 2][..]].concat();

@@ -1,6 +1,9 @@
-//! Merges each partition from all threads and their spilled runs, and deduplicates it. A partition
-//! too large for memory takes several passes over disjoint sets of users, so the results of the
-//! passes add up.
+//! Merges each partition from all threads and their spilled runs, and deduplicates its rows. A
+//! partition that is too large for memory takes several passes. The passes are over disjoint sets of
+//! users, so the counts of the passes add up.
+//!
+//! Each thread and each spilled run has its own codes, which number its labels. The merged code of a
+//! label is its number among the distinct labels of the partition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,15 +30,15 @@ pub(crate) trait Tally<P: Pair>: Send {
         keys: &HashKeys,
     ) -> Result<()>;
 
-    /// Ends the current partition, which has these items.
+    /// Ends the current partition. `items` are all items of the partition.
     ///
     /// # Errors
     /// Any error that keeps the tally from growing.
     fn close(&mut self, items: &Items, labels: Option<&Interner>) -> Result<()>;
 }
 
-/// Merges all partitions on `threads` threads. Each thread fills a tally and holds at most `held`
-/// further bytes.
+/// Merges all partitions on `threads` threads, and returns one tally for each thread. Passes are
+/// chosen so that the distinct rows of one thread take about `held` bytes.
 pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
     per_thread: &[ThreadRows<P>],
     keys: &HashKeys,
@@ -73,13 +76,13 @@ pub(crate) fn merge_partitions<P: Pair, T: Tally<P>>(
 /// One thread's rows of a partition, and the merged codes of their items.
 struct Source<'a, P: Pair> {
     thread: &'a ThreadRows<P>,
-    /// The merged code of each code in memory; `None` if items are their own keys.
+    /// The merged code of each of the thread's codes; `None` if the keys of items are integers.
     codes: Option<Vec<u32>>,
-    /// The merged code of each code of each spilled run.
+    /// The merged code of each code, for each spilled run.
     runs: Vec<Vec<u32>>,
 }
 
-/// Merges the labels of a partition from all threads into `known`.
+/// Merges the labels of a partition from all threads into `known`. Returns a source for each thread.
 fn merge_labels<'a, P: Pair>(
     per_thread: &'a [ThreadRows<P>],
     partition: usize,
@@ -106,7 +109,8 @@ fn merge_labels<'a, P: Pair>(
 }
 
 impl<P: Pair> Source<'_, P> {
-    /// Passes the rows of a partition to `dedup`, or only the rows of pass number `pass`.
+    /// Passes the rows of a partition to `dedup`. If there are several passes, skips the rows whose
+    /// users belong to another pass.
     fn read(
         &self,
         partition: usize,

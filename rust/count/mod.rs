@@ -1,14 +1,13 @@
 //! Counts exact distinct users per item, in parallel and without the GIL.
 //!
-//! Each worker takes morsels of rows, groups them (see [`crate::count::group`]) and appends each
-//! row to its partition.
-//! All rows of an item share a partition, so the merge deduplicates and counts one partition at a
-//! time, in cache. If
-//! duplicates pile up, workers deduplicate on the way: memory stays a small multiple of the
-//! distinct pairs. A worker
-//! that exceeds its memory limit spills its rows and labels (see [`crate::count::spill::runs`]).
-//! The merge reads them
-//! back partition by partition.
+//! A row is a pair of a user and an item. A morsel is a range of rows. A worker is a thread that takes
+//! morsels. It finds the partition and the key of each row's item (see [`crate::count::group`]), and
+//! appends the row to the partition. All rows of an item are in one partition, so the merge
+//! deduplicates and counts one partition at a time.
+//!
+//! Workers deduplicate their rows when the rows have doubled, so memory stays a small multiple of the
+//! distinct pairs. A worker that exceeds its memory limit spills its rows and labels (see
+//! [`crate::count::spill::runs`]). The merge reads spilled rows back one partition at a time.
 
 pub mod bound;
 mod dedup;
@@ -49,36 +48,38 @@ use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
 
-/// The most rows a worker receives at a time. Waiting for a morsel costs as much as counting a few
-/// thousand rows.
+/// The most rows that a worker receives at a time. To wait for a morsel takes as long as to count a
+/// few thousand rows.
 const MAX_MORSEL: usize = 8 * MORSEL;
 
 /// Options of a count.
 pub struct CountOptions<'a> {
-    /// Which of a user's items count; `None` for all.
+    /// The bound on each user's contribution; `None` if all items of a user count.
     pub bound: Option<&'a Contribution>,
-    /// How many of the largest counts are wanted; `None` for all.
+    /// How many of the largest counts to return; `None` for all.
     pub limit: Option<usize>,
     /// The value at which counts are capped; `None` for no cap.
     pub cap: Option<i64>,
-    /// Whether to count the distinct users of all counted rows too.
+    /// Whether to also count the distinct users of all counted rows.
     pub users: bool,
     /// The most threads to use.
     pub threads: usize,
-    /// The most bytes to hold, not including the batches and the counts; `None` for no limit.
+    /// The memory limit in bytes, not including the batches and the counts; `None` for no limit.
     pub memory: Option<usize>,
 }
 
-/// The number of threads and the bytes each may hold: three quarters of the memory for rows and
-/// labels, one quarter for the merge.
+/// The number of threads, and how many bytes each thread may hold.
 struct Limits {
     threads: usize,
+    /// The bytes for a thread's rows and labels: three quarters of its memory.
     rows: usize,
+    /// The bytes for a thread of the merge: one quarter of its memory.
     merge: usize,
 }
 
 impl Limits {
-    /// The least memory of a thread, in bytes. With less, it would do little but spill.
+    /// The least memory of a thread, in bytes, if there is more than one thread. A thread with less
+    /// memory would spend most of its time on spilling.
     const THREAD: usize = 1 << 25;
 
     fn of(options: &CountOptions<'_>) -> Self {
@@ -95,8 +96,9 @@ impl Limits {
 /// it waits for threads; an error of `tick` stops the count.
 ///
 /// # Errors
-/// The first error of the batches, of `tick` or of a worker. [`Error::Resource`] if rows must be
-/// spilled and the folder for temporary files is full.
+/// An error of the batches, of `tick` or of a worker. [`Error::Resource`] if memory, threads or
+/// labels run out, or the folder for temporary files is full. [`Error::Entropy`] if the operating
+/// system gives no randomness.
 pub fn count_distinct(
     batches: impl Iterator<Item = Result<Batch>>,
     types: (LabelType, LabelType),
@@ -108,8 +110,8 @@ pub fn count_distinct(
     counts
 }
 
-/// Returns pooled memory beyond the merge's quarter to the system: it is not needed while rows
-/// arrive. Every count ends with it. Call it also before a count fetches its first rows.
+/// Returns pooled memory to the system, except for a quarter of `memory`. [`count_distinct`] calls
+/// this function at its end. Callers should also call it before a count fetches its first rows.
 pub fn make_ready(memory: Option<usize>) {
     release_memory(memory.map_or(usize::MAX, |memory| memory / 4));
 }
@@ -124,8 +126,8 @@ fn count_table(
     let mut batches = batches.fuse();
     let mut first = batches.next().transpose()?;
     let second = batches.next();
-    // Not with a bound, which needs the labels, nor for several batches, whose dictionaries may
-    // differ.
+    // Do not number dictionary values if there is a bound, which needs the labels, or if there are
+    // several batches, because their dictionaries may differ.
     let is_coded = second.is_none()
         && options.bound.is_none()
         && first.as_ref().is_some_and(dictionary::can_be_numbered);
@@ -135,7 +137,8 @@ fn count_table(
     };
     let (batch, names) = dictionary::number(batch, options.threads, &keys, &mut tick)?;
     let types = (batch.users.label_type(), batch.items.label_type());
-    // Ties at the limit are broken by label, so the limit is applied once the labels are back.
+    // Labels break ties at the limit, so the limit is applied after the labels have replaced the
+    // numbers.
     let all = CountOptions { limit: None, ..*options };
     let mut counts =
         names.with_labels(count_batches([Ok(batch)].into_iter(), types, &all, &keys, tick)?)?;
@@ -188,7 +191,7 @@ fn count_rows<P: Pair>(
     drop((receiver, ticket));
     let done = threads::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
-            // A source that waits for data sends empty batches, so that Ctrl-C is seen.
+            // A source that waits for data sends empty batches, so that `tick` can check for Ctrl-C.
             tick()?;
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
@@ -224,7 +227,8 @@ fn count_rows<P: Pair>(
     finish::<P>(done, types.1, options, keys, &limits, tick)
 }
 
-/// Counts the rows of all workers, and their users if requested.
+/// Counts the distinct users of each item in the rows of all workers. Also counts the distinct users
+/// of all rows, if requested.
 fn finish<P: Pair>(
     mut done: Vec<Done<P>>,
     item_type: LabelType,

@@ -1,4 +1,8 @@
-//! (item, user) pairs packed into integers.
+//! Rows: (item, user) pairs packed into integers.
+//!
+//! The key of an integer user is the integer, and the key of any other user is a 96-bit hash. If
+//! users are integers, the key of an integer item is the integer. The key of any other item is its
+//! code, which is a number of the item's label in the item's partition.
 
 use bytemuck::Pod;
 
@@ -21,7 +25,7 @@ pub trait Pair: Copy + Eq + Send {
     /// Returns the row with another key for its item.
     #[must_use]
     fn with_item(self, item: u64) -> Self;
-    /// Returns a keyed hash.
+    /// Returns a keyed hash of the row.
     fn hash(self, keys: &HashKeys) -> u64;
     /// Appends the row's bytes.
     fn write(self, into: &mut Vec<u8>);
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_both_keys() {
+    fn keys_bits_and_bytes_of_a_row_are_read_back() {
         parts_come_back::<Wide>(u64::MAX, u64::MAX.into());
         parts_come_back::<Hashed>(u32::MAX.into(), (1 << 96) - 1);
     }

@@ -1,4 +1,7 @@
-//! An unsorted histogram that grows partition by partition.
+//! An unsorted histogram, to which threads add one partition after another.
+//!
+//! A histogram is a list of items with the number of distinct users of each item. All rows of an
+//! item are in one partition.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,8 +27,8 @@ impl Counts {
         Self { labels: Labels::new(item_type), counts: Vec::new(), users: None }
     }
 
-    /// Makes room for `times` + 0.5 times the present number of items, if there is enough memory.
-    /// Unused room is never touched, so it costs no memory.
+    /// Reserves room for `times` + 0.5 times the present number of items, if there is enough memory.
+    /// The system provides memory only for the pages that are written.
     fn reserve(&mut self, times: usize) {
         let more = |len: usize| len * times + len / 2;
         let _ = self.counts.try_reserve(more(self.counts.len()));
@@ -57,8 +60,9 @@ impl Counts {
 /// Collects the counts of all partitions from all threads.
 pub(crate) struct SharedCounts {
     item_type: LabelType,
-    /// The number of largest counts wanted, and the cap of each count.
+    /// How many of the largest counts to keep; `None` for all.
     limit: Option<usize>,
+    /// The value at which counts are capped; `None` for no cap.
     cap: Option<i64>,
     merged: Mutex<Merged>,
 }
@@ -70,7 +74,7 @@ struct Merged {
 }
 
 impl SharedCounts {
-    /// After this many partitions, the number of items is extrapolated.
+    /// After this many partitions, room for all items is reserved by extrapolation.
     const SEEN: usize = 8;
 
     pub fn new(item_type: LabelType, limit: Option<usize>, cap: Option<i64>) -> Self {
@@ -92,20 +96,22 @@ impl SharedCounts {
     }
 }
 
-/// One thread's counts that are not merged yet.
+/// One thread's counts that are not merged into the shared counts yet.
 pub(crate) struct CountsBuilder<'a> {
     all: &'a SharedCounts,
     counts: Counts,
+    /// The number of partitions in `counts`.
     partitions: usize,
-    /// The bytes of the labels after small counts were last dropped.
+    /// The bytes that the labels held after small counts were last dropped.
     kept: usize,
 }
 
 impl CountsBuilder<'_> {
-    /// Small counts are not dropped while the labels hold less than about twice this many bytes.
+    /// While the labels hold at most about twice this many bytes, their size does not cause small
+    /// counts to be dropped.
     const FEW_BYTES: usize = 1 << 26;
 
-    /// Adds all counts of a partition. `labels` appends their labels.
+    /// Adds all counts of a partition. `labels` appends the labels of these counts.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the labels.
@@ -132,8 +138,8 @@ impl CountsBuilder<'_> {
         labels(&mut self.counts.labels)?;
         self.counts.counts.extend(counts);
         self.partitions += 1;
-        // Drop counts that cannot be among the largest. This is safe because an item's count is
-        // complete after its partition.
+        // Drop the counts that are not among the largest `limit`. A count never changes later, because
+        // all rows of an item are in one partition.
         if let Some(limit) = self.all.limit
             && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
                 || self.counts.labels.bytes_used() / 2 > self.kept.max(Self::FEW_BYTES))
@@ -167,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_count_is_lost_while_another_thread_merges() {
+    fn all_counts_are_kept_while_another_thread_merges() {
         for limit in [None, Some(20_000)] {
             let all = SharedCounts::new(LabelType::Signed, limit, Some(5));
             let mut threads = [all.begin(), all.begin()];

@@ -1,4 +1,7 @@
-//! One thread's partitioned rows, the labels of their items, and its spilled runs.
+//! One thread's partitioned rows, the labels of the rows' items, and the thread's spilled runs.
+//!
+//! A row is a pair of an item and a user. A run is what the thread wrote to its temporary file at
+//! one spill (see [`crate::count::spill::runs`]).
 
 use std::sync::atomic::AtomicBool;
 
@@ -34,26 +37,26 @@ impl<P: Pair> ThreadRows<P> {
         self.rows.partition_len(partition) + self.runs.partition_len(partition)
     }
 
-    /// Returns the number of labels of a partition in memory, with repetitions.
+    /// Returns the number of labels of a partition in memory. A repeated label counts each time.
     pub fn partition_labels(&self, partition: usize) -> usize {
         self.labels.as_ref().map_or(0, |labels| labels.partition_len(partition))
     }
 
-    /// Adds rows of integers.
+    /// Adds rows whose items and users are integers.
     pub fn extend_keys(&mut self, items: &[u64], users: &[u64], keys: &HashKeys) {
         let rows = items.iter().zip(users);
         self.rows
             .extend(rows.map(|(&item, &user)| (keys.partition(item), P::new(item, user.into()))));
     }
 
-    /// Adds grouped rows.
+    /// Adds rows by group and user. Skips rows in the group [`Group::DROPPED`].
     pub fn extend(&mut self, groups: &[Group], users: impl Iterator<Item = u128>) {
         let rows = groups.iter().zip(users).filter(|(group, _)| group.partition != Group::DROPPED);
         self.rows
             .extend(rows.map(|(group, user)| (group.partition as usize, P::new(group.key, user))));
     }
 
-    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
+    /// Deduplicates every partition. Stops after a sample of partitions that has few duplicates.
     pub fn compact(&mut self, keys: &HashKeys) {
         let store = &mut self.rows;
         let mut dedup = Dedup::default();
@@ -76,7 +79,10 @@ impl<P: Pair> ThreadRows<P> {
     /// Spills all rows in memory and the labels of their items.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if the disk is full.
+    /// [`STOPPED`](crate::count::threads::STOPPED) if `stop` is set.
+    /// [`Error::Resource`](crate::error::Error::Resource) if the temporary file cannot be created or
+    /// written. [`Error::Entropy`](crate::error::Error::Entropy) if there is no randomness for the
+    /// file's key.
     pub fn spill(&mut self, labels: Option<&LabelLog>, stop: &AtomicBool) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.runs.add(labels, &rows, stop)

@@ -52,7 +52,7 @@ impl<P: Pair> Store<P> {
         prefetched(self.0.pieces(partition)).map(|piece| piece.iter().map(|&bits| P::of_bits(bits)))
     }
 
-    /// Forgets the rows of a partition.
+    /// Removes the rows of a partition.
     pub fn clear(&mut self, partition: usize) {
         self.0.clear(partition);
     }

@@ -10,18 +10,19 @@ use crate::error::{Error, Result};
 /// The longest time between two checks for an interrupt.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returned by a thread that stopped because another one failed. The other error is the one
-/// reported.
+/// Returned by a thread that stopped because another thread failed. Callers report the other
+/// thread's error.
 pub(crate) const STOPPED: Error = Error::Resource("interrupted");
 
-/// Reported if the system refuses every thread. If it refuses some, the others do all the work.
+/// Reported if the system refuses every thread. If the system refuses some threads, the other threads
+/// do all the work.
 const REFUSED: Error = Error::Resource(
     "the operating system refused to start a thread; close other programs, or raise the limit on threads or memory",
 );
 
 /// Runs each job on its own thread and `lead` on the calling thread, and returns the results of the
-/// jobs. Jobs must check `stop`: it is set if a job, `tick` or `lead` fails. A job whose thread the
-/// system refuses is dropped, so the others must be able to do its work.
+/// jobs. Jobs must check `stop`, which is set if a job, `tick` or `lead` fails. If the system refuses
+/// a thread, its job is dropped. So any job must be able to do the work of all jobs.
 ///
 /// # Errors
 /// [`Error::Resource`] if the system refuses every thread, and any error of a job, `tick` or
@@ -70,9 +71,10 @@ pub(crate) fn run<S: Send, T: FnMut() -> Result<()>>(
     }
 }
 
-/// Runs numbered jobs of these sizes and returns each thread's state, which begins as `new()`. The
-/// largest jobs run first, so that no thread ends up with a large job at the end. The last argument
-/// of `work` is set when all threads must stop.
+/// Runs `work` for numbered jobs of these sizes, and returns the state of each thread. A thread's
+/// state begins as `new()`. The largest jobs run first, so that no thread ends up with a large job at
+/// the end. `work` gets the state, the job's number, the job's size, and a flag that is set when all
+/// threads must stop.
 pub(crate) fn run_jobs<S: Send>(
     threads: usize,
     sizes: impl Iterator<Item = usize>,

@@ -1,8 +1,9 @@
-//! Counts the distinct users of all counted rows, like the users of one item that every user has.
+//! Counts the distinct users of all counted rows.
 //!
-//! Users with small keys are bits in a bitmap. Most of the other rows repeat a recent user; a small
-//! cache finds and drops them. The remaining rows are partitioned by user, then spilled, merged and
-//! deduplicated like all rows.
+//! A user's key is an integer or a hash. Users with keys below 2^24 are bits in a bitmap. Other users
+//! become rows of one item that every user has. A small cache of recent users drops most repeated
+//! rows. The remaining rows are partitioned by user, then spilled, merged and deduplicated like
+//! other rows.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,22 +15,24 @@ use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
 use crate::labels::interner::Interner;
 
-/// The number of recent users in the cache.
+/// The number of entries of the cache.
 const RECENT: usize = 1 << 15;
-/// The fewest rows that are deduplicated.
+/// The smallest number of rows that triggers deduplication.
 const FEWEST: usize = 1 << 20;
 /// Keys below this are bits in a bitmap.
 const SMALL: u128 = 1 << 24;
 
 /// One thread's users.
 pub(crate) struct Users<P: Pair> {
-    /// One bit for each small key; empty until there is one.
+    /// One bit for each key below `SMALL`; empty until such a key arrives.
     small: Vec<u64>,
-    /// A direct-mapped cache: a user for each value of the hash's lower bits. Entries have the item
-    /// 1, free entries the item 0.
+    /// A direct-mapped cache: the lower bits of a user's hash choose the entry. An entry has the
+    /// item 1, and a free entry has the item 0.
     recent: Vec<P>,
     rows: ThreadRows<P>,
+    /// The number of rows in memory.
     len: usize,
+    /// The number of rows in memory that triggers deduplication.
     compact_at: usize,
 }
 
@@ -68,12 +71,12 @@ impl<P: Pair> Users<P> {
         }
     }
 
-    /// Returns the bytes of memory that the users hold.
+    /// Returns the bytes of memory that the rows hold.
     pub fn bytes_used(&self) -> usize {
         self.rows.rows.bytes_used()
     }
 
-    /// Spills all users in memory.
+    /// Spills all rows in memory. The bitmap stays in memory.
     pub fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
         (self.len, self.compact_at) = (0, FEWEST);
         self.rows.spill(None, stop)

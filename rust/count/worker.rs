@@ -1,5 +1,8 @@
-//! A worker thread: takes morsels of rows, computes their keys, and appends them to their
-//! partitions.
+//! A worker thread, which takes morsels of rows, computes the keys of users and items, and appends
+//! the rows to partitions.
+//!
+//! A morsel is a range of rows of a batch. Rows are packed into four bytes while users and items fit
+//! (see [`crate::count::dense`]), and hold full keys otherwise (see [`crate::count::pairs`]).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +22,18 @@ use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::memory::arena::release_memory;
 
-/// The rows that all workers gather before they deduplicate, and the fewest that one gathers.
+/// The number of rows that all workers together gather before they deduplicate.
 const COMPACT_ROWS: usize = 1 << 24;
+/// The smallest number of rows that one worker gathers before it deduplicates.
 const FEWEST_ROWS: usize = 1 << 20;
 
-/// The fewest rows of a morsel, except the last one. After this many rows a worker checks for
-/// duplicates and for `stop`.
+/// The smallest number of rows of a morsel, except the last morsel of a batch. After this many rows,
+/// a worker checks `stop` and whether it should deduplicate.
 pub(crate) const MORSEL: usize = 1 << 15;
 
-/// Rows processed at a time, so that they stay in L1.
+/// Rows processed at a time. This many rows stay in the L1 cache.
 const AT_ONCE: usize = 1 << 9;
-/// Integer rows processed at a time, while the same number of next rows is prefetched.
+/// Rows of integers processed at a time. The next rows, in the same number, are prefetched.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
 
 /// A range of rows of a batch.
@@ -41,13 +45,13 @@ pub(crate) struct Morsel {
     pub end: usize,
 }
 
-/// One thread's rows, labels and spill file once it has finished.
+/// What a worker has gathered when it ends.
 pub(crate) struct Done<P: Pair> {
-    /// Its rows, if all of them are packed.
+    /// The worker's rows, if all of them are packed.
     pub packed: Option<Packed>,
-    /// Its labels and all other rows.
+    /// The worker's labels, and its rows with full keys.
     pub rows: ThreadRows<P>,
-    /// Its users, if they are counted.
+    /// The worker's users, if users are counted.
     pub users: Option<Users<P>>,
 }
 
@@ -55,13 +59,14 @@ pub(crate) struct Done<P: Pair> {
 pub(crate) struct Worker<P: Pair> {
     keys: Arc<HashKeys>,
     grouper: Grouper,
-    /// All rows while they are packed; `None` once a row did not fit.
+    /// The rows while all of them are packed; `None` after a row did not fit.
     packed: Option<Packed>,
     rows: ThreadRows<P>,
     /// The bytes that may be held in memory before rows are spilled.
     limit: usize,
-    /// The number of rows that triggers deduplication, at first and now.
+    /// The smallest number of rows that triggers deduplication.
     gathered: usize,
+    /// The number of rows that now triggers deduplication.
     compact_at: usize,
     users: UserKeys,
     /// The users of all rows, if they are counted.
@@ -72,7 +77,8 @@ pub(crate) struct Worker<P: Pair> {
 }
 
 impl<P: Pair> Worker<P> {
-    /// Creates a worker that holds at most `limit` bytes and packs its rows if there is a `layout`.
+    /// Creates a worker that spills when its rows, labels and users hold more than `limit` bytes. It
+    /// packs its rows if there is a `layout`.
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
@@ -97,8 +103,8 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Processes morsels until there are no more or `stop` is set. Sends a ticket for each morsel
-    /// it receives.
+    /// Processes morsels until there are no more morsels or `stop` is set. Sends a ticket for each
+    /// received morsel; a ticket permits the sender to send another morsel.
     pub fn run(
         mut self,
         morsels: &Mutex<Receiver<Morsel>>,
@@ -135,7 +141,7 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Spills if the memory exceeds the limit.
+    /// Unpacks or spills the rows if they exceed the memory limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
         let unpacking = self.packed.as_ref().map_or(0, Packed::bytes_unpacking);
         let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
@@ -153,7 +159,7 @@ impl<P: Pair> Worker<P> {
         self.compact_at = self.gathered;
         self.rows.spill(self.grouper.take().as_ref(), stop)?;
         self.counted.as_mut().map_or(Ok(()), |users| users.spill(stop))?;
-        // Keep no more free memory than this thread's quarter for the merge.
+        // Keep at most as much free memory as the thread will have for the merge.
         release_memory(self.limit / 3);
         Ok(())
     }
@@ -161,8 +167,8 @@ impl<P: Pair> Worker<P> {
     /// Processes some rows of a morsel.
     fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
-        // For dictionaries, check the limit only once at the end: their labels are in memory
-        // anyway, and spilled labels soon return.
+        // If items are in a dictionary, check the limit only once at the end. The dictionary is in
+        // memory anyway, and the log soon stores spilled labels again.
         let is_dictionary = items.dictionary().is_some();
         let are_numbers = self.grouper.keeps_keys(items) && users.is_keyed();
         let at_once = if are_numbers { NUMBERS_AT_ONCE } else { AT_ONCE };
@@ -186,7 +192,7 @@ impl<P: Pair> Worker<P> {
         self.spill_if_full(stop)
     }
 
-    /// Appends rows of integers, the fastest path.
+    /// Appends rows of integers. This is the fastest path.
     fn take_keys(&mut self, users: &Column, items: &Column, rows: Range<usize>) -> Result<()> {
         let Self { users: UserKeys { integers, .. }, cells, null, .. } = self;
         users.keys(rows.clone(), null, integers)?;
@@ -205,7 +211,7 @@ impl<P: Pair> Worker<P> {
         Ok(())
     }
 
-    /// Deduplicates when the rows have doubled.
+    /// Deduplicates if the rows have doubled since the last deduplication.
     fn compact(&mut self) {
         if self.len() >= self.compact_at {
             match &mut self.packed {
@@ -236,7 +242,7 @@ impl<P: Pair> Worker<P> {
     }
 }
 
-/// Drops pairs with a NULL.
+/// Drops the pairs whose user or item is NULL.
 fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
     if !null.iter().fold(false, |any, null| any | null) {
         return;

@@ -1,5 +1,5 @@
-//! Reads and decompresses a file block by block on its own thread, so that a caller who waits for
-//! data can be interrupted.
+//! Reads and decompresses a file in blocks of bytes on its own thread. So a caller who waits for data
+//! can be interrupted.
 
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, stdin};
@@ -12,9 +12,9 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Result};
 
-/// Bytes read at a time, except in tests. A block fits into the cache of one core.
+/// The default number of bytes of a block. Such a block fits into the cache of one core.
 pub const BLOCK: usize = 1 << 18;
-/// The most blocks that are read ahead.
+/// The largest number of blocks that wait for the caller.
 const AHEAD: usize = 4;
 /// The longest time a caller waits before it checks for an interrupt.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -30,9 +30,9 @@ const REFUSED: Error = Error::Resource(
 /// The source of the bytes.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A file, compressed if its name ends in `.gz`.
+    /// A file. It is decompressed if its name ends in `.gz`.
     File(PathBuf),
-    /// These first bytes followed by standard input, compressed if they begin like gzip.
+    /// These first bytes and then standard input. All bytes are decompressed if they begin like gzip.
     Input(Vec<u8>),
 }
 
@@ -58,8 +58,9 @@ impl Source {
 /// The result of waiting for a block.
 pub(super) enum Next {
     Block(Vec<u8>),
-    /// No data yet: the caller may check for an interrupt and ask again.
+    /// There is no data yet. The caller may check for an interrupt and ask again.
     Wait,
+    /// The file has no further blocks.
     End,
 }
 
@@ -71,9 +72,9 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Starts a thread that reads blocks of `size` bytes, at least four. The thread ends with the
-    /// file, or when the blocks are dropped. A thread that waits for standard input ends with
-    /// standard input.
+    /// Starts a thread that reads blocks of `size` bytes, but of at least four bytes. The thread ends at
+    /// the end of the file, or after this value is dropped. A thread that waits for standard input ends
+    /// only when it receives data or standard input ends.
     pub fn open(source: Source, size: usize) -> Result<Self> {
         let (ready, full) = sync_channel(AHEAD);
         let (used, free) = channel();
@@ -82,7 +83,7 @@ impl Blocks {
         Ok(Self { full, used })
     }
 
-    /// Returns the next block, which is never empty.
+    /// Returns the next block, which is never empty, or why there is none.
     pub fn next(&mut self) -> Result<Next> {
         match self.full.recv_timeout(PATIENCE) {
             Ok(Ok(Some(block))) => Ok(Next::Block(block)),
@@ -93,14 +94,14 @@ impl Blocks {
         }
     }
 
-    /// Returns a used block to the thread.
+    /// Gives a used block back to the thread.
     pub fn recycle(&mut self, block: Vec<u8>) {
         // If the thread has ended, the block is dropped.
         self.used.send(block).unwrap_or_default();
     }
 }
 
-/// Sends all blocks, then either `None` or the error that ended them.
+/// Sends all blocks. Then sends `None`, or the error that stopped the reading.
 fn read(
     source: Source,
     size: usize,
@@ -119,7 +120,7 @@ fn read(
             }
         }
     });
-    // The receiver may be gone; then nobody needs the result.
+    // If the receiver was dropped, nobody needs the result.
     ready.send(end).unwrap_or_default();
 }
 

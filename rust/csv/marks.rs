@@ -1,9 +1,9 @@
 //! Finds quotes, delimiters and line ends, 64 bytes at a time.
 
-/// Bytes compared together: one bit each in a word.
+/// Bytes of a span, which are compared together. Each byte has one bit in a 64-bit integer.
 pub(super) const SPAN: usize = 64;
 
-/// Bit `n` is set if byte `n` of a span matches.
+/// Marked bytes of a span. Bit `n` is set if byte `n` of the span is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marks {
     /// Quotes and the other requested bytes.
@@ -22,7 +22,7 @@ impl Marks {
     }
 }
 
-/// Returns one bit for each byte.
+/// Returns one bit for each byte of a span. `mark` must return zero or one.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "the compiler vectorizes it at its call")]
 fn word(span: &[u8; SPAN], mark: impl Fn(u8) -> u8) -> u64 {
@@ -30,8 +30,8 @@ fn word(span: &[u8; SPAN], mark: impl Fn(u8) -> u8) -> u64 {
     for (flag, &byte) in flags.iter_mut().zip(span) {
         *flag = mark(byte);
     }
-    // The product moves the lowest bit of byte n to bit 56 + n. No two terms meet, so nothing
-    // carries.
+    // The product moves the lowest bit of byte n to bit 56 + n. No two terms of the product have the
+    // same bit, so there is no carry.
     let gather =
         |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let eights = flags.as_chunks().0.iter().enumerate();

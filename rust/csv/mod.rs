@@ -1,15 +1,15 @@
 //! Reads the requested columns of CSV files, record by record from the first byte on.
 //!
-//! One user may choose every byte of a cell. So no byte is taken for the beginning of a record because
-//! it looks like one: the state below is tracked through the whole file. `DuckDB`'s parallel scan
-//! guesses where records begin at multiples of 8,000,000 bytes. A correctly quoted cell of 1.2 MB
-//! became 73,750 rows that way.
+//! One user may choose every byte of a cell. So the reader never guesses from nearby bytes where a
+//! record begins: it follows the grammar below through the whole file. In contrast, `DuckDB`'s
+//! parallel scan guesses where records begin at multiples of 8,000,000 bytes. This scan has read one
+//! correctly quoted cell of 1.2 MB as 73,750 rows.
 //!
 //! # Grammar
 //!
 //! ```text
 //! file    = [BOM] header { record }
-//! record  = cell { DELIMITER cell } end          a line of no bytes is not a record, nor the header
+//! record  = cell { DELIMITER cell } end          an empty line is neither a record nor the header
 //! cell    = plain | QUOTE { byte except QUOTE | QUOTE QUOTE } QUOTE [ tail ]
 //! plain   = [ byte except QUOTE, DELIMITER, end ] tail
 //! tail    = { byte except DELIMITER, end }       quotes in here are bytes like any other
@@ -17,22 +17,22 @@
 //!         | CR | end of file                     if it ends with CR only
 //! ```
 //!
-//! The header decides how records end, because no user writes it. A writer may quote only the line ends
-//! of its own file: Python before version 3.13 writes a CR unquoted into a file of LF, so that CR must
-//! be an ordinary byte there.
+//! The header decides how records end, because no user writes the header. A program may quote only the
+//! line ends that it uses itself. For example, Python before version 3.13 writes a CR unquoted into a
+//! file whose lines end with LF. In such a file, a CR in a cell must be an ordinary byte.
 //!
-//! In a file of LF, a CR outside quotes right before the end of the file is dropped, as before LF.
-//! Empty lines before the header are skipped, whether they end with LF or CR.
+//! If lines end with LF, a CR outside quotes is dropped before LF and at the end of the file. Empty
+//! lines before the header are skipped, whether they end with LF or CR.
 //!
-//! `QUOTE` is `"`. A cell that is open at the end of the file ends there, and so does its record.
-//! Python's `csv` module reads the same cells, if all line ends in cells are quoted. Each record after
-//! the header becomes a row, unless
+//! `QUOTE` is `"`. The end of the file ends an open cell and its record. Python's `csv` module reads
+//! the same cells, if all line ends in cells are quoted. Each record after the header becomes a row,
+//! unless
 //!
 //! * it has fewer cells than the header (cells beyond the header's are skipped),
 //! * a requested cell is longer than [`LONGEST`](crate::labels::LONGEST) bytes or is not UTF-8.
 //!
-//! A plain cell of no bytes is NULL; `""` is the empty string. Cells of other columns may hold any
-//! bytes, any number of them: they are not kept.
+//! A cell without bytes is NULL, but a cell `""` is the empty string. Cells of columns that are not
+//! requested are not kept, so they may hold any number of any bytes.
 
 mod blocks;
 mod marks;

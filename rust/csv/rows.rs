@@ -21,16 +21,21 @@ const SHORT: usize = 32;
 
 /// The requested columns of the records so far.
 pub struct Rows {
+    /// The number of columns of the file.
     width: usize,
-    /// For each column of the file, its index among the requested ones, or `NONE`.
+    /// For each column of the file, its index among the requested columns, or `NONE`.
     slots: Vec<u8>,
     columns: Vec<Cells>,
+    /// The number of whole rows.
     whole: usize,
+    /// Whether a cell of the current record is too long.
     is_bad: bool,
 }
 
+/// The cells of one requested column.
 #[derive(Default)]
 struct Cells {
+    /// The bytes of all cells, and of a cell that has not ended.
     bytes: Vec<u8>,
     /// The end of each cell in `bytes`.
     ends: Vec<i32>,
@@ -64,7 +69,7 @@ impl Cells {
         std::str::from_utf8(&self.bytes[self.end(row)..self.end(row + 1)]).is_ok()
     }
 
-    /// Returns the cells of the rows with `keep`.
+    /// Returns the cells of the rows for which `keep` is true.
     fn kept(&self, keep: &[bool]) -> Self {
         let mut kept = Self::default();
         let mut missing = self.missing.iter().peekable();
@@ -121,7 +126,7 @@ impl Rows {
         Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false }
     }
 
-    /// Returns the number of whole rows, including rows that may turn out not to be UTF-8.
+    /// Returns the number of whole rows, including rows that [`Self::take`] will drop.
     #[must_use]
     pub fn len(&self) -> usize {
         self.whole
@@ -133,21 +138,22 @@ impl Rows {
         self.whole == 0
     }
 
-    /// Returns the bytes of the cells of whole rows. A cell that is still open does not count,
-    /// because a batch cannot end in it.
+    /// Returns the number of bytes of the cells of whole rows. Other cells do not count, because a
+    /// batch ends with a whole row.
     #[must_use]
     pub fn held(&self) -> usize {
         self.columns.iter().map(|cells| cells.end(self.whole)).sum()
     }
 
-    /// Returns the bytes of cells that belong to no whole row yet.
+    /// Returns the number of bytes of cells that do not belong to a whole row yet.
     #[cfg(test)]
     pub(super) fn open(&self) -> usize {
         self.columns.iter().map(|cells| cells.bytes.len()).sum::<usize>() - self.held()
     }
 
-    /// Truncates an open cell to [`LONGEST`] + 1 bytes; its row is dropped later. Called after
-    /// every block, so that memory is bounded by [`LONGEST`] and a block.
+    /// Truncates a cell that has not ended to [`LONGEST`] + 1 bytes; the row of a truncated cell is
+    /// dropped later. The caller calls this method after every step, so that long cells take little
+    /// memory.
     pub fn trim(&mut self) {
         for cells in &mut self.columns {
             let start = cells.end(cells.ends.len());
@@ -159,12 +165,12 @@ impl Rows {
     /// cell that is not UTF-8.
     ///
     /// # Errors
-    /// None: cells are checked before.
+    /// [`Error::Input`] if the cells are not valid Arrow text. The checks before rule this out.
     pub fn take(&mut self) -> Result<Vec<ArrayRef>> {
         let rows = std::mem::take(&mut self.whole);
         let mut whole = Vec::with_capacity(self.columns.len());
         for cells in &mut self.columns {
-            // The last cell may be incomplete.
+            // Keep the cells of the record that has not ended.
             let mut rest = Cells::default();
             let end = cells.end(rows);
             rest.bytes.extend_from_slice(&cells.bytes[end..]);

@@ -7,34 +7,34 @@ use super::marks::{Marks, SPAN};
 
 /// Receives the cells of records in order.
 pub trait Sink {
-    /// Receives the next bytes of the cell in a column. A cell may come in any number of pieces,
-    /// including none.
+    /// Receives the next bytes of the current cell: the range `at` of `block`. A cell may come in any
+    /// number of pieces, including zero.
     fn piece(&mut self, column: usize, block: &[u8], at: Range<usize>);
-    /// Ends the cell in a column; `quoted` says whether it began with a quote.
+    /// Ends the current cell. `quoted` says whether the cell began with a quote.
     fn end_cell(&mut self, column: usize, quoted: bool);
-    /// Ends a record of `cells` cells. Returns whether the splitter should continue with the next
-    /// record.
+    /// Ends a record, which had `cells` cells. Returns whether the splitter should continue with the
+    /// next record.
     fn end_record(&mut self, cells: usize) -> bool;
 }
 
 /// The state inside a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Before the first byte.
+    /// Before the first byte of the cell.
     Start,
-    /// Quotes are ordinary bytes.
+    /// Outside quotes, where a quote is an ordinary byte.
     Plain,
     /// Inside quotes.
     Quoted,
-    /// After a quote that ends the cell, unless another quote follows.
+    /// After a quote that closes the quoted part, unless another quote follows.
     Closed,
 }
 
-/// The bytes that end a record. The header decides, because no user writes it. Some writers quote
-/// only the line ends of their own file, so a cell may hold other line ends unquoted.
+/// The bytes that end a record. The header decides this, because no user writes the header. Some
+/// programs quote only the line ends that they use, so a cell may hold other line ends unquoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The header is still open; it ends with LF or CR.
+    /// The header has not ended yet. LF or CR will end it.
     Unknown,
     /// The header ended with CR; the next byte decides whether it was CR LF.
     Undecided,
@@ -136,8 +136,8 @@ impl Splitter {
         sink.piece(self.column, block, at);
     }
 
-    /// Processes the marks of a span that begins at `base`. Returns the position to stop at, if the
-    /// sink stops.
+    /// Processes the marked bytes of a span that begins at `base`. Returns the position at which to
+    /// stop, at the end of the header or if the sink stops.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the loop over bytes")]
     fn span(
@@ -163,7 +163,7 @@ impl Splitter {
             let byte = block[at];
             if byte == b'"' {
                 self.quote(at, block, from, sink);
-                // Other marks were skipped inside the quotes; they count again from here on.
+                // The mode has changed, so take all marks behind this byte again.
                 left = marks.all & (u64::MAX << bit << 1);
                 continue;
             }
@@ -199,7 +199,7 @@ impl Splitter {
             Mode::Start if at == *from => {
                 (self.mode, self.quoted, *from) = (Mode::Quoted, true, at + 1);
             }
-            // The second of two quotes stands for one quote, which begins the next piece.
+            // Two quotes stand for one quote, and the second of them begins the next piece.
             Mode::Closed if at == *from => self.mode = Mode::Quoted,
             Mode::Quoted => {
                 sink.piece(self.column, block, *from..at);

@@ -13,16 +13,17 @@ use super::rows::Rows;
 use super::splitter::{Sink, Splitter};
 use crate::error::{Error, Result};
 
-/// A batch ends at this many rows, or at this many bytes of cells.
+/// A batch ends if it has at least this many rows.
 const ROWS: usize = 1 << 16;
+/// A batch ends if its cells have at least this many bytes.
 const BYTES: usize = 1 << 20;
-/// Bytes split between two checks of the batch's size.
+/// Bytes of the file that are split between two checks of the batch's size.
 const STEP: usize = 1 << 16;
-/// A batch, even an empty one, ends after this many bytes were split. The caller then checks for an
+/// A batch ends after this many bytes of the file, even if it is empty. The caller then checks for an
 /// interrupt.
 const SPLIT: usize = 1 << 23;
 
-/// The most bytes of a header, including delimiters.
+/// The largest number of bytes of a header. Each cell counts one byte more than it has.
 const LONGEST_HEADER: usize = 1 << 20;
 
 const HEADLESS: Error =
@@ -35,10 +36,12 @@ const UNLIKE: Error = Error::Input("the files do not all have the same header");
 pub struct Table {
     header: Header,
     blocks: Blocks,
-    /// The current block and the number of its bytes that were read.
+    /// The current block, and the number of bytes that were read from this block.
     block: (Vec<u8>, usize),
     splitter: Splitter,
+    /// Whether no block was read yet.
     is_first: bool,
+    /// Whether all bytes of the file were read.
     is_over: bool,
 }
 
@@ -47,8 +50,8 @@ impl Table {
     /// waits for the header.
     ///
     /// # Errors
-    /// [`Error::Input`] if the file cannot be read, has no header, or has a header longer than 1
-    /// MiB; any error of `tick`.
+    /// [`Error::Input`] if the file cannot be read, has no header, or has a header longer than 1 MiB.
+    /// [`Error::Resource`] if the system refuses a thread. Any error of `tick`.
     pub fn open(
         source: Source,
         delimiter: u8,
@@ -104,7 +107,7 @@ impl Table {
         if header.held > LONGEST_HEADER { Err(LONG_HEADER) } else { Ok(header.is_whole) }
     }
 
-    /// Returns the cells of the first record.
+    /// Returns the cells of the header.
     #[must_use]
     pub fn header(&self) -> &[Vec<u8>] {
         &self.header.cells
@@ -143,9 +146,11 @@ impl Table {
 #[derive(Default)]
 struct Header {
     cells: Vec<Vec<u8>>,
+    /// The bytes of the cell that has not ended.
     open: Vec<u8>,
-    /// The bytes of all cells, plus one for the end of each.
+    /// The number of bytes of all cells, plus one for each cell that has ended.
     held: usize,
+    /// Whether the record has ended.
     is_whole: bool,
 }
 
@@ -178,7 +183,8 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Creates the batches of `first` and then of `others`. `wanted` lists distinct column indices.
+    /// Creates the batches of the file `first` and then of the files `others`. `wanted` lists distinct
+    /// column indices.
     ///
     /// # Errors
     /// [`Error::Parameter`] if an index is out of range or repeated, or if there are more than 254.
@@ -199,7 +205,8 @@ impl Batches {
         Ok(Self { schema, header, delimiter, block, rows, open: Some(first), others })
     }
 
-    /// Returns the next rows; none while it waits for data.
+    /// Returns the next batch, or `None` after the last file. The batch is empty if no data has
+    /// arrived yet.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         if self.open.is_none() {
             let Some(source) = self.others.pop_front() else { return Ok(None) };
@@ -224,7 +231,7 @@ impl Iterator for Batches {
     type Item = std::result::Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The caller is C: a panic would abort the process.
+        // The caller is C code, so a panic would abort the process.
         let batch = catch_unwind(AssertUnwindSafe(|| self.read().transpose()));
         let batch = batch.unwrap_or_else(|_| {
             (self.open, self.others) = (None, VecDeque::new());

@@ -1,4 +1,4 @@
-//! Tests of records, rows and batches for any division into blocks.
+//! Tests of records, rows and batches for any division of a file into blocks.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn records_do_not_depend_on_block_boundaries() {
 }
 
 #[test]
-fn random_bytes_split_alike_for_any_block_length() {
+fn records_of_random_bytes_do_not_depend_on_block_length() {
     let letters = b",\"\"\"\n\ra\x00\xff";
     for _ in 0..2000 {
         let words: [u64; 32] = entropy::words().unwrap();
@@ -109,7 +109,7 @@ fn random_bytes_split_alike_for_any_block_length() {
 }
 
 #[test]
-fn records_end_like_the_header() {
+fn records_end_with_the_same_bytes_as_the_header() {
     let cells = |text: &str| -> Vec<Vec<String>> {
         let whole = records([text.as_bytes()], b',');
         for size in 1..9 {
@@ -139,7 +139,7 @@ fn empty_text_is_not_null_and_short_rows_are_dropped() {
 }
 
 #[test]
-fn a_character_split_between_cells_is_not_text() {
+fn a_row_is_dropped_if_a_character_is_split_between_cells() {
     let file = TempFile::new("halves.csv", b"a,b\n1,\xc3\n2,\xa9\n,x\n3,\xc3\xa9\n");
     let mut expected = some(&[("", "x"), ("3", "\u{e9}")]);
     expected[0].0 = None;
@@ -161,7 +161,7 @@ fn a_cell_that_is_too_long_drops_only_its_row() {
 }
 
 #[test]
-fn an_open_cell_holds_at_most_the_limit() {
+fn a_cell_that_has_not_ended_takes_limited_memory() {
     let (mut splitter, mut rows) = (Splitter::new(b','), Rows::new(2, &[1]).unwrap());
     splitter.push(b"a,b\n", &mut Rows::new(2, &[1]).unwrap());
     splitter.push(b"1,\"", &mut rows);
@@ -189,7 +189,7 @@ fn a_truncated_gzip_file_is_an_error() {
 }
 
 #[test]
-fn files_with_another_or_no_header_are_refused() {
+fn files_with_a_different_header_or_none_are_refused() {
     let (one, other) =
         (TempFile::new("1.csv", b"a,b\n1,x"), TempFile::new("2.csv", b"\xef\xbb\xbfa,b\n2,y"));
     let both = |file: &TempFile| {

@@ -1,4 +1,5 @@
-//! The distinct labels of a histogram by row, and their order.
+//! The distinct labels of a histogram by row, and the order of labels. A label is the integer, text or
+//! bytes of an item.
 
 pub(crate) mod interner;
 pub mod item_table;
@@ -12,9 +13,9 @@ use crate::error::{Error, Result};
 
 pub use crate::labels::strings::Strings;
 
-/// The most bytes of a user or an item that is text or bytes. A row with a longer one is dropped
-/// like a row with a NULL, so that the number of rows bounds the memory for labels. RFC 9110 asks
-/// for URIs of 8,000 bytes.
+/// The largest number of bytes of a user or an item that is text or bytes. A row with a longer user or
+/// item is dropped like a row with a NULL. So the number of rows bounds the memory for labels. RFC
+/// 9110 recommends support for URIs of 8,000 bytes.
 pub const LONGEST: usize = 1 << 13;
 
 const NO_MEMORY: Error = Error::Resource(
@@ -35,7 +36,7 @@ pub enum LabelType {
 }
 
 impl LabelType {
-    /// Returns whether labels are integers, which are their own keys.
+    /// Returns whether labels are integers.
     #[must_use]
     pub fn is_integer(self) -> bool {
         matches!(self, Self::Signed | Self::Unsigned)
@@ -117,8 +118,8 @@ impl Labels {
         }
     }
 
-    /// Makes room for `more(n)` further labels or bytes, if there is enough memory, for `n` present
-    /// ones.
+    /// Reserves room for further labels and bytes, if there is enough memory. `more` computes the number
+    /// of further labels from the present number of labels, and likewise for bytes.
     pub fn try_reserve(&mut self, more: impl Fn(usize) -> usize) {
         let _ = match self {
             Self::Signed(values) => values.try_reserve(more(values.len())),
@@ -136,7 +137,7 @@ impl Labels {
         }
     }
 
-    /// Adds a label by its bytes: for an integer, its 64-bit key in little-endian order.
+    /// Adds a label by its bytes. The bytes of an integer are the 64-bit integer in little-endian order.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         match self {
             Self::Text(strings) | Self::Binary(strings) => strings.push(bytes),
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_exceed_the_memory_are_an_error() {
+    fn labels_that_do_not_fit_into_memory_are_an_error() {
         let mut text = Labels::new(LabelType::Text);
         assert_eq!(text.make_room(usize::MAX), Err(NO_MEMORY));
         assert_eq!(text.make_room(1 << 62), Err(NO_MEMORY));

@@ -1,18 +1,20 @@
-//! The ends of concatenated strings, in four bytes each for any total length.
+//! The ends of concatenated strings. An end takes four bytes, also if the total length exceeds 4 GiB.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
 
-/// The ends of strings by row: the lowest `BITS` bits of each (32, but fewer in tests) and the rows
-/// at which these wrap around.
+/// The ends of strings by row: the lowest `BITS` bits of each end, and the rows from which the upper
+/// bits are larger. `BITS` is 32, but smaller in tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Offsets<const BITS: u32 = 32> {
+    /// The lowest `BITS` bits of each end.
     low: Vec<u32>,
-    /// Usually empty: one entry for each 4 GiB.
+    /// For each multiple of 4 GiB, the first row whose end is not below the multiple.
     carries: Vec<usize>,
 }
 
 impl<const BITS: u32> Offsets<BITS> {
+    /// The mask of the lowest bits.
     const LOW: usize = usize::MAX >> (usize::BITS - BITS);
 
     /// Returns the bits of an end above the lowest `BITS` bits.
@@ -35,7 +37,7 @@ impl<const BITS: u32> Offsets<BITS> {
         self.low.push((end & Self::LOW) as u32);
     }
 
-    /// Adds the ends of strings that come after all present ones.
+    /// Adds the ends of strings that come after all present strings.
     pub fn append(&mut self, others: &Self) {
         let start = self.last();
         if Self::above(start + others.last()) == Self::above(start) {
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_right_beyond_the_range_of_their_lower_bits() {
+    fn ends_are_correct_beyond_the_range_of_the_lower_bits() {
         for step in 1..40 {
             let lens: Vec<usize> = (0..200).map(|n| n * step % 41).collect();
             let (mut ends, expected) = laid(&lens);
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn appended_ends_equal_the_ends_of_all_strings() {
+    fn appended_ends_equal_the_ends_of_all_strings_together() {
         for split in 0..60 {
             let lens: Vec<usize> = (0..60).map(|n| n * 7 % (split % 9 + 1)).collect();
             let (expected, laid_out) = laid(&lens);

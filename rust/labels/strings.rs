@@ -40,13 +40,13 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds a string with a prefix.
+    /// Adds a string whose prefix is known.
     #[inline]
     pub fn push_marked(&mut self, string: PrefixedString<'_>) {
         if !string.mark.is_whole() {
             return self.push(string.bytes);
         }
-        // Append the whole prefix, whatever the length, so that no branch depends on it.
+        // Append all 24 bytes of the prefix and truncate, so that no branch depends on the length.
         let end = self.bytes.len() + string.mark.len;
         self.bytes.extend_from_slice(&string.mark.bytes());
         self.bytes.truncate(end);
@@ -81,7 +81,8 @@ impl Strings {
         self.bytes.try_reserve(bytes).map_err(|_| NO_MEMORY)
     }
 
-    /// Makes room for `more(n)` further strings or bytes, for `n` present ones.
+    /// Reserves room for further strings and bytes. `more` computes the number of further strings from
+    /// the present number of strings, and likewise for bytes.
     pub(super) fn try_reserve(
         &mut self,
         more: impl Fn(usize) -> usize,

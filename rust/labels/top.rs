@@ -1,17 +1,17 @@
-//! Selects the largest counts in one total order: count descending, then label. The order of the
-//! input does not matter.
+//! Selects the largest counts. Rows are ordered by descending count and then by label, so the result
+//! does not depend on the order of the input.
 
 use std::cmp::Ordering;
 
 use crate::labels::Labels;
 
-/// Counts compared at a time. Usually none of them is among the largest.
+/// Counts compared at a time. Usually none of these counts is among the largest.
 const AT_ONCE: usize = 64;
 
 /// Returns the rows of the `n` largest counts in order, or all rows if there are fewer.
 ///
-/// `counts` must be as long as `labels`. It is read once; at most 2 `n` row numbers (or 1,024) are
-/// held.
+/// `counts` must be as long as `labels`. The counts are read once. At most 2 `n` row numbers are in
+/// memory at a time, or 1,024 if this is more.
 #[must_use]
 pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
     let order = |&a: &usize, &b: &usize| -> Ordering {
@@ -22,7 +22,7 @@ pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
     }
     let most = n.saturating_mul(2).max(1 << 10);
     let mut rows: Vec<usize> = Vec::with_capacity(most.min(counts.len()));
-    // The last of the first `n` rows so far, once there have been more.
+    // The last of the `n` first rows in order, as of the last truncation.
     let mut last: Option<usize> = None;
     for (chunk, start) in counts.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
         if last.is_some_and(|last| chunk.iter().all(|&count| count < counts[last])) {

@@ -1,6 +1,7 @@
-//! Large blocks of memory from the system, in huge pages if they are available. The first writes to
-//! fresh memory cost a fifth of the counting done in it, in huge pages a tenth. So used blocks are
-//! pooled and used again.
+//! Large blocks of memory from the system, in huge pages if huge pages are available.
+//!
+//! The first writes to fresh memory take a fifth as long as the counting in this memory. With huge
+//! pages they take a tenth as long. So used blocks go into a pool, and are used again.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,8 +16,8 @@ pub const BLOCK: usize = 1 << 22;
 
 /// The most blocks in the pool.
 const MAX_POOLED: usize = 64;
-/// How often a taken lock is tried again. Threads hold it only for moments. A forked process may
-/// inherit it locked for ever; it goes without the pool.
+/// How often a thread tries to lock the pool. Threads hold the lock only for moments. A forked process
+/// may inherit a lock that is never released. Such a process does not use the pool.
 const TRIES: usize = 100;
 
 /// Used blocks that can be used again.
@@ -75,24 +76,25 @@ pub(crate) fn zeros<T: Pod>(len: usize) -> Vec<T> {
     zeros
 }
 
-/// Tells whether huge pages are available. The host of a virtual machine may have reclaimed free
-/// huge pages. Getting them back takes several times as long as clearing small pages.
+/// Decides whether blocks use huge pages. The host of a virtual machine may have reclaimed free huge
+/// pages. To get a reclaimed page back takes several times as long as to clear small pages.
 struct HugePages {
-    /// The number of next blocks that use small pages, before huge pages are tried again.
+    /// The number of blocks that will use small pages before huge pages are tried again.
     skip: AtomicUsize,
 }
 
 static HUGE_PAGES: HugePages = HugePages { skip: AtomicUsize::new(0) };
 
 impl HugePages {
-    /// Clearing a huge page takes a few tenths of this time. It takes a few times as long as this
-    /// if the thread waits for the host. If it waits for the processor instead, falling back to
-    /// small pages costs little.
+    /// The longest time that the first write to a huge page should take. To clear the page takes a few
+    /// tenths of this time. To wait for the host takes a few times as long as this time. If the thread
+    /// only waits for the processor, the change to small pages is a mistake with little effect.
     const PATIENCE: Duration = Duration::from_micros(1500);
-    /// The number of blocks that use small pages after a slow one. They keep small pages for good.
+    /// The number of blocks that use small pages after a slow huge page. These blocks keep their small
+    /// pages.
     const SKIPPED: usize = 64;
 
-    /// Returns whether the next block should use huge pages.
+    /// Returns whether the next block should use huge pages, and counts this block.
     fn are_available(&self) -> bool {
         let less = |skip: usize| skip.checked_sub(1);
         self.skip.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
@@ -112,7 +114,7 @@ impl HugePages {
             request_small(&map);
         } else if request_huge(&map) {
             let start = Instant::now();
-            // The middle of a block is in a huge page wherever the block begins.
+            // The middle of a block is in a huge page, wherever the block begins.
             map[BLOCK / 2] = 0;
             self.record(start.elapsed());
         }
@@ -153,7 +155,7 @@ enum Memory {
 }
 
 impl<T> Drop for Block<T> {
-    /// Returns the memory to the pool for the next call of [`Self::any`].
+    /// Puts mapped memory into the pool, for a later call of [`Self::any`].
     fn drop(&mut self) {
         if let Memory::Mapped(map) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
         {
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_never_released_blocks_nobody() {
+    fn a_pool_whose_lock_is_never_released_is_not_used() {
         let pool = Pool(Mutex::new(vec![MmapMut::map_anon(BLOCK).unwrap()]));
         let held = pool.0.lock();
         pool.release_memory(0);

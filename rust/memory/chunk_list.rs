@@ -1,5 +1,7 @@
-//! Append-only lists of values by partition. Each is a chain of pieces of a few large blocks, so
-//! growing never copies a value.
+//! Append-only lists of values by partition.
+//!
+//! A list is a chain of pieces. A piece is 15 lines of values in a large block of memory. A list grows
+//! by a piece, so it never copies a value.
 
 use bytemuck::Pod;
 
@@ -7,20 +9,22 @@ use crate::hash::PARTITIONS;
 use crate::memory::arena::{BLOCK, Block};
 use crate::memory::prefetch::prefetch_next;
 
-/// Lines in a piece. It is not a power of two, because the ends of all lists would then share a few
-/// cache sets. The least memory of a thread holds three pieces of 512-byte lines for each
-/// partition, or two of these and two of 256-byte lines.
+/// Lines in a piece. The number is not a power of two, because the ends of all lists would then share
+/// a few cache sets. The least memory of a thread (32 MiB) holds three pieces of 512-byte lines for
+/// each partition.
 const LINES: usize = 15;
 
-/// Values by partition, added in lines of `LINE`.
+/// Values by partition, added in lines of `LINE` values.
 pub struct ChunkList<T, const LINE: usize> {
     blocks: Vec<Block<T>>,
+    /// The number of pieces in all blocks.
     pieces: usize,
+    /// The numbers of unused pieces.
     free: Vec<usize>,
-    /// The pieces of each partition.
+    /// The numbers of the pieces of each partition.
     of_partition: Vec<Vec<usize>>,
     /// The position of each partition's next line; a multiple of a piece if the last piece is full.
-    /// Separate from the pieces, so that all of it fits into L1.
+    /// These positions are not stored with the pieces, so that all positions fit into the L1 cache.
     next: Vec<usize>,
 }
 
@@ -39,8 +43,9 @@ impl<T: Pod, const LINE: usize> Default for ChunkList<T, LINE> {
 impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
     /// Values in a piece.
     const PIECE: usize = LINES * LINE;
-    /// Pieces in a block, and their values.
+    /// Pieces in a block.
     const PIECES: usize = BLOCK / (Self::PIECE * size_of::<T>());
+    /// Values in a block.
     const BLOCK: usize = Self::PIECES * Self::PIECE;
 
     /// Adds a line to a partition.
@@ -50,7 +55,7 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         self.write(place, line);
     }
 
-    /// Reserves a line of a partition; returns its position.
+    /// Reserves a line of a partition, and returns the line's position.
     #[inline]
     pub fn reserve(&mut self, partition: usize) -> usize {
         let mut next = self.next[partition];
@@ -61,8 +66,8 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         next
     }
 
-    /// Writes a reserved line and prefetches the memory behind it, where the next line usually
-    /// goes.
+    /// Writes a reserved line. Prefetches the memory behind the line, which usually becomes the
+    /// partition's next line.
     #[inline]
     pub fn write(&mut self, place: usize, line: &[T; LINE]) {
         let (start, end) = (place % Self::BLOCK, place % Self::BLOCK + LINE);
@@ -71,14 +76,14 @@ impl<T: Pod, const LINE: usize> ChunkList<T, LINE> {
         prefetch_next(values, &(start..end));
     }
 
-    /// Returns the values from a position to the end of its block.
+    /// Returns the values from a position to the end of the position's block.
     #[inline]
     #[must_use]
     pub fn from(&self, place: usize) -> &[T] {
         &self.blocks[place / Self::BLOCK].values()[place % Self::BLOCK..]
     }
 
-    /// Adds a piece to a partition; returns its position.
+    /// Adds a piece to a partition, and returns the piece's position.
     #[cold]
     fn extend(&mut self, partition: usize) -> usize {
         let piece = self.free.pop().unwrap_or_else(|| {
@@ -134,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_in_order_and_pieces_are_reused() {
+    fn values_are_read_in_order_and_cleared_pieces_are_reused() {
         let mut chains = ChunkList::<u64, 4>::default();
         for value in (0..5000).step_by(4) {
             chains.append(value as usize / 4 % 3, &[value, value + 1, value + 2, value + 3]);

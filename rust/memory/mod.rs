@@ -1,4 +1,4 @@
-//! Memory for rows by partition: huge pages, prefetching, write-combining buffers.
+//! Memory for rows by partition, with huge pages, prefetching and write-combining buffers.
 
 pub(crate) mod arena;
 mod chunk_list;

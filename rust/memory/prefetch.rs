@@ -1,22 +1,24 @@
-//! Software prefetching. Prefetching an out-of-range address is harmless.
+//! Software prefetching, which loads memory into cache before the memory is read. A prefetch of an
+//! out-of-range address is harmless.
 
 use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
-/// The prefetch distance in rows.
+/// The prefetch distance in rows of reads in any order.
 pub(crate) const AHEAD: usize = 32;
-/// The prefetch distance in bytes of sequential reads: a few hundred strings.
+/// The prefetch distance in bytes of sequential reads. These bytes hold a few hundred strings.
 const BYTES_AHEAD: usize = 1 << 13;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes of a piece that are prefetched at a time: a processor has room for few outstanding
-/// requests.
+/// Bytes of a piece that are prefetched at a time. There are few, because a processor has room for
+/// few outstanding requests.
 pub(crate) const STRETCH: usize = 8 * LINE;
 /// The most rows that are prefetched at a time.
 const NEXT: usize = 1 << 9;
 
-/// Prefetches the table entry of the key `AHEAD` places after number `n` of `all`, if there is one.
+/// Prefetches the table entry of the key that is `AHEAD` places after key number `n` in `all`. Does
+/// nothing if there is no such key.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting")]
 pub(crate) fn prefetch_ahead<T, K: Copy>(
@@ -37,21 +39,21 @@ pub(crate) fn prefetch_at(buffer: &[u8], place: usize) {
     prefetch_index(buffer, place);
 }
 
-/// Prefetches a position 8 KiB further on, in a buffer that is read from beginning to end.
+/// Prefetches the position 8 KiB after `place`, in a buffer that is read from beginning to end.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "an inner loop of counting")]
 pub(crate) fn prefetch_beyond(buffer: &[u8], place: usize) {
     prefetch_at(buffer, place.wrapping_add(BYTES_AHEAD));
 }
 
-/// Prefetches as many further rows as `rows` has, up to 512.
+/// Prefetches the rows after `rows`: as many rows as `rows` has, but at most 512.
 #[inline]
 pub(crate) fn prefetch_next<T>(values: &[T], rows: &Range<usize>) {
     prefetch_rows(values, rows.end..rows.end + rows.len().min(NEXT));
 }
 
-/// Yields the values of pieces 512 bytes at a time and prefetches the same part of the next piece.
-/// The hardware cannot predict the address of that piece.
+/// Yields the values of pieces, at most 512 bytes at a time. Before it yields a part of a piece, it
+/// prefetches the same part of the next piece, whose address the hardware cannot predict.
 #[inline]
 pub(crate) fn prefetched<'a, T: 'a>(
     pieces: impl Iterator<Item = &'a [T]> + Clone,
@@ -66,7 +68,7 @@ pub(crate) fn prefetched<'a, T: 'a>(
     })
 }
 
-/// Prefetches the values of these rows, if present.
+/// Prefetches the values of `rows`. Ignores rows that do not exist.
 #[inline]
 fn prefetch_rows<T>(values: &[T], rows: Range<usize>) {
     const { assert!(LINE.is_multiple_of(size_of::<T>()), "values share lines evenly") };
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_yielded_whole_and_in_order() {
+    fn all_values_of_the_pieces_are_yielded_in_order() {
         let all: Vec<u64> = (0..2000).collect();
         let few = STRETCH / size_of::<u64>();
         for lens in [vec![], vec![0], vec![1], vec![few, 0, 3 * few + 1, 7, few - 1], vec![2000]] {

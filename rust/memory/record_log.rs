@@ -1,13 +1,16 @@
-//! Variable-length records by partition in write-combining buffers. A record keeps its position
-//! when its buffer is flushed.
+//! Variable-length records by partition in write-combining buffers.
+//!
+//! A record is a sequence of 64-bit words. A line is 512 bytes of records of one partition. Each
+//! partition has a buffer for its last line. A record keeps its position when the buffer is flushed.
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
 use crate::memory::prefetch::{STRETCH, prefetched};
 
-/// Words of a buffer: 512 bytes.
+/// Words of a line: 512 bytes.
 const LINE: usize = 64;
-/// The next position in a partition without a buffer: the end of a line, where no record fits.
+/// The next position in a partition without a line. Like the end of a line, it has no room for a
+/// record.
 const NO_LINE: usize = usize::MAX;
 const _: () = assert!(NO_LINE % LINE == RecordLog::MOST);
 const _: () =
@@ -15,10 +18,11 @@ const _: () =
 
 /// Records by partition.
 pub(crate) struct RecordLog {
-    /// The buffer of each partition. Its line in `full` is reserved.
+    /// The buffer of each partition. It is written to a reserved line of `full`.
     buffers: Vec<[u64; LINE]>,
-    /// The position of each partition's next record, if the buffer has room for it.
+    /// The position of each partition's next record, if the buffer has room for the record.
     next: Vec<usize>,
+    /// All full lines, and the reserved lines of the buffers.
     full: ChunkList<u64, LINE>,
 }
 
@@ -30,13 +34,14 @@ impl Default for RecordLog {
 }
 
 impl RecordLog {
-    /// Ends a line that is full.
+    /// The word after the last record of a full line.
     pub const END: u64 = u64::MAX;
     /// The most words of a record.
     pub const MOST: usize = LINE - 1;
 
-    /// Adds a record of `len` words to a partition. Returns its position and `most` words to write,
-    /// of which the first `len` are kept. The first word must not be [`Self::END`].
+    /// Adds a record of `len` words to a partition. Returns the record's position and `most` words for
+    /// the caller to write. Only the first `len` words are kept. The first word must not be
+    /// [`Self::END`].
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     pub fn push(&mut self, partition: usize, len: usize, most: usize) -> (usize, &mut [u64]) {
@@ -49,8 +54,8 @@ impl RecordLog {
         (place, &mut self.buffers[partition][place % LINE..][..most])
     }
 
-    /// Flushes a partition's buffer to its line and reserves the next line; returns the position of
-    /// that line.
+    /// Writes a partition's buffer to its reserved line, then reserves the next line. Returns the
+    /// position of the next line.
     #[inline(never)]
     fn new_line(&mut self, partition: usize) -> usize {
         let next = self.next[partition];
@@ -62,7 +67,7 @@ impl RecordLog {
         self.full.reserve(partition)
     }
 
-    /// Returns the words of a partition from a position on.
+    /// Returns words of a partition from a position on. They include the record at the position.
     #[inline]
     pub fn at(&self, partition: usize, place: usize) -> &[u64] {
         if place / LINE == self.next[partition] / LINE {
@@ -72,7 +77,7 @@ impl RecordLog {
         }
     }
 
-    /// Iterates over the records of a partition, line by line. A full line ends with [`Self::END`].
+    /// Iterates over the lines of a partition. In a full line, [`Self::END`] follows the last record.
     pub fn lines(&self, partition: usize) -> impl Iterator<Item = &[u64]> {
         let lines = self.full.partition_len(partition) / LINE;
         let written = prefetched(self.full.pieces(partition)).flat_map(|lines| lines.as_chunks().0);

@@ -1,12 +1,13 @@
-//! Write-combining buffers: about 512 bytes per partition collect in cache before they are written
-//! to the chunk list.
+//! Write-combining buffers, which collect about 512 bytes of each partition in cache before they write
+//! the bytes to the partition's chunk list.
 
 use bytemuck::Pod;
 
 use crate::hash::PARTITIONS;
 use crate::memory::chunk_list::ChunkList;
 
-/// Values by partition, of which up to `LINE` are buffered. Lines of about 512 bytes are fastest.
+/// Values by partition. Up to `LINE` values of each partition are buffered. Lines of about 512 bytes
+/// are fastest.
 pub(crate) struct WriteBuffer<T, const LINE: usize> {
     buffers: Vec<[T; LINE]>,
     /// The number of values in each buffer.
@@ -62,7 +63,7 @@ impl<T: Pod, const LINE: usize> WriteBuffer<T, LINE> {
         self.full.partition_len(partition) + usize::from(self.filled[partition])
     }
 
-    /// Returns the bytes of memory that the values hold, without the buffers.
+    /// Returns the bytes of memory that the flushed values hold. The buffers do not count.
     pub fn bytes_used(&self) -> usize {
         self.full.bytes_used()
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_in_order_buffered_or_flushed() {
+    fn buffered_and_flushed_values_are_read_in_order() {
         come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u32);
         come_back_in_order(WriteBuffer::<_, 128>::default(), |n| n as u64);
         come_back_in_order(WriteBuffer::<_, 32>::default(), |n| [n as u64; 2]);

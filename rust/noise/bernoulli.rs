@@ -1,8 +1,8 @@
-//! Exact Bernoulli draws by lazy comparison. A lazily extended uniform number is compared with the probability; more
-//! bits are read until further bits cannot change the result.
+//! Exact Bernoulli draws. A draw compares a uniform number with a probability. Bits of the number are read until
+//! further bits cannot change the result.
 //!
-//! The number of bits read depends only on the probability and the bits, not on whether the fast or the exact
-//! comparison decided.
+//! A fast comparison knows the probability to within an error. If this error is too large, an exact comparison computes
+//! the probability to any precision. The number of bits read does not depend on which comparison decides.
 
 use num_bigint::BigInt;
 use rand::Rng;
@@ -44,8 +44,8 @@ impl Prefix {
         self.word | (u64::MAX >> 1 >> (self.bits - 1))
     }
 
-    /// Compare the number with a probability known to within `error`, in units of `2^-64`. Return `None` if these
-    /// bits do not decide.
+    /// Return whether the number is below a probability, which is known to within `error`. Both are in units of
+    /// `2^-64`. Return `None` if the bits read so far do not decide.
     #[must_use]
     pub fn below(self, probability: u64, error: u64) -> Option<bool> {
         if self.last() < probability.saturating_sub(error) {
@@ -55,8 +55,8 @@ impl Prefix {
             .then_some(false)
     }
 
-    /// Read words until the number is certainly below or above a probability. `bounds(bits)` returns integers `low <=
-    /// p 2^bits <= high`, which must tighten as `bits` grows.
+    /// Return whether the number is below a probability `p`. Read words of 64 bits until the result is certain.
+    /// `bounds(bits)` must return integers `low <= p 2^bits <= high` whose difference does not grow with `bits`.
     #[cold]
     pub fn below_exactly<R: Rng + ?Sized>(
         self,
@@ -66,7 +66,7 @@ impl Prefix {
         let mut prefix = BigInt::from(self.word.checked_shr(64 - self.bits).unwrap_or(0));
         let mut bits = self.bits;
         loop {
-            // With 64 bits more than the prefix, the bounds are tighter than one unit of the prefix.
+            // The bounds have 64 bits more than the prefix, so their difference is below one unit of the prefix.
             let (low, high) = bounds(bits + 64);
             if (&prefix + 1_u32) << 64 <= low {
                 return true;
@@ -82,7 +82,7 @@ impl Prefix {
 
 /// Return true with probability exactly `exp(-x) 2^s`, which must lie in `[0, 1]`.
 ///
-/// `rest` approximates `x - s ln 2`. `exact` returns `(x, s)`; it is called with probability about `2^-58`.
+/// `rest` approximates `x - s ln 2`. `exact` returns `(x, s)`, and is called with a probability of about `2^-58`.
 pub fn bernoulli_exp<R: Rng + ?Sized>(
     rng: &mut R,
     rest: Fixed,
@@ -92,7 +92,7 @@ pub fn bernoulli_exp<R: Rng + ?Sized>(
     bernoulli_exp_from(rng, prefix, rest, exact)
 }
 
-/// Same as [`bernoulli_exp`], but starts from bits of the uniform number that are already drawn.
+/// Do the same as [`bernoulli_exp`], but use the bits of `prefix` as the first bits of the uniform number.
 pub fn bernoulli_exp_from<R: Rng + ?Sized>(
     rng: &mut R,
     prefix: Prefix,

@@ -1,7 +1,8 @@
-//! Bounded symmetric noise, `P[x] ∝ (N² - x²)^m` on the integers `|x| < N`, the shape of a beta distribution.
+//! Bounded symmetric noise, `P[x] ∝ (N² - x²)^m` on the integers `|x| < N`. N is the reach and m the power. The
+//! probabilities have the shape of a beta distribution.
 //!
-//! Rejection sampling in integers: a uniform candidate passes `m` tests of probability `(N² - x²) / N²` each. About
-//! one candidate in `2 √(m/π)` is accepted; a rejected candidate usually fails its first test.
+//! The draw is by rejection, in integers. A uniform candidate `x` must pass `m` tests with the probability
+//! `(N² - x²) / N²` each. For large `m`, about one candidate in `2 √(m/π)` is accepted.
 
 use rand::Rng;
 use rand_distr::Distribution;
@@ -17,7 +18,7 @@ pub struct BoundedBeta {
 }
 
 impl BoundedBeta {
-    /// The largest reach. Its square fits into 64 bits.
+    /// The largest reach. The square of the reach fits into 64 bits.
     pub const REACH_LIMIT: u64 = 1 << 31;
     /// The largest power.
     pub const POWER_LIMIT: u32 = 1000;

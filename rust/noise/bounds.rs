@@ -1,4 +1,5 @@
-//! Interval arithmetic with integers of any length. Every operation returns bounds that enclose the exact result.
+//! Interval arithmetic with integers of any length. Bounds are two integers that enclose a real number. Every operation
+//! returns bounds that enclose the exact result.
 
 use num_bigint::BigInt;
 
@@ -19,7 +20,7 @@ impl Bounds {
         Self { low, high, places }
     }
 
-    /// Create bounds of an integer; both are exact.
+    /// Create bounds of an integer. Both bounds equal the integer.
     pub fn integer(value: u32, places: u32) -> Self {
         let value = BigInt::from(value) << places;
         Self { low: value.clone(), high: value, places }

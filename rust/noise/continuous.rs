@@ -1,5 +1,5 @@
-//! Continuous noise in floating point, only to compare with papers and other libraries. NEVER use it for a published
-//! count: its low-order bits can reveal the true count.
+//! Continuous noise in floating point, only for comparisons with papers and other libraries. NEVER use this noise for a
+//! published count: the low-order bits of the sum can reveal the true count.
 #![allow(clippy::float_arithmetic, reason = "continuous noise is floating point by design")]
 
 use rand::Rng;
@@ -8,7 +8,7 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 use super::float_gumbel::{fill_float_gumbel, float_gumbel};
 use crate::random::rng::SecureRng;
 
-/// Floating-point noise; the scale is finite and above zero. Gaussian and Laplace draws for one seed may differ
+/// Floating-point noise. The scale must be finite and above zero. Gaussian and Laplace draws for one seed may differ
 /// between platforms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Continuous {
@@ -37,7 +37,7 @@ impl Distribution<f64> for Continuous {
 }
 
 impl Continuous {
-    /// Fill `out` with the same draws as repeated sampling, in bulk if there is a faster way.
+    /// Fill `out` with the same values as repeated sampling. Gumbel noise is drawn in bulk, which is faster.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [f64]) {
         match *self {
             Self::Gumbel(scale) => fill_float_gumbel(scale, rng, out),

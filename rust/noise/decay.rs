@@ -1,14 +1,18 @@
-//! The law behind every sampler: `P[m] ∝ exp(-c m)` or `exp(-c m²)` over the integers from zero.
+//! A law is a probability distribution over the integers from zero: `P[m] ∝ exp(-c m)` or `P[m] ∝ exp(-c m²)`.
 //!
-//! The first is geometric, the second half of a discrete Gaussian. Blocks of consecutive integers follow the same law
-//! with another coefficient. This module computes weights and cumulative probabilities as rigorous bounds of any
-//! precision; [`super::table`] needs them if its own bounds do not decide.
+//! The first law is geometric, and the second law is half of a discrete Gaussian. `c` is the law's coefficient, and
+//! `exp(-c m)` or `exp(-c m²)` is the weight of `m`. A block is `2^b` consecutive integers. Blocks whose values all
+//! have the weight of the first value follow a law of the same kind with another coefficient.
+//!
+//! This module computes bounds of weights and cumulative probabilities at any precision. The cell of `m` is the
+//! interval of cumulative probabilities from that of `m - 1` to that of `m`. [`super::table`] draws the cell of a
+//! uniform number.
 
 use num_bigint::BigInt;
 
 use super::dyadic::{Dyadic, exp_neg_bounds};
 
-/// `P[m] ∝ exp(-c m)`, or `exp(-c m²)`, for `0 <= m <= limit`.
+/// A law for `0 <= m <= limit`.
 #[derive(Debug, Clone)]
 pub struct Decay {
     /// `c`, above zero, with at most 64 significant bits.
@@ -17,15 +21,16 @@ pub struct Decay {
     pub(super) square: bool,
     /// The largest value, if there is one.
     pub(super) limit: Option<u64>,
-    /// Whether every value but zero counts twice: the law of the magnitude of a symmetric variable.
+    /// Whether every value except zero has twice its weight. Then this is the law of the absolute value of a symmetric
+    /// random variable.
     pub(super) mirrored: bool,
 }
 
-/// The cell of a number, of which only the leading digits are known.
+/// The cell of a number whose leading bits are known.
 pub(super) enum Location {
-    /// The number belongs to this cell.
+    /// All numbers with these leading bits are in this cell.
     Cell(u64),
-    /// More bits are needed.
+    /// The cell depends on further bits.
     Undecided,
 }
 
@@ -48,19 +53,19 @@ impl Decay {
         self.coefficient.clone() * Dyadic::new(factor, 0)
     }
 
-    /// Returns the two ratios that determine all weights, rounded down to `places` binary places.
+    /// Returns two ratios that determine all weights `w(m)`, rounded down to `places` binary places.
     ///
-    /// The first is `w(1) / w(0) = exp(-c)`. The second is the factor from one ratio to the next: `exp(-2c)` with squares
-    /// and one without.
+    /// The first ratio is `w(1) / w(0) = exp(-c)`. The second ratio is the factor from `w(m + 1) / w(m)` to
+    /// `w(m + 2) / w(m + 1)`. This factor is `exp(-2c)` for a quadratic exponent and one otherwise.
     #[must_use]
     pub(super) fn ratios(&self, places: u32) -> (BigInt, BigInt) {
-        // The low bounds are at most two units below the truth.
+        // The lower bounds are at most two units below the exact ratios.
         let [first, second] = [1, if self.square { 2 } else { 0 }]
             .map(|n| exp_neg_bounds(&self.exponent(n), 0, places).0);
         (first, second)
     }
 
-    /// Returns `k` such that the weights after that of `m` sum up to at most `2^k` times the next weight.
+    /// Returns `k` such that the weights of all values above `m` sum to at most `2^k` times the weight of `m + 1`.
     #[must_use]
     pub(super) fn tail_bits(&self, m: u64) -> u32 {
         // Each ratio is at most exp(-z), and 1 / (1 - exp(-z)) <= max(2/z, 2).
@@ -68,17 +73,18 @@ impl Decay {
         (1 - z.log2_floor()).max(1) as u32
     }
 
-    /// Returns lower bounds of the weights from `start` up, relative to the first, in units of `2^-places`; and an upper
-    /// bound of what is missing from their sum.
+    /// Returns lower bounds of the weights of `start`, `start + 1` and so on, divided by the weight of `start`. Also
+    /// returns an upper bound of the difference between the exact sum of all these weights and the sum of the list.
     ///
-    /// The list ends at the limit or at a weight below one unit. Weight `i` is at most `4 (i + 1)²` units too small: each
-    /// ratio loses three units a step, each weight the loss of its ratio and one unit more.
+    /// Units are `2^-places`. The list ends at the limit, or before a weight of at most one unit. Weight `i` of the
+    /// list is at most `4 (i + 1)²` units too small. In each step, the error of the ratio grows by at most three
+    /// units. The error of the weight grows by at most the error of the ratio plus one unit.
     #[must_use]
     pub(super) fn weights_from(&self, start: u64, places: u32) -> (Vec<BigInt>, BigInt) {
         let (first, shrink) = self.ratios(places);
         let mut ratio = match start {
             0 => first,
-            // w(m + 1) / w(m) with squares is exp(-c (2m + 1)).
+            // With a quadratic exponent, w(m + 1) / w(m) is exp(-c (2m + 1)).
             m => {
                 exp_neg_bounds(&self.exponent(if self.square { 2 * m + 1 } else { 1 }), 0, places).0
             }
@@ -101,10 +107,12 @@ impl Decay {
         }
     }
 
-    /// Returns bounds of `P[M <= m] 2^bits` for `m = 0, 1, ...`, until the rest is far below `2^-bits`.
+    /// Returns bounds of `2^bits P[M <= m]` for `m = 0, 1, ...` and M of this law. The list ends when the probability
+    /// of all further values is far below `2^-bits`.
     #[must_use]
     pub(super) fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
-        // The error is at most m³ times the factor of the tail, in units: 128 more bits hold it.
+        // The error of a sum of m weights is at most m³ units, times the factor of the tail. The 128 guard bits hold
+        // it.
         let places = bits + 128;
         let (mut weights, mut missing) = self.weights_from(0, places);
         if self.mirrored {
@@ -130,10 +138,10 @@ impl Decay {
             let ends = self.cumulative(bits + guard);
             let from = prefix << guard;
             let to = (prefix + 1_u32) << guard;
-            // These cells certainly end at or before the prefix; the next one may end after it.
+            // The first `passed` cells certainly end at or before the prefix. The next cell may end after the prefix.
             let passed = ends.partition_point(|(_, high)| *high <= from);
             let last = self.limit == Some(passed as u64);
-            // Only the last cell ends at one.
+            // The prefix is all ones, and only the last cell ends at one.
             let open = to.bits() > u64::from(bits + guard);
             match ends.get(passed) {
                 Some((low, _)) if last || *low >= to => return Location::Cell(passed as u64),
@@ -176,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_follow_the_law_with_other_coefficients() {
+    fn blocks_follow_the_law_with_another_coefficient() {
         let squares = law(0.25, true, None, true).of_blocks(1);
         assert_eq!(squares.coefficient.floor_scaled(0), BigInt::from(1));
         let blocks = law(0.5, false, Some(9), true).of_blocks(1);
@@ -186,7 +194,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn a_number_is_located_or_asks_for_more_digits() {
+    fn a_number_is_located_or_undecided_until_more_digits() {
         let half = law(std::f64::consts::LN_2, false, None, false);
         let locate = |prefix: u32, bits| match half.locate(&BigInt::from(prefix), bits) {
             Location::Cell(cell) => Some(cell),
@@ -199,7 +207,7 @@ mod tests {
             (Some(1), None, Some(3))
         );
         assert_eq!(locate(u32::MAX, 32), None);
-        // One cell has nearly all the mass; the others differ from each other after hundreds of thousands of digits.
+        // One cell has nearly all the mass. The ends of the other cells share hundreds of thousands of digits.
         let point = law(5e5, true, None, true);
         assert!(matches!(point.locate(&BigInt::from(u32::MAX), 32), Location::Undecided));
         assert!(matches!(point.locate(&BigInt::from(u32::MAX - 1), 32), Location::Cell(0)));

@@ -6,7 +6,7 @@ use super::dyadic::Dyadic;
 use super::sampler::{Sampler, integer_law, scale_bits};
 use crate::error::Result;
 
-/// Integer noise with Gaussian tails. It satisfies zCDP like the continuous Gaussian (theorem 4 of the source).
+/// Integer noise with Gaussian tails. This noise satisfies zCDP like the continuous Gaussian (Theorem 4 of the source).
 #[derive(Debug, Clone)]
 pub struct DiscreteGaussian(Sampler);
 
@@ -14,7 +14,7 @@ impl DiscreteGaussian {
     /// The smallest and largest accepted σ.
     pub const SIGMA_RANGE: (f64, f64) = (1e-3, 1e9);
 
-    /// Create noise of scale `sigma`, or larger by a relative error below `2^-62`.
+    /// Create noise of scale `sigma`. The exact scale is larger by a relative error below `2^-62`.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if `sigma` is not in [`Self::SIGMA_RANGE`].
@@ -22,10 +22,10 @@ impl DiscreteGaussian {
         Ok(Self(Sampler::new(Self::law(sigma)?, Self::bits(sigma)?)))
     }
 
-    /// The law of the noise, which has exact tails, without a sampler's tables.
+    /// Return the law of the noise, without the tables of a sampler.
     ///
     /// # Errors
-    /// [`crate::error::Error::Parameter`] where `sigma` is not in [`Self::SIGMA_RANGE`].
+    /// [`crate::error::Error::Parameter`] if `sigma` is not in [`Self::SIGMA_RANGE`].
     pub fn law(sigma: f64) -> Result<Decay> {
         Self::bits(sigma)?;
         let sigma = Dyadic::from_f64(sigma);

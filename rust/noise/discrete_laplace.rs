@@ -1,6 +1,6 @@
 //! The discrete Laplace distribution, `P[x] ∝ exp(-γ |x|)` over the integers, with `γ = 1/scale` rounded down.
 //!
-//! Its tail is `P[X >= m] = a^m / (1 + a)` for `m >= 0`, with `a = exp(-γ)`.
+//! The tail of the distribution is `P[X >= m] = a^m / (1 + a)` for `m >= 0`, with `a = exp(-γ)`.
 
 use super::decay::Decay;
 use super::dyadic::Dyadic;
@@ -16,7 +16,7 @@ pub(super) const SCALE_MESSAGE: &str = "scale must lie between 2^-20 and 2^45";
 pub struct DiscreteLaplace(Sampler);
 
 impl DiscreteLaplace {
-    /// Create noise of this scale, or larger by a relative error below `2^-62`.
+    /// Create noise of this scale. The exact scale is larger by a relative error below `2^-62`.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if the scale is not in [`SCALE_RANGE`].
@@ -28,7 +28,7 @@ impl DiscreteLaplace {
 /// Create a sampler whose probabilities decay like `exp(-m / scale)`.
 pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Sampler> {
     let bits = scale_bits(scale, SCALE_RANGE, SCALE_MESSAGE)?;
-    // A bounded distribution spans no more than its bound.
+    // The width of a bounded distribution is at most its bound.
     let bits = limit.map_or(bits, |limit| bits.min(limit.max(1).ilog2()));
     let coefficient = Dyadic::from_f64(scale).reciprocal();
     Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored }, bits))

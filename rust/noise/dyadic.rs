@@ -1,4 +1,4 @@
-//! Exact dyadic numbers `m 2^e`, and rigorous bounds of `exp(-x) 2^s` at any precision.
+//! Exact dyadic numbers `m 2^e` with integers `m` and `e`, and rigorous bounds of `exp(-x) 2^s` at any precision.
 
 use std::ops::{Add, Mul, Sub};
 use std::sync::OnceLock;
@@ -108,11 +108,11 @@ impl Mul for Dyadic {
 
 /// Return integers `low <= exp(-x) 2^(s + bits) <= high`, at most two units apart for most `x`.
 ///
-/// Same as [`exp_neg_bounds_of`], for a dyadic exponent.
+/// Does the same as [`exp_neg_bounds_of`], for a dyadic `x`.
 #[must_use]
 pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
     if x.mantissa == BigInt::ZERO && s + i64::from(bits) >= 0 {
-        // Exactly one, so no digits of the uniform number need to be read.
+        // exp(0) is exactly one. With equal bounds, a draw needs no further digits of its uniform number.
         let one = BigInt::from(1) << (s + i64::from(bits)).unsigned_abs();
         return (one.clone(), one);
     }
@@ -121,10 +121,11 @@ pub fn exp_neg_bounds(x: &Dyadic, s: i64, bits: u32) -> (BigInt, BigInt) {
 
 /// Return integers `low <= exp(-x) 2^(s + bits) <= high` for a real number given by `floor(x 2^places)`.
 ///
-/// Write `x = n ln 2 + y` with `0 <= y < ln 2`, and sum the series of `exp(-y)` in fixed point. With `p` fractional
-/// bits, each truncation errs by at most one unit of `2^-p`: `x` by one unit, `n ln 2` by at most `2 n p` (the series
-/// of `ln 2` has fewer than `p` terms), the series of `exp` by two per term. The total is below `2^(48 + integer bits
-/// of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds tight.
+/// Write `x = n ln 2 + y` with `0 <= y < ln 2`, and sum the series of `exp(-y)` in fixed point with `p` fractional
+/// bits. In units of `2^-p`, the error of `x` is at most one. The error of `n ln 2` is at most `2 n p`, because the
+/// series of `ln 2` has fewer than `p` terms. The error of each term of the series of `exp` is at most two. The total
+/// error is below `2^(48 + integer bits of x)` units for every `p < 2^32`. A further 64 guard bits keep the bounds
+/// tight.
 #[must_use]
 pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigInt, BigInt) {
     let error_bits = 48 + x(0).bits() as i64 + 1;
@@ -136,7 +137,8 @@ pub fn exp_neg_bounds_of(x: impl Fn(i64) -> BigInt, s: i64, bits: u32) -> (BigIn
         n -= 1;
     }
     let Ok(n) = i64::try_from(&n) else {
-        // More than 2^63 halvings: zero, or larger than any bound that a caller needs.
+        // The number of halvings exceeds 64 bits, so the result is far below one unit. No caller needs a huge
+        // negative x.
         return (BigInt::ZERO, BigInt::from(1));
     };
     if n > i64::from(bits) + s + 2 {
@@ -161,10 +163,10 @@ fn shift(value: BigInt, bits: i64) -> BigInt {
     }
 }
 
-/// Binary places of the constants that are kept: those of tails down to the least float take fewer.
+/// Binary places of the constants `ln 2` and `π` in memory. Tails down to the least float need fewer places.
 const KEPT: u32 = 4096;
 
-/// `ln 2` with `precision` fractional bits, below the true value.
+/// Returns an integer below `2^precision ln 2`, by at most `2 precision` units.
 fn ln2_scaled(precision: i64) -> BigInt {
     static LN2: OnceLock<BigInt> = OnceLock::new();
     if precision > i64::from(KEPT) {
@@ -173,7 +175,7 @@ fn ln2_scaled(precision: i64) -> BigInt {
     LN2.get_or_init(|| ln2_series(i64::from(KEPT))) >> (i64::from(KEPT) - precision)
 }
 
-/// `ln 2 = 2 atanh(1/3)` with `precision` fractional bits, below the true value.
+/// Computes [`ln2_scaled`] from the series of `ln 2 = 2 atanh(1/3)`.
 fn ln2_series(precision: i64) -> BigInt {
     let mut power: BigInt = (BigInt::from(2) << precision.unsigned_abs()) / 3;
     let mut sum = BigInt::ZERO;
@@ -186,7 +188,7 @@ fn ln2_series(precision: i64) -> BigInt {
     sum
 }
 
-/// Integers `low <= π 2^places <= high`.
+/// Returns integers `low <= π 2^places <= high`.
 #[must_use]
 pub fn pi_bounds(places: u32) -> (BigInt, BigInt) {
     static PI: OnceLock<(BigInt, BigInt)> = OnceLock::new();
@@ -197,7 +199,7 @@ pub fn pi_bounds(places: u32) -> (BigInt, BigInt) {
     (low >> (KEPT - places), (high >> (KEPT - places)) + 1)
 }
 
-/// As [`pi_bounds`], by Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.
+/// Computes [`pi_bounds`] with Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.
 fn pi_series(places: u32) -> (BigInt, BigInt) {
     let guard = 32;
     let one = BigInt::from(1) << (places + guard);
@@ -210,13 +212,13 @@ fn pi_series(places: u32) -> (BigInt, BigInt) {
         }
         sum
     };
-    // Each of fewer than 2^16 terms errs by at most two units, multiplied by twenty.
+    // There are fewer than 2^16 terms. Each term errs by at most two units, and is multiplied by at most sixteen.
     let pi = (atan(5) << 4) - (atan(239) << 2);
     let error = BigInt::from(1) << 24;
     ((&pi - &error) >> guard, ((pi + error) >> guard) + 1)
 }
 
-/// Sum the series of `exp(-y)` for `0 <= y < 1`. `y` and the sum carry `precision` fractional bits.
+/// Sum the series of `exp(-y)` for `0 <= y < 1`. `y` and the sum have `precision` fractional bits.
 fn exp_neg_series(y: &BigInt, precision: i64) -> BigInt {
     let mut term = BigInt::from(1) << precision.unsigned_abs();
     let mut sum = BigInt::ZERO;
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shift_scales_by_powers_of_two() {
+    fn s_multiplies_the_bounds_by_a_power_of_two() {
         let (low, _) = bounds_as_f64(700.0, 1010);
         let truth = (1010.0 * std::f64::consts::LN_2 - 700.0).exp();
         assert!((low / truth - 1.0).abs() < 1e-12);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_held_exactly() {
+    fn floats_are_converted_exactly() {
         let third = Dyadic::from_f64(1.0 / 3.0);
         let back = third.clone() + Dyadic::from_f64(-1.0 / 3.0);
         assert_eq!(back.mantissa, BigInt::ZERO);

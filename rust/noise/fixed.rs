@@ -2,13 +2,14 @@
 
 use super::dyadic::Dyadic;
 
-/// `floor(2^64 ln 2)`, and below it the next 64 bits.
+/// `floor(2^64 ln 2)`.
 const LN_2: u64 = 0xb172_17f7_d1cf_79ab;
+/// The next 64 bits of `ln 2`.
 const LN_2_LOW: u64 = 0xc9e3_b398_03f2_f6af;
-/// `floor(2^64 / ln 2)` without its integer part, 1.
+/// The fractional part of `1 / ln 2`, in units of `2^-64`, rounded down.
 const LOG2_E: u64 = 0x7154_7652_b82f_e177;
 
-/// The largest error of [`exp_neg`], in units of `2^-64`, in addition to the error of its argument.
+/// The largest error of [`exp_neg`], in units of `2^-64`, for an exact argument.
 pub const EXP_ERROR: u64 = 1 << 5;
 
 /// A real number known to within `error` units of `2^-64`.
@@ -35,18 +36,18 @@ impl Fixed {
         Self { value, error: 1 }
     }
 
-    /// Return the difference; the errors add up.
+    /// Return the difference. Its error is the sum of both errors.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { value: self.value - other.value, error: self.error + other.error }
     }
 
-    /// Return an `n` such that `x - n ln 2` is certainly at least zero. The remainder is below `ln 2`, except for the
-    /// error and `|x| + 2` units.
+    /// Return an `n` such that `x - n ln 2` is certainly at least zero. This difference exceeds `ln 2` by at most
+    /// about the error and `|x| + 2` units.
     #[must_use]
     pub fn halvings(self) -> i64 {
         let least = self.value - i128::from(self.error);
-        // x / ln 2 = x + x (1/ln 2 - 1), each part rounded down; one unit more covers the rounding of LOG2_E.
+        // x / ln 2 = x + x (1/ln 2 - 1). Each part is rounded down. The slack covers the rounding of LOG2_E.
         let high = (least >> 64) * i128::from(LOG2_E);
         let low = (u128::from(least as u64) * u128::from(LOG2_E)) >> 64;
         let slack = (least >> 64).unsigned_abs() as i128 + 2;
@@ -77,7 +78,7 @@ impl From<&Dyadic> for Fixed {
     }
 }
 
-/// Return `2^64 exp(-x / 2^64)` to within [`EXP_ERROR`], and below `2^64`.
+/// Return `2^64 exp(-x / 2^64)` to within [`EXP_ERROR`]. The result is below `2^64`.
 fn exp_neg(x: u128) -> u64 {
     // The quotient is at most one too small. Then y is below 2 ln 2, and the branch below corrects it.
     let mut n = x / (u128::from(LN_2) + 1);
@@ -90,8 +91,8 @@ fn exp_neg(x: u128) -> u64 {
         n += 1;
     }
     let y = u64::try_from(y).unwrap_or(u64::MAX);
-    // Horner's rule for the series: 1 - y (1 - y/2 (1 - y/3 (...))), in units of 2^-63. Each step loses at most two
-    // units, which the next step multiplies by y/k < 0.7. The omitted terms are below 2^-70.
+    // Horner's rule for the series 1 - y (1 - y/2 (1 - y/3 (...))), in units of 2^-63. Each step errs by at most two
+    // units, and the next step multiplies this error by y/k < 0.7. The sum of the omitted terms is below 2^-70.
     let one = 1_u64 << 63;
     let mut sum = one;
     for k in (1..=20).rev() {

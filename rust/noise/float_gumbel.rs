@@ -1,12 +1,16 @@
-//! Gumbel noise in floating point: `G = -ln E` with `E = -ln U`. Both tails have the resolution of the middle. NEVER
-//! use it for a published count.
+//! Gumbel noise in floating point, `G = -ln E` with `E = -ln U` for a uniform number U. NEVER use this noise for a
+//! published count.
 //!
-//! A fair coin sets `U` to `u` or `1 - u`. Here `u` is uniform below one half, with exponents down to `2^-960`. The
-//! logarithms are sums that every processor rounds in the same way, and they vectorise.
+//! A random bit sets `U` to `u` or `1 - u`, for a number `u` that is uniform below one half. The smallest `u` is
+//! about `2^-960`, so both tails are as precise as the middle. The logarithms use only operations that every
+//! processor rounds in the same way, and that vectorise.
 //!
-//! A result lies within `2^-49 (|G| + 1)` of the exact result for the real number whose digits were drawn. The
-//! relative error of `u` is `2^-52`, so that of `E` is `1.45 2^-52`. The relative error of [`ln_1p`] is `1.6 2^-52`,
-//! plus less than `2^-60` for the omitted terms. Each sum with a multiple of `ln 2` adds `2^-53` of either term.
+//! The result differs from the exact result for the drawn digits by at most `2^-49 (|G| + 1)`. The relative error of
+//! `u` is at most `2^-52`, so that of `E` is at most `1.45 2^-52`. The relative error of [`ln_1p`] is at most `1.6
+//! 2^-52`, plus less than `2^-60` for the omitted terms. Each sum with a multiple of `ln 2` adds at most `2^-53` of
+//! either term.
+//!
+//! A word is 64 random bits.
 #![allow(clippy::float_arithmetic, reason = "Gumbel noise is floating point by design")]
 #![allow(clippy::inline_always, reason = "only inlined code is compiled for wide vector units")]
 
@@ -17,9 +21,9 @@ use rand::Rng;
 
 use crate::random::rng::SecureRng;
 
-/// Words below this value have too few digits for a full mantissa.
+/// A word below this value has too few significant digits for a full mantissa.
 const LEAST: u64 = 1 << 53;
-/// The most further words that may follow one word.
+/// The largest number of further words of one draw.
 const MORE: usize = 14;
 /// The place value of the last of 64 digits.
 const PLACE: f64 = 1.0 / (1_u128 << 64) as f64;
@@ -53,7 +57,7 @@ struct Block<'a> {
 }
 
 impl WithSimd for Block<'_> {
-    /// The number of valid draws: those before the first word with too few digits.
+    /// The number of valid draws. All draws before the first word with too few digits are valid.
     type Output = usize;
 
     #[inline(always)]
@@ -74,13 +78,13 @@ impl WithSimd for Block<'_> {
     }
 }
 
-/// Convert one word: one bit chooses `u` or `1 - u`, 63 digits are `u`.
+/// Convert one word to a draw. The last bit chooses `u` or `1 - u`, and the other 63 bits are the digits of `u`.
 #[inline(always)]
 fn from_word(word: u64) -> f64 {
     gumbel((word >> 1) as f64 * PLACE, word & 1 == 1)
 }
 
-/// Convert a word that starts with zeros, and read further digits as needed.
+/// Convert a word with too few digits to a draw. Read further digits until there are enough.
 #[cold]
 fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
     let (mut digits, mut place) = (u128::from(word >> 1), PLACE);
@@ -93,12 +97,12 @@ fn from_tail<R: Rng + ?Sized>(word: u64, rng: &mut R) -> f64 {
     gumbel(digits.max(1) as f64 * place, word & 1 == 1)
 }
 
-/// Return `-ln(-ln U)` for `U = u` below one half (`low`), or for `U = 1 - u`.
+/// Return `-ln(-ln U)` for `u` below one half. `U` is `u` if `low`, and `1 - u` otherwise.
 #[inline(always)]
 fn gumbel(u: f64, low: bool) -> f64 {
     let (mut k, mut f) = split(u);
     if !low {
-        // 1 + f is 1 - u, or 2 (1 - u) if 1 - u is below √½; both are exact.
+        // 1 + f is 1 - u, or 2 (1 - u) if 1 - u is below √½. Both values of f are exact.
         let far = u > 1.0 - FRAC_1_SQRT_2;
         k = if far { -1.0 } else { 0.0 };
         f = if far { 1.0 - 2.0 * u } else { -u };
@@ -107,14 +111,14 @@ fn gumbel(u: f64, low: bool) -> f64 {
     -(k * LN_2 + ln_1p(f))
 }
 
-/// Return `k` and `f` with `x = 2^k (1 + f)` and `1 + f` in `[√½, √2)`, both exact.
+/// Return the exact `k` and `f` with `x = 2^k (1 + f)` and `1 + f` in `[√½, √2)`.
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
     let root = FRAC_1_SQRT_2.to_bits();
     let bits = x.to_bits().wrapping_add(1.0_f64.to_bits() - root);
     // Put the exponent into the low bits of the float 2^52 + k + 1023.
     let k = f64::from_bits(bits >> 52 | 0x433 << 52) - ((1_u64 << 52) + 1023) as f64;
-    // This addition cannot wrap. `wrapping_add` omits the overflow check, which would prevent vectorisation.
+    // This addition cannot overflow. `wrapping_add` has no overflow check, which would prevent vectorisation.
     (k, f64::from_bits((bits & ((1 << 52) - 1)).wrapping_add(root)) - 1.0)
 }
 
@@ -137,7 +141,7 @@ mod tests {
     use crate::random::rng::repetitions;
 
     #[test]
-    fn draws_are_the_double_logarithms_of_their_words() {
+    fn draws_equal_the_double_logarithms_of_their_words() {
         let mut rng = SecureRng::seeded(1);
         for _ in 0..repetitions(2_000) {
             let word = rng.next_u64();
@@ -161,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_any_size_give_the_same_draws() {
+    fn draws_do_not_depend_on_the_size_of_batches() {
         let (mut a, mut b) = (SecureRng::seeded(5), SecureRng::seeded(5));
         for size in [0, 1, 3, 600, 5_000, 17] {
             let mut out = vec![0.0; size];

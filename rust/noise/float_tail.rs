@@ -1,18 +1,18 @@
-//! Floating-point bounds of discrete Gaussian tails, in well under a microsecond at most scales.
+//! Floating-point bounds of discrete Gaussian tails. Bounds at most scales take well under a microsecond.
 //!
-//! Every bound carries a proved relative error, so a comparison with a probability either is decided or goes to the
-//! exact tail of [`super::tail`]. Only additions, multiplications, divisions and square roots are used: IEEE 754 rounds
-//! each to within `2^-53`, on every platform.
+//! Every bound has a proved relative error. If the bounds do not decide a comparison with a probability, the bounds
+//! of [`super::tail`] decide it. Only additions, multiplications, divisions and square roots are used. IEEE 754
+//! rounds each of these to within a relative `2^-53`, on every platform.
 //!
-//! With `σ = 1/√(2c)`, `f(x) = exp(-c x²)`, `Z` the sum of `f` over the integers, and Mills' ratio
-//! `R(z) = ∫ exp((z² - t²)/2) dt` over `t >= z`:
+//! Let `σ = 1/√(2c)` and `f(x) = exp(-c x²)`. Let `Z` be the sum of `f` over the integers. Mills' ratio is
+//! `R(z) = ∫ exp((z² - t²)/2) dt` over `t >= z`.
 //!
-//! * From `σ = 64` on, `Z = √(π/c) (1 + r)` with `0 < r < 2^-100000` (Poisson summation). Beyond `σ`, `f` is convex, so
-//!   the midpoint rule is at most, and the trapezoid rule at least, an integral:
+//! * From `σ = 64` on, `Z = √(π/c) (1 + r)` with `0 < r < 2^-100000` (Poisson summation). Beyond `σ`, `f` is convex. So
+//!   the midpoint rule gives at most the integral, and the trapezoid rule at least the integral:
 //!   `∫ f(x) dx + f(m)/2 <= Σ f(j) <= ∫ f(x) dx`, where the sum runs over `j >= m`, and the integrals begin at `m` and
 //!   at `m - 1/2`.
 //! * Successive convergents of `R(z) = 1/(z + 1/(z + 2/(z + 3/(z + ...))))` are upper and lower bounds (Laplace).
-//! * Below `σ = 64` the weights are summed up.
+//! * Below `σ = 64`, the weights `f(j)` are summed.
 
 #![allow(
     clippy::float_arithmetic,
@@ -21,13 +21,15 @@
 
 use super::decay::Decay;
 
-/// More than the relative error of any bound here: the sums of 2^10 weights have the largest, below `2^-26`.
+/// More than the relative error of any bound here. Sums of `2^10` weights have the largest error, which is below
+/// `2^-26`.
 const SLACK: f64 = 1.0 / (1 << 24) as f64;
 /// Coefficients below `2^-13` belong to scales of 64 and more.
 const WIDE_BITS: i64 = -13;
-/// Convergents of this order and the next differ by a relative 3e-5 at `z = 1`, 2e-7 at 1.5 and 1e-9 at 2.
+/// The order of the convergents. The relative difference to the next order is 3e-5 at `z = 1`, 2e-7 at 1.5 and 1e-9
+/// at 2.
 const CONVERGENTS: u32 = 40;
-/// Weights are summed up until they are smaller than this part of the first.
+/// Weights are summed until a weight is at most this part of the first weight.
 const LEAST: f64 = 1.0 / (1_u64 << 40) as f64;
 /// Binary places of an exponent.
 const PLACES: i64 = 60;
@@ -35,7 +37,8 @@ const PLACES: i64 = 60;
 const LN2: u128 = 799_144_290_325_165_978;
 
 impl Decay {
-    /// Whether `P[X >= m] <= p` by the exact tail's upper bound, as `self.tail(m) <= p` but faster.
+    /// Returns whether `self.tail(m) <= p`, which is an upper bound of `P[X >= m]`. Faster than the computation of
+    /// the tail.
     #[must_use]
     pub fn tail_is_at_most(&self, m: i64, p: f64) -> bool {
         match self.float_tail(m) {
@@ -45,7 +48,7 @@ impl Decay {
         }
     }
 
-    /// Whether `P[X >= m] + P[X > m] <= p` by the exact tails' upper bounds.
+    /// Returns true only if `P[X >= m] + P[X > m] <= p`. Uses upper bounds of both tails.
     #[must_use]
     pub fn two_tails_are_at_most(&self, m: i64, p: f64) -> bool {
         if let (Some((low, high)), Some((next_low, next_high))) =
@@ -61,10 +64,9 @@ impl Decay {
         (self.tail(m) + self.tail(m + 1)).next_up() <= p
     }
 
-    /// Returns a lower and an upper bound of `P[X >= m]`, widened by [`SLACK`].
-    ///
-    /// Returns `None` for laws other than the discrete Gaussian, for `m` below one or from `2^31` on, from a scale of 64 on
-    /// for `m` up to about the scale plus one, and for tails below `exp(-700)`.
+    /// Returns a lower and an upper bound of `P[X >= m]`, widened by [`SLACK`]. Returns `None` for laws other than
+    /// the discrete Gaussian, for tails below about `exp(-700)`, and for `m` outside `1..2^31`. From `σ = 64` on,
+    /// also returns `None` for `m` up to about σ.
     fn float_tail(&self, m: i64) -> Option<(f64, f64)> {
         let m = u64::try_from(m).ok().filter(|&m| (1..1 << 31).contains(&m))?;
         if !self.square || !self.mirrored || self.limit.is_some() {
@@ -102,8 +104,8 @@ impl Decay {
 
     /// Returns bounds of the sum of `f(j) / f(m)` over `j >= m`.
     ///
-    /// Ratio `i` of two weights has a relative error of at most `(i + 1) 2^-46`, weight `i` one of `(i + 1)² 2^-46`; below
-    /// a scale of 64 there are at most 2^10 weights.
+    /// Ratio `i` of two weights has a relative error of at most `(i + 1) 2^-46`. Weight `i` has a relative error of
+    /// at most `(i + 1)² 2^-46`. Below `σ = 64` there are at most `2^10` weights.
     fn float_weights(&self, m: u64) -> Option<(f64, f64)> {
         let mut ratio = self.exp_of(u128::from(2 * m + 1), 0)?;
         let shrink = self.exp_of(2, 0)?;
@@ -113,17 +115,17 @@ impl Decay {
             weight *= ratio;
             ratio *= shrink;
         }
-        // Each further ratio is smaller than this one.
+        // Each further ratio is smaller than the last ratio.
         Some((sum, sum + weight / (1.0 - ratio)))
     }
 
     fn float_coefficient(&self) -> f64 {
         let (mantissa, exponent) = self.coefficient.parts();
-        // Powers of two are exact; one of 2^-1000 and less belongs to no scale.
+        // The power of two is exact. No scale has an exponent below -1000.
         mantissa as f64 * power_of_two(exponent)
     }
 
-    /// Returns `exp(-c factor 2^shift)` to within a relative `2^-46`; `None` below `exp(-700)`.
+    /// Returns `exp(-c factor 2^shift)` to within a relative `2^-46`, or `None` if it is below about `exp(-700)`.
     fn exp_of(&self, factor: u128, shift: i64) -> Option<f64> {
         let (mantissa, exponent) = self.coefficient.parts();
         let product = factor.checked_mul(u128::from(mantissa))?;
@@ -137,24 +139,25 @@ impl Decay {
             }
             product << places
         };
-        // An error of one unit here, and one for each halving below, is at most 2^-49 of the result.
+        // The error is one unit here, and one unit for each halving below. In all it is at most 2^-49 of the result.
         let halvings = units / LN2;
         if halvings > 1009 {
             return None;
         }
         let rest = (units % LN2) as f64 / (1_u64 << PLACES) as f64;
-        // Horner's scheme: the cut term is below 2^-80. Each level's error is at most 3 · 2^-53 and shrinks by 0.7.
+        // Horner's rule. The omitted terms are below 2^-80. Each step adds an error of at most 3 · 2^-53, and
+        // multiplies the earlier error by at most 0.7.
         let series = (1..=22_u32).rev().fold(1.0, |sum, n| 1.0 - rest / f64::from(n) * sum);
         Some(series * power_of_two(-(halvings as i64)))
     }
 }
 
-/// Returns Mills' ratio cut after `order` terms: an upper bound for even orders, a lower bound for odd orders.
+/// Returns a convergent of Mills' ratio. It is an upper bound for even orders, and a lower bound for odd orders.
 fn mills(z: f64, order: u32) -> f64 {
     1.0 / (1..=order).rev().fold(z, |rest, n| z + f64::from(n) / rest)
 }
 
-/// Returns `2^exponent`, if that is a normal number.
+/// Returns `2^exponent`, if it is a normal float.
 fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023).clamp(1, 2046) as u64) << 52)
 }
@@ -168,7 +171,7 @@ mod tests {
         DiscreteGaussian::law(sigma).unwrap()
     }
 
-    /// Scales at and around the seams, and a few from the least to the largest.
+    /// Scales near the change at 64, and a few scales from the smallest to the largest.
     const SIGMAS: [f64; 19] = [
         0.02, 0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.3, 8.0, 20.0, 50.0, 63.9, 64.1, 70.0, 100.0, 511.0,
         1e4, 1e6, 1e8,
@@ -195,7 +198,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn comparisons_are_those_of_the_exact_tail() {
+    fn comparisons_equal_those_of_the_bounds_in_tail() {
         for sigma in SIGMAS {
             let law = law(sigma);
             for deviations in [1.3, 3.0, 5.5, 9.0] {
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn exponentials_have_the_stated_error() {
+    fn exponentials_are_within_the_stated_error() {
         for (sigma, factor) in
             [(1.0, 1_u128), (1.0, 7), (0.1, 13), (3.0, 100), (1e4, 1 << 30), (1e9, 1 << 62)]
         {

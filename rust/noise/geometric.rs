@@ -9,7 +9,7 @@ use crate::error::Result;
 pub struct Geometric(Sampler);
 
 impl Geometric {
-    /// Create noise of this scale, or larger by a relative error below `2^-62`.
+    /// Create noise of this scale. The exact scale is larger by a relative error below `2^-62`.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if the scale is not in

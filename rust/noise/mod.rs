@@ -1,9 +1,10 @@
-//! Exact integer samplers. Their output distribution equals the stated distribution to the last bit.
+//! Samplers of noise. The output distribution of an integer sampler equals the stated distribution exactly, provided
+//! that the random bits are uniform.
 //!
-//! No floating-point number decides an outcome. Parameters are floats, taken at their exact value, and the lint below
-//! forbids float arithmetic. The fast path computes in integers with a rigorous error bound; if that bound cannot
-//! decide, exact arithmetic of any precision does. Exceptions: `continuous` and `float_gumbel`, which no published
-//! count uses.
+//! Parameters are floats, which are converted to exact numbers. The integer samplers then compute in integers with
+//! rigorous error bounds. If an error bound does not decide an outcome, arithmetic of any precision decides it. The
+//! lint below forbids float arithmetic. The exceptions are `float_tail`, whose errors are bounded, and `continuous`
+//! and `float_gumbel`, which no published count uses.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bernoulli;

@@ -1,9 +1,13 @@
-//! Exact draws from a [`Decay`] of any scale, by a table of all values or by a table of blocks.
+//! Exact draws from a [`Decay`] of any scale, with a table of all values or with a table of blocks.
 //!
-//! For scales of at least 1024 a table of all values would be large. Instead, the sampler draws a block of `2^b`
-//! values as if all had the probability of its first and most likely value. It then draws a uniform place in the
-//! block and accepts it with the ratio of its probability to that of the first value. A block spans at most 1/64 of
-//! the scale, so about 99 of 100 places are accepted.
+//! For scales of at least 1024 a table of all values would be large. Instead, the sampler draws a block of `2^b` values
+//! as if all values had the probability of the block's first value, which is the largest. It then draws a uniform place
+//! in the block. The probability that it accepts the place is the ratio of the place's probability to that of the first
+//! value. A block spans at most 1/64 of the scale, so about 99 of 100 places are accepted.
+//!
+//! A word is 32 or 64 random bits. A place is a value's position in its block. A trial is a proposed block and place. A
+//! cell is an entry of the table: a value or a block. A distribution over the non-negative integers is mirrored if a
+//! random bit gives each value its sign.
 
 use rand::Rng;
 use rand_distr::Distribution;
@@ -16,14 +20,14 @@ use super::table::{Guide, Table};
 use crate::error::{Error, Result};
 use crate::random::rng::SecureRng;
 
-/// Use blocks from this scale on, as a power of two.
+/// The binary logarithm of the smallest scale that uses blocks.
 const TABLE_BITS: u32 = 10;
-/// A scale spans between this many blocks and twice as many, as a power of two.
+/// A scale spans at least `2^BLOCKS` blocks, and fewer than twice as many.
 const BLOCKS: u32 = 6;
-/// With at most this many bits for the place, one 32-bit word also has enough bits for the acceptance test.
+/// If a place has at most this many bits, a 32-bit word also has enough bits for the acceptance test.
 const NARROW: u32 = 16;
 
-/// A sampler of a distribution over the non-negative integers, or of its mirror image on both sides of zero.
+/// A sampler of a distribution over the non-negative integers, which may be mirrored.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     law: Decay,
@@ -36,20 +40,21 @@ pub struct Sampler {
 struct Blocks {
     /// Blocks have `2^bits` values.
     bits: u32,
-    /// For each block, a bound: if the upper half of the uniform number is below it, every place of the block is
-    /// accepted. Zero if the block needs further checks.
+    /// A bound for each block. If the upper 32 bits of the word are below this bound, every place of the block is
+    /// accepted. The bound is zero if the block needs further checks.
     accept_below: Vec<u32>,
     /// The distribution's coefficient is `mantissa 2^(up - 128)`.
     mantissa: u64,
     up: u32,
-    /// The largest factor whose multiple of the coefficient is below one.
+    /// The largest factor that [`Self::exponent`] multiplies by the coefficient.
     most: u64,
+    /// The largest value of the distribution.
     limit: u64,
 }
 
 impl Sampler {
-    /// Create a sampler. The weights of `law` fall by at most a factor `e` over the first `2^scale_bits` values, and
-    /// become negligible after a few dozen times as many.
+    /// Create a sampler. The weights of `law` must fall by at most a factor `e` over the first `2^scale_bits` values.
+    /// They must be negligible after a few dozen times as many values.
     #[must_use]
     pub(super) fn new(law: Decay, scale_bits: u32) -> Self {
         if scale_bits < TABLE_BITS {
@@ -58,7 +63,8 @@ impl Sampler {
         let bits = scale_bits - BLOCKS;
         let (mantissa, exponent) = law.coefficient.parts();
         let zeros = mantissa.leading_zeros();
-        // Above zero because the coefficient is at least 2^-62, and below 64 because it is below 2^-9.
+        // This is above zero because the coefficient is at least 2^-62, and below 64 because the coefficient is below
+        // 2^-9.
         let up = (128 + exponent - i64::from(zeros)) as u32;
         let limit = law.limit.unwrap_or(u64::MAX);
         let mut blocks = Blocks {
@@ -74,8 +80,8 @@ impl Sampler {
         for block in 0..table.cells() {
             let (first, last) = (block << bits, (block + 1) << bits);
             let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
-            // A uniform number whose upper half is below this is below 1 - y for the last place of the block,
-            // whatever place bits follow it.
+            // A uniform number whose upper 32 bits are below `least` is below 1 - y for the last place of the block.
+            // The shifts clear the bits of the place, because any place may follow.
             let least = (!blocks.exponent(factor) >> 32) as u32;
             let uniform = least >> place_bits << place_bits;
             blocks.accept_below.push(if first == 0 || last > limit { 0 } else { uniform });
@@ -83,7 +89,7 @@ impl Sampler {
         Self { table, law, blocks: Some(blocks) }
     }
 
-    /// Return the distribution, which computes exact tails.
+    /// Return the distribution, which computes rigorous bounds of tails.
     #[must_use]
     pub fn law(&self) -> &Decay {
         &self.law
@@ -106,7 +112,7 @@ impl Sampler {
         }
     }
 
-    /// Fill `out` with the same values as repeated sampling, in bulk.
+    /// Fill `out` with the same values as repeated sampling. Values are drawn in bulk, which is faster.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
         match self.table.guide() {
             Guide::Narrow(buckets) => self.fill_by(buckets, rng, out),
@@ -144,7 +150,8 @@ impl Sampler {
         }
     }
 
-    /// Draw from buffered words until one draw needs further words. Return the number of draws and of bytes used.
+    /// Draw from buffered words until a draw needs further words. Return the number of draws and the number of bytes
+    /// used.
     #[inline]
     fn quick<const N: usize>(
         &self,
@@ -161,18 +168,19 @@ impl Sampler {
         (drawn, drawn * N)
     }
 
-    /// Apply the sign by two's complement. The sign is random, so a branch would be mispredicted half of the time.
+    /// Apply the sign by two's complement. The sign is random, so the processor would mispredict a branch half of the
+    /// time.
     #[inline]
     fn signed(&self, (magnitude, negative): (u64, bool)) -> i64 {
         let sign = -i64::from(negative & self.law.mirrored);
         (magnitude as i64 ^ sign).wrapping_sub(sign)
     }
 
-    /// Propose a place in a block from the upper `width` bits of a word. The low bits are the place, the others start
-    /// the uniform number of the acceptance test.
+    /// Propose a place in a block from the upper `width` bits of a word. The low bits of these are the place. The
+    /// other bits are the first bits of the uniform number of the acceptance test.
     #[inline]
     fn trial(&self, blocks: &Blocks, block: u64, negative: bool, word: u64, width: u32) -> Trial {
-        // Values stay far below 2^62, so nothing here can wrap.
+        // Values are far below 2^62, so nothing here can overflow.
         let place = blocks.place(word, width);
         let start = block.wrapping_shl(blocks.bits);
         let value = start | place;
@@ -180,7 +188,7 @@ impl Sampler {
             if self.law.square { place.wrapping_mul(start.wrapping_add(value)) } else { place };
         Trial {
             value,
-            // Zero has no sign, so one of its two signed draws is rejected.
+            // Zero has no sign, so a negative zero is rejected.
             possible: value <= blocks.limit && (value != 0 || !negative || !self.law.mirrored),
             factor,
             exponent: blocks.exponent(factor),
@@ -188,11 +196,11 @@ impl Sampler {
         }
     }
 
-    /// Decide a proposal exactly, after the quick test failed.
+    /// Return whether a trial is accepted. Called if the quick test did not decide.
     #[cold]
     fn accept<R: Rng + ?Sized>(&self, rng: &mut R, trial: &Trial) -> bool {
         let y = trial.exponent;
-        // exp(-y) <= 1 - y + y²/2 rejects nearly all of these proposals.
+        // This test with exp(-y) <= 1 - y + y²/2 rejects nearly all of these trials.
         let square = ((u128::from(y) * u128::from(y)) >> 65) as u64;
         if y < u64::MAX && trial.uniform.first() >= (!y).saturating_add(square + 8) {
             return false;
@@ -203,19 +211,22 @@ impl Sampler {
     }
 }
 
-/// A proposed place in a block, and the uniform number that accepts it with probability `exp(-factor c)`.
+/// A proposed value. It is accepted if a uniform number is below `exp(-factor c)`; `c` is the distribution's
+/// coefficient.
 struct Trial {
     value: u64,
+    /// Whether the value is at most the limit and is not a negative zero.
     possible: bool,
     factor: u64,
-    /// `factor c` in units of `2^-64`, at most two units too large; `u64::MAX` from `1/2` up.
+    /// `factor c` in units of `2^-64`, at most two units too large; `u64::MAX` if the factor is too large.
     exponent: u64,
+    /// The first bits of the uniform number.
     uniform: Prefix,
 }
 
 impl Trial {
-    /// Return whether the uniform number lies below `1 - y`, and thus below `exp(-y)`. This holds for nearly all
-    /// proposals.
+    /// Return whether the uniform number is certainly below `1 - y`, and thus below `exp(-y)`, for `y = factor c`.
+    /// This holds for nearly all trials.
     #[inline]
     fn likely(&self) -> bool {
         self.uniform.last() <= !self.exponent
@@ -223,13 +234,13 @@ impl Trial {
 }
 
 impl Blocks {
-    /// Return the place: the low bits of the upper `width` bits of a word.
+    /// Return the place, which is the low bits of the upper `width` bits of a word.
     #[inline]
     fn place(&self, word: u64, width: u32) -> u64 {
         (word >> (64 - width)) & !u64::MAX.wrapping_shl(self.bits)
     }
 
-    /// Return a draw that needs neither a further word nor the exponent of its place, or `None`.
+    /// Return a value and its sign if the first word of the uniform number decides without the exponent of the place.
     #[inline]
     fn quick(&self, (block, negative): (u64, bool), word: u64, width: u32) -> Option<(u64, bool)> {
         let uniform = (word >> 32) as u32;
@@ -238,7 +249,8 @@ impl Blocks {
         (uniform < most).then_some((value, negative))
     }
 
-    /// Return `factor` times the distribution's coefficient in units of `2^-64`, rounded up.
+    /// Return `factor` times the distribution's coefficient in units of `2^-64`, rounded up by at most two units.
+    /// Return `u64::MAX` for factors above `most`.
     #[inline]
     fn exponent(&self, factor: u64) -> u64 {
         if factor > self.most {
@@ -255,7 +267,7 @@ impl Distribution<i64> for Sampler {
     }
 }
 
-/// Return the binary logarithm of a scale, rounded down and at least zero, after checking the scale's range.
+/// Check the range of a scale. Return the scale's binary logarithm, rounded down, or zero for scales below one.
 ///
 /// # Errors
 /// [`Error::Parameter`] with the caller's message if the scale is out of range.

@@ -1,9 +1,12 @@
-//! Exact draws by inverting a cumulative table, with one 32-bit word for nearly every draw.
+//! Exact draws with a cumulative table. Nearly every draw reads one 32-bit word.
 //!
-//! A uniform number is drawn 31 bits first, then 64 at a time. It is in a cell as soon as the interval of all its
-//! continuations is. The table holds the first 31 bits of every cell's end, rounded down, exactly, so a number with
-//! other first bits is decided. The first 64 bits are known to within two units. If they do not decide,
-//! [`Decay::locate`] does.
+//! A draw returns the cell of a uniform number. The cell of a value ends at the value's cumulative probability, and
+//! begins at the end of the cell before. First 31 bits of the number are drawn, and further bits 64 at a time, until
+//! all numbers with these bits are in one cell.
+//!
+//! The table holds the exact first 31 bits of the end of every cell. If the number's first bits differ from those of
+//! all ends, they decide. Otherwise the first 64 bits of the ends are used, which are known to within two units. If
+//! these bits do not decide, [`Decay::locate`] decides.
 
 use num_bigint::BigInt;
 use rand::Rng;
@@ -21,37 +24,41 @@ const LEAST_WEIGHT: u128 = 1 << 38;
 /// Marks a bucket in which several cells end.
 const SEVERAL: u32 = u32::MAX;
 
-/// The end of a cell: its cumulative probability.
+/// The end of a cell, which is a cumulative probability.
 #[derive(Debug, Clone, Copy)]
 struct End {
-    /// The first 31 bits, rounded down, exactly.
+    /// The exact first 31 bits.
     first: u32,
     /// The first 64 bits, to within [`WORD_ERROR`].
     word: u64,
 }
 
-/// A cumulative table of a law, with a guide from the leading bits of a number to its cell.
+/// A cumulative table of a law. A guide leads from the leading bits of a number to the number's cell.
 #[derive(Debug, Clone)]
 pub struct Table {
     law: Decay,
-    /// The ends of the cells, up to the first that is all ones in 31 bits.
+    /// The ends of the cells, up to the first end whose 31 bits are all ones.
     ends: Vec<End>,
     guide: Guide,
 }
 
-/// One bucket for each value of the leading bits. Its upper half holds the end of a cell in it, or the largest number;
-/// its lower half holds that cell. With several ends, they are the first of these cells and [`SEVERAL`].
-/// The two sizes are fixed, so that no index needs a check: the narrow one fits in L1, the wide one is for wide tables.
+/// One bucket for each value of the leading bits.
+///
+/// * If no cell ends in a bucket, the upper half is the largest number, and the lower half is the bucket's cell.
+/// * If one cell ends in a bucket, the upper half is the first bits of this end, and the lower half is this cell.
+/// * If several cells end in a bucket, the upper half is the first of these cells, and the lower half is [`SEVERAL`].
+///
+/// Both sizes are fixed, so that the compiler omits bounds checks.
 #[derive(Debug, Clone)]
 pub enum Guide {
-    /// For up to `2^11` cells.
+    /// For up to `2^11` cells. This guide fits into the L1 cache.
     Narrow(Box<[u64; 1 << 12]>),
-    /// For more.
+    /// For more than `2^11` cells.
     Wide(Box<[u64; 1 << 15]>),
 }
 
 impl Table {
-    /// Tabulates a law whose weights fall below `2^-90` within about `2^17` values.
+    /// Creates the table of a law whose weights fall below `2^-90` within about `2^17` values.
     #[must_use]
     pub(super) fn new(law: Decay) -> Self {
         let words = words(&law);
@@ -71,7 +78,7 @@ impl Table {
         Self { law, ends, guide }
     }
 
-    /// Draws a value, and a fair bit independent of it.
+    /// Draws a cell, and a random bit that is independent of the cell.
     pub fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> (u64, bool) {
         let word = rng.next_u32();
         let quick = match &self.guide {
@@ -87,7 +94,8 @@ impl Table {
         &self.guide
     }
 
-    /// Returns the value that the first word decides, as nearly every word does.
+    /// Returns the cell and the random bit of a first word, or `None` if this word does not decide. Nearly every word
+    /// decides.
     #[must_use]
     #[inline]
     pub fn quick<const N: usize>(&self, buckets: &[u64; N], word: u32) -> Option<(u64, bool)> {
@@ -108,14 +116,15 @@ impl Table {
         self.ends.len() as u64
     }
 
-    /// Searches the ends one after the other; `None` if the number has the first bits of an end.
+    /// Searches the ends from cell `from` on. Returns the number's cell, or `None` if the number's first bits equal
+    /// those of an end.
     #[inline(never)]
     fn scan(&self, from: usize, first: u32) -> Option<u64> {
         let passed = self.ends[from..].iter().take_while(|end| end.first < first).count() + from;
         self.ends.get(passed).is_none_or(|end| end.first != first).then_some(passed as u64)
     }
 
-    /// Returns the cell of a number whose first bits equal those of an end.
+    /// Returns the cell of a number whose first bits do not decide, by its first 64 bits or exactly.
     #[cold]
     fn search<R: Rng + ?Sized>(&self, rng: &mut R, first: u32) -> u64 {
         let passed = self.ends.partition_point(|end| end.first < first);
@@ -139,7 +148,7 @@ impl Table {
         cell
     }
 
-    /// Returns the cell by exact arithmetic, with as many further words as needed.
+    /// Returns the cell of a number by exact arithmetic. Reads as many further words as needed.
     fn locate<R: Rng + ?Sized>(&self, rng: &mut R, first: u32, more: u64) -> u64 {
         let mut prefix = (BigInt::from(first) << 64) + more;
         let mut bits = FIRST + 64;
@@ -155,9 +164,10 @@ impl Table {
     }
 }
 
-/// Returns the first 31 bits of the ends of the first `cells` cells, rounded down, exactly.
+/// Returns the exact first 31 bits of the ends of the first `cells` cells.
 ///
-/// The precision grows until both bounds have the same bits. This ends, because no end has finitely many digits.
+/// The precision grows until the lower and the upper bound of every end have equal first bits. This loop ends,
+/// because no end has finitely many binary digits.
 fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
     let mut guard = 128;
     loop {
@@ -176,11 +186,11 @@ fn firsts(law: &Decay, cells: usize) -> Vec<u32> {
 
 /// Returns the cumulative probabilities of a law in units of `2^-64`, to within [`WORD_ERROR`].
 ///
-/// The list ends within `2^-32` of one, or before the last value, which has no end.
+/// The list ends at a probability within `2^-32` of one, or before the largest value of the law.
 ///
-/// As [`Decay::cumulative`], in integers of 128 bits: weight `m` is at most `4 (m + 1)²` units of
-/// `2^-128` too small. Summed up in units of `2^-96`, with what [`LEAST_WEIGHT`] cuts off, the error stays
-/// below `2^-75` for `2^17` values.
+/// This function computes like [`Decay::cumulative`], but in integers of 128 bits. Weight `m` is at most `4 (m + 1)²`
+/// units of `2^-128` too small. The sum is in units of `2^-96`, and weights below [`LEAST_WEIGHT`] are omitted. The
+/// total error is below `2^-75` for `2^17` values.
 fn words(law: &Decay) -> Vec<u64> {
     let (ratio, shrink) = law.ratios(PLACES);
     let unit = |number: BigInt| u128::try_from(number).unwrap_or(u128::MAX);
@@ -282,7 +292,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn first_bits_are_those_of_any_precision() {
+    fn first_bits_do_not_depend_on_the_precision() {
         for law in [
             law(0.02, true, None, true),
             law(0.4, false, Some(5), true),
@@ -296,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn products_keep_their_upper_half() {
+    fn high_product_is_the_upper_half_of_a_product() {
         for (a, b) in
             [(u128::MAX, u128::MAX), (1 << 127, 3), (0x1234 << 90 | 0x77, 0x9876 << 60 | 0x55)]
         {
@@ -307,7 +317,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn every_way_to_a_cell_agrees_with_exact_arithmetic() {
+    fn cells_equal_those_of_exact_arithmetic_on_every_path() {
         for law in [
             law(0.02, true, None, true),
             law(0.4, false, Some(5), true),

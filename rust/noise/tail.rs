@@ -1,7 +1,8 @@
-//! Rigorous bounds of `P[X >= m]` for every law of [`Decay`], tight to about `2^-52`.
+//! Rigorous upper bounds of the tail `P[X >= m]` for every law of [`Decay`]. A bound exceeds the tail by a relative
+//! `2^-52` or so.
 //!
-//! Geometric tails have a closed form. Gaussian tails of small scales are sums. For large scales the Euler-Maclaurin
-//! formula turns the sum into an integral, with a bound of its remainder.
+//! Geometric tails have a closed form. Gaussian tails of small scales are sums of weights. For large scales, the
+//! Euler-Maclaurin formula replaces the sum with an integral, and bounds the remainder.
 
 use num_bigint::BigInt;
 
@@ -11,19 +12,20 @@ use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
 use super::table::high_product;
 use crate::error::{Error, Result};
 
-/// Binary places beyond those that the size of a result needs.
+/// Binary places in addition to the places that the size of a result needs.
 const PLACES: u32 = 128;
-/// Binary places of the sums of weights: sums of scales up to 1,024 take twelve bits before the point.
+/// Binary places of the sums of weights. The sums of scales up to 1,024 take twelve bits before the binary point.
 const SUM_PLACES: u32 = 116;
-/// Coefficients of squares below `2^-19` belong to scales of 512 and more, below `2^-13` to those of 64 and more.
+/// Coefficients of squares below `2^-19` belong to scales of 512 and more.
 const WIDE_BITS: i64 = -19;
+/// Coefficients of squares below `2^-13` belong to scales of 64 and more.
 const INTEGRAL_BITS: i64 = -13;
 /// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
 const BERNOULLI: [(i64, i64); 6] =
     [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
 
 impl Decay {
-    /// Returns an upper bound of `P[X >= m]`. `X` has this law, with a random sign if the law is mirrored.
+    /// Returns an upper bound of `P[X >= m]`. `X` has this law, and a random sign if the law is mirrored.
     #[must_use]
     pub fn tail(&self, m: i64) -> f64 {
         if m <= 0 {
@@ -37,7 +39,7 @@ impl Decay {
         self.upper_tail(m.unsigned_abs()).rounded_up()
     }
 
-    /// Returns the least `m >= 1` whose tail is bounded by `p`.
+    /// Returns the least `m >= 1` with `self.tail(m) <= p`.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `p` is not a normal number between zero and one.
@@ -45,11 +47,11 @@ impl Decay {
         if !(p.is_normal() && p > 0.0 && p < 1.0) {
             return Err(Error::Parameter("p must lie between 2.3e-308 and 1"));
         }
-        // The widest law has no weight near 2^60.
+        // The tail of the widest law is negligible at 2^60.
         let most = 1_i64 << 60;
         let holds = |m: i64| m >= most || self.tail_is_at_most(m, p);
         let guess = self.guess(p).clamp(1, most);
-        // Double the steps from the guess until they pass the quantile, then bisect.
+        // Go from the guess towards the quantile in steps that double, until a step passes the quantile. Then bisect.
         let (mut low, mut high, mut step) = (guess - 1, guess, 1);
         while !holds(high) {
             (low, high) = (high, high.saturating_add(step).min(most));
@@ -71,7 +73,7 @@ impl Decay {
         Ok(high)
     }
 
-    /// Returns about the quantile.
+    /// Returns an estimate of the quantile.
     #[allow(clippy::float_arithmetic, reason = "a wrong guess only costs time")]
     fn guess(&self, p: f64) -> i64 {
         let (mantissa, exponent) = self.coefficient.parts();
@@ -80,7 +82,8 @@ impl Decay {
         let about = if !self.square {
             -p.ln() / coefficient
         } else if p < 0.5 {
-            // The quantile of the continuous law, to 5e-4 scales (Abramowitz and Stegun, 26.2.23).
+            // The quantile of the continuous law, with an error of at most 5e-4 scales (Abramowitz and Stegun,
+            // 26.2.23).
             let t = (-2.0 * p.ln()).sqrt();
             let above = t.mul_add(t.mul_add(0.010_328, 0.802_853), 2.515_517);
             let below = t.mul_add(t.mul_add(t.mul_add(0.001_308, 0.189_269), 1.432_788), 1.0);
@@ -101,7 +104,7 @@ impl Decay {
         // The tail is about exp(-x), which is at least 2^-halvings.
         let halvings = u32::try_from(exponent.floor_scaled(1)).unwrap_or(u32::MAX);
         if halvings > 1500 {
-            // Below exp(-750), and the least float is larger.
+            // The tail is below exp(-750), which is below the least positive float.
             return Bounds { low: BigInt::ZERO, high: BigInt::from(1), places: 1080 };
         }
         let places = PLACES + 2 * halvings;
@@ -114,10 +117,10 @@ impl Decay {
         }
     }
 
-    /// Whether the remainder of [`Self::integral_tail`] is below `2^-60` of the tail.
+    /// Returns true only if the remainder of [`Self::integral_tail`] is below `2^-60` of the tail.
     ///
-    /// It is for scales from 512 on. From 64 on it is if `m` is at most an eighth of the scale's square, because `g_11` is
-    /// at most about `(2 c m)^11`.
+    /// This holds for scales from 512 on. For scales from 64 on, it holds if `m` is at most an eighth of the scale's
+    /// square, because `g_11` is at most about `(2 c m)^11`.
     fn is_wide(&self, m: u64) -> bool {
         let bits = self.coefficient.log2_floor();
         bits < WIDE_BITS
@@ -126,7 +129,7 @@ impl Decay {
 
     /// Returns `a^m (1 - a^(k - m + 1)) / (1 + a - 2 a^(k + 1))` for a mirrored law with limit `k`.
     ///
-    /// For a one-sided law the divisor is `1 - a^(k + 1)`. Without a limit the powers with `k` are zero.
+    /// For a law that is not mirrored, the divisor is `1 - a^(k + 1)`. Without a limit, the powers with `k` are zero.
     fn geometric_tail(&self, m: u64, places: u32) -> Bounds {
         let power = |n: u64| Bounds::new(exp_neg_bounds(&self.exponent(n), 0, places), places);
         let beyond = |n: Option<u64>| n.map_or(Bounds::integer(0, places), power);
@@ -145,17 +148,18 @@ impl Decay {
     fn summed_tail(&self, m: u64, exponent: &Dyadic, places: u32) -> Bounds {
         let first = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
         let from = |m: u64| self.sum_from(m);
-        // A mirrored law has each weight twice, except that of zero.
+        // A mirrored law has each weight twice, except the weight of zero.
         let half = from(0);
         let zero = Bounds::integer(1, SUM_PLACES);
         let whole = if self.mirrored { half.plus(&half).minus(&zero) } else { half };
         first.times(&from(m)).over(&whole)
     }
 
-    /// Returns the sum of the weights from `start` up, relative to the first.
+    /// Returns the sum of the weights from `start` up, divided by the weight of `start`.
     ///
-    /// As [`Self::weights_from`], in integers of 128 bits: weight `i` is at most `4 (i + 1)²` units of
-    /// `2^-SUM_PLACES` too small. Up to a scale of 1,024 the sum is below `2^12` and has fewer than `2^14` weights.
+    /// This function computes like [`Self::weights_from`], but in integers of 128 bits. Weight `i` is at most `4 (i +
+    /// 1)²` units of `2^-SUM_PLACES` too small. For scales up to 1,024, the sum is below `2^12` and has fewer than
+    /// `2^14` weights.
     fn sum_from(&self, start: u64) -> Bounds {
         let unit = |number: BigInt| u128::try_from(number).unwrap_or(u128::MAX);
         let shrink = unit(self.ratios(128).1);
@@ -171,7 +175,7 @@ impl Decay {
             }
             i += 1;
         }
-        // The loss of the weights up to `i`, and a bound of all further weights, in units.
+        // The total error of the weights up to `i`, and a bound of all further weights, in units.
         let lost = BigInt::from(4) * BigInt::from(i + 1).pow(3);
         let next = BigInt::from(weight) + BigInt::from(4) * BigInt::from(i + 2).pow(2);
         let low = BigInt::from(sum);
@@ -179,8 +183,9 @@ impl Decay {
         Bounds { low, high, places: SUM_PLACES }
     }
 
-    /// `P[X >= m] = (∫ f + f(m) E + R) / Z` with `f(x) = exp(-c x²)` and, by Poisson summation,
-    /// `Z = √(π/c) (1 + r)`, `0 < r < 2^-100000` for `c < 2^-13`. With `q = √(c/π)`:
+    /// Returns bounds of `P[X >= m] = (∫ f + f(m) E + R) / Z` with `f(x) = exp(-c x²)` and the integral from `m` on.
+    ///
+    /// By Poisson summation, `Z = √(π/c) (1 + r)` with `0 < r < 2^-100000` for `c < 2^-13`. Let `q = √(c/π)`.
     ///
     /// * `q ∫ f = 1/2 - m q f(m) Σ (2 c m²)^n / (2n + 1)!!` (Abramowitz and Stegun 7.1.6);
     /// * `E = 1/2 + Σ B_2k/(2k)! g_(2k-1)`, where `f^(n) = (-1)^n g_n f` and `g_(n+1) = 2 c (m g_n - n g_(n-1))`;
@@ -191,7 +196,7 @@ impl Decay {
         let f = Bounds::new(exp_neg_bounds(exponent, 0, places), places);
         let (pi_low, pi_high) = pi_bounds(places);
         let c: BigInt = self.coefficient.floor_scaled(3 * i64::from(places));
-        // √(c/π) in units of 2^-places: c has 3 places and π one, so that their quotient has two.
+        // √(c/π) in units of 2^-places. c has 3 times as many places and π as many, so the quotient has twice as many.
         let q = Bounds {
             low: (&c / &pi_high).sqrt(),
             high: BigInt::sqrt(&((c + 1) / &pi_low + 1)) + 1,
@@ -207,8 +212,9 @@ impl Decay {
             n += 1;
             term = ((term * &x) >> places) / (2 * n + 1);
         }
-        // Every term loses at most two units more than the last one times 2 c m² / (2n + 1); with fewer than
-        // 2^13 terms whose ratios' product is at most exp(c m²), 2^(halvings + 30) units in all.
+        // The error of a term is at most the error of the term before times 2 c m² / (2n + 1), plus two units. There
+        // are fewer than 2^13 terms, and the product of these ratios is at most exp(c m²). So the total error is at
+        // most 2^(halvings + 30) units.
         let lost = BigInt::from(1) << (30 + (places - PLACES) / 2);
         let series = Bounds { low: series.clone(), high: series + lost, places };
         let m_f_q = f.times(&q).scaled(m);
@@ -222,18 +228,17 @@ impl Decay {
         let remainder = if x >= BigInt::from(50) << places {
             f.times(&q).times(&last).high >> 30
         } else {
-            // 2^-30 · 2 √(12!) · 64 c^6 · √(π/2c) √(c/π) exp(-c m²/2), with √(12!) < 2^15 and the square
-            // root of one half < 1.
+            // 2^-30 · 2 √(12!) · 64 c^6 · √(π/2c) √(c/π) exp(-c m²/2), with √(12!) < 2^15 and √½ < 1.
             let sixth = (0..6).fold(Dyadic::new(1, 0), |power, _| power * self.coefficient.clone());
             let root = exp_neg_bounds(&(exponent.clone() * Dyadic::new(1, -1)), 0, places).1;
             (((sixth.floor_scaled(i64::from(places)) + 1) * root) >> (places + 8)) + 1
         };
         let sum = integral.plus(&seams);
-        // r, and what the bounds above have lost, are far below the last place kept.
+        // r and the rounding of the remainder are below the last place.
         Bounds { low: sum.low - &remainder - 1, high: sum.high + remainder + 1, places }
     }
 
-    /// `E` of [`Self::integral_tail`], and `|g_11|`.
+    /// Returns `E` of [`Self::integral_tail`], and `|g_11|`.
     fn ends(&self, m: u64, places: u32) -> (Bounds, Bounds) {
         let twice = self.exponent(2);
         let mut g = (Dyadic::new(1, 0), twice.clone() * Dyadic::new(m, 0));
@@ -252,7 +257,7 @@ impl Decay {
         }
         let last = g.1.floor_scaled(i64::from(places));
         let last = if last < BigInt::ZERO { -last } else { last };
-        // Six terms, each a unit off at most after its product and its quotient.
+        // There are six terms. The errors of each term's product and quotient are far below 1024 units in all.
         let ends = Bounds { low: &low - 1024_u32, high: low + 1024_u32, places };
         (ends, Bounds { low: &last - 1_u32, high: last + 1_u32, places })
     }
@@ -274,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn geometric_tails_are_those_of_the_closed_form() {
+    fn geometric_tails_equal_the_closed_form() {
         let laplace = law(0.5, false, None, true);
         near(laplace.tail(1), 0.377_540_668_798_145_4);
         near(laplace.tail(0), 0.622_459_331_201_854_6);
@@ -293,7 +298,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn gaussian_tails_are_those_of_the_definition() {
+    fn gaussian_tails_equal_the_sums_of_weights() {
         for (sigma, m) in [(0.3, 1), (1.0, 5), (2.0, 6), (10.0, 49), (100.0, 700)] {
             let c = 0.5 / (sigma * sigma);
             let weights =
@@ -307,8 +312,8 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn the_integral_agrees_with_the_sum_where_both_apply() {
-        // Scales of 724 and of 70. Up to an eighth of the scale's square the remainder is small.
+    fn integral_tails_agree_with_sums_if_both_are_accurate() {
+        // The scales are 724 and 70. The remainder is small if m is at most an eighth of the scale's square.
         let wide =
             [1, 2, 300, 724, 3_000, 3_600, 3_700, 8_000, 12_000, 25_000].map(|m| (-20.0_f64, m));
         let narrow = [1, 2, 50, 70, 200, 350, 500, 608].map(|m| (-13.25_f64, m));

@@ -5,7 +5,7 @@ use super::discrete_laplace::exponential;
 use super::sampler::{Sampler, integer_law};
 use crate::error::{Error, Result};
 
-/// Integer noise within `±bound`. A noisy count above `bound` proves that the true count is above zero.
+/// Integer noise between `-bound` and `bound`. If a noisy count is above `bound`, the true count is above zero.
 #[derive(Debug, Clone)]
 pub struct TruncatedGeometric(Sampler);
 
@@ -13,7 +13,8 @@ impl TruncatedGeometric {
     /// The largest bound.
     pub const BOUND_LIMIT: i64 = 1 << 52;
 
-    /// Create noise of this scale, or larger by a relative error below `2^-62`, between `-bound` and `bound`.
+    /// Create noise of this scale between `-bound` and `bound`. The exact scale is larger by a relative error below
+    /// `2^-62`.
     ///
     /// # Errors
     /// [`Error::Parameter`] if the scale is not in [`super::discrete_laplace::SCALE_RANGE`] or the

@@ -1,10 +1,10 @@
-//! Random words from the operating system.
+//! Random numbers of 64 bits from the operating system.
 
 use ahash::RandomState;
 
 use crate::error::{Error, Result};
 
-/// Return `N` random words.
+/// Return `N` random numbers of 64 bits.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no randomness.
@@ -16,7 +16,7 @@ pub(crate) fn words<const N: usize>() -> Result<[u64; N]> {
     Ok(words)
 }
 
-/// Return a hash with a fresh random key, so that nobody can choose colliding values.
+/// Return a hash function with a fresh random key, so that nobody can choose values that collide.
 ///
 /// # Errors
 /// [`Error::Entropy`] if the operating system gives no randomness.

@@ -1,13 +1,14 @@
-//! First `ChaCha20` blocks of eight streams at once, one stream per vector lane. A cipher that handles one key at a
-//! time leaves most of the vector unit idle.
+//! The first `ChaCha20` blocks of eight streams at a time. A block is 16 words of 32 bits.
+//!
+//! Each stream uses one lane of the processor's vector registers. With a cipher for one key at a time, most lanes would
+//! be idle.
 
 /// The number of streams computed together.
 pub(crate) const LANES: usize = 8;
 /// One word of each stream.
 type Row = [u32; LANES];
 
-/// Return the first 16 words of the streams with these keys and one nonce (Bernstein 2008); the block counter is
-/// zero.
+/// Return the first 16 words of the streams with these keys and one nonce (Bernstein 2008). The block counter is zero.
 #[inline(always)]
 #[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
 pub(crate) fn first_blocks(keys: &[[u8; 32]; LANES], nonce: u64) -> [Row; 16] {

@@ -1,4 +1,4 @@
-//! The only source of randomness: a fresh stream for each release.
+//! Random streams for releases, random keys for hashes, and parallel work that gives each chunk of rows its own stream.
 
 pub(crate) mod entropy;
 pub(crate) mod keystream;

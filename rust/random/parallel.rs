@@ -1,4 +1,5 @@
-//! Parallel work on chunks of rows. Results do not depend on the number of cores.
+//! Parallel work on chunks of rows. The results do not depend on the number of cores. A part is a chunk and its first
+//! row.
 
 use std::iter;
 use std::panic::resume_unwind;
@@ -7,9 +8,9 @@ use std::thread;
 
 use crate::random::rng::SecureRng;
 
-/// Rows per random stream.
+/// Rows of a chunk that has its own random stream.
 const ROWS: usize = 1 << 16;
-/// Rows per task if every row has its own stream or needs none.
+/// Rows of a chunk if every row has its own stream, or if no row needs a stream.
 pub(crate) const FEW_ROWS: usize = 1 << 14;
 
 /// The first row of a chunk, its counts, and the stream of its noise.
@@ -30,7 +31,7 @@ pub(crate) fn in_parts<R: Sync, T: Send>(rows: &[R], work: impl Fn(&[R]) -> T + 
     on_all_cores(rows.chunks(FEW_ROWS).collect(), work)
 }
 
-/// Run `work` on every part.
+/// Run `work` on each of these parts.
 pub(crate) fn over_parts<P: Send>(parts: impl Iterator<Item = P>, work: impl Fn(P) + Sync) {
     on_all_cores(parts.collect(), work);
 }

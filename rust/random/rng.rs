@@ -1,9 +1,9 @@
-//! A `ChaCha20` stream with a fresh key from the operating system, the only source of randomness.
+//! A `ChaCha20` stream with a fresh key from the operating system. It is the source of randomness of all releases.
 //!
-//! A release opens one `SecureRng`, passes it down as an argument and drops it, which zeroises key and buffer. There
-//! is no global and no thread-local generator, so neither a second release nor a second thread can repeat noise. A
-//! thread gets its own stream from [`SecureRng::split`]. The stream does not detect forks; Python's `Rng`, the only
-//! way to hold a stream for longer than a release, does.
+//! A release opens one `SecureRng`, passes it down as an argument and drops it. The drop overwrites the key and the
+//! buffer with zeros. There is no global and no thread-local generator, so neither a second release nor a second
+//! thread can repeat noise. A thread gets its own stream from [`SecureRng::split`]. A `SecureRng` does not detect
+//! forks of the process. Python's `Rng` can hold a stream for longer than a release, and detects forks.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// Bytes of keystream per refill: enough for the widest vector code, and within the L1 cache.
 const BUFFER: usize = 4096;
 
-/// A cryptographically secure stream of random bits, read in 32-bit words. It is neither `Clone` nor `Default`.
+/// A cryptographically secure stream of random bits, read in 32-bit words. The type is neither `Clone` nor `Default`.
 pub struct SecureRng {
     /// The variant with a 64-bit counter, which no release exhausts.
     cipher: ChaCha20Legacy,
@@ -66,8 +66,8 @@ impl SecureRng {
         new
     }
 
-    /// Return another stream, keyed by the next 256 bits of this one. It is independent of the later bits of this
-    /// one.
+    /// Return another stream, whose key is the next 256 bits of this stream. The later bits of this stream are
+    /// independent of the new stream.
     #[must_use]
     pub fn split(&mut self) -> Self {
         let mut key = [0_u8; 32];
@@ -95,7 +95,7 @@ impl SecureRng {
         &self.buffer[self.position..]
     }
 
-    /// Skip buffered bytes; `bytes` is a multiple of four.
+    /// Skip buffered bytes. `bytes` must be a multiple of four.
     pub(crate) fn skip(&mut self, bytes: usize) {
         debug_assert!(bytes.is_multiple_of(4) && bytes <= self.upcoming().len());
         self.position += bytes;
@@ -125,7 +125,7 @@ impl Drop for SecureRng {
     }
 }
 
-// The cipher zeroises its own key.
+// The cipher overwrites its own key with zeros.
 impl ZeroizeOnDrop for SecureRng {}
 
 impl TryRng for SecureRng {
@@ -136,14 +136,14 @@ impl TryRng for SecureRng {
         Ok(self.word())
     }
 
-    /// Read two words, the low half first.
+    /// Read two words. The first word is the low half.
     #[inline]
     fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
         let low = u64::from(self.word());
         Ok(low | u64::from(self.word()) << 32)
     }
 
-    /// Fill from whole words, low byte first. The unused bytes of the last word are dropped.
+    /// Fill `destination` from whole words. The unused bytes of the last word are dropped.
     fn try_fill_bytes(&mut self, destination: &mut [u8]) -> std::result::Result<(), Infallible> {
         let mut left = destination;
         while !left.is_empty() {
@@ -162,7 +162,7 @@ impl TryRng for SecureRng {
 
 impl TryCryptoRng for SecureRng {}
 
-/// Return how often a test repeats: `many`, or one in a thousand under Miri, which is slow.
+/// Return how often a test repeats a draw: `many` times, or a thousandth of it under Miri, which is slow.
 #[cfg(test)]
 pub(crate) fn repetitions(many: u32) -> u32 {
     if cfg!(miri) { many.div_ceil(1000) } else { many }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_needs_entropy() {
+    fn a_stream_without_entropy_is_an_error() {
         let refused = SecureRng::from_source(|_| Err(Error::Entropy));
         assert_eq!(refused.err(), Some(Error::Entropy));
     }

@@ -1,7 +1,15 @@
-//! Confirmed counts: draws one of k̄ slots, measures the query of its item, and names the item if the noisy value
-//! exceeds the largest value that an item outside the slots can have (`docs/confirmed-counts.md`, with the proof).
+//! Confirmed counts, a mechanism that publishes items and noisy counts (proof: `docs/confirmed-counts.md`).
 //!
-//! The query is `2c - N` or `c`. Every step, price and stop depends only on published values.
+//! * The query of an item with count `c` is `2c - N`, or `c` if the number of users N is not known.
+//! * A slot is one of k̄ places for the largest counts. Slots without an item hold dummies.
+//! * The bound is a published number. It is at least the query of every item outside the slots, except with a
+//!   probability that is part of δ.
+//! * A step draws a slot and measures the query of its item with noise. If the noisy query exceeds the bound by at
+//!   least 2 and a margin, the step names the item: it publishes the item and the noisy query.
+//! * A level is a set of noise scales and prices for items of about the same number of users. The position is the
+//!   binary logarithm of the number of users that the next step looks for. The position determines the level.
+//!
+//! The level and the noise of a step, its price and every stop depend only on published values.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -12,50 +20,50 @@ use crate::error::{Error, Result};
 use crate::noise::DiscreteGaussian;
 use crate::release::slots::Slots;
 
-/// Gaussian noise, its price in units of `2^-64`, and its part of δ.
+/// Discrete Gaussian noise, its price in units of `2^-64`, and its part of δ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measurement {
-    /// The scale.
+    /// The scale of the noise.
     pub sigma: f64,
-    /// The price, including that of the draw of a slot.
+    /// The price. The price of a step includes the draw of a slot.
     pub price: u128,
-    /// The part of δ.
+    /// The measurement's part of δ.
     pub delta: f64,
 }
 
-/// The scales and prices of steps that look for items of one size.
+/// The noise scales and prices of the steps of one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
-    /// The rate of the draw.
+    /// The rate γ of the draw.
     pub gamma: f64,
     /// The largest allowed sum of the bound, the margin, 2 and the published N.
     pub ceiling: i64,
-    /// The choices of the noise on a count, widest first.
+    /// The four choices of the noise on a query. The first choice has the largest scale.
     pub steps: [Measurement; 4],
     /// The noise of the bound.
     pub bound: Measurement,
-    /// The variance of the first choice, in users.
+    /// The variance of the first choice, in squared users.
     pub variance: f64,
 }
 
-/// The public values before the first step, and N.
+/// The parameters of a release. All of them are public, except N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// The number of the first level.
+    /// The number of the lowest level.
     pub lowest: i64,
     /// The budget, in units of `2^-64`.
     pub budget: u128,
-    /// k̄, fixed before the data was seen.
+    /// k̄, the number of slots. It must be fixed before the data is read.
     pub k_bar: usize,
-    /// The most rows that are named.
+    /// The largest number of named rows.
     pub most: usize,
     /// 2 if the query is `2c - N`, 1 if it is `c`.
     pub factor: i64,
     /// N; zero if the query is `c`.
     pub users: i64,
-    /// The published N; zero if the query is `c`.
+    /// The published noisy N; zero if the query is `c`.
     pub noisy_users: i64,
-    /// The first position, in 1/256 octaves.
+    /// The first position, in units of 1/256 octave.
     pub start: i64,
     /// The highest position.
     pub highest: i64,
@@ -64,15 +72,15 @@ pub struct Setting {
 /// Why a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The budget does not pay for another step.
+    /// The rest of the budget is below the price of the next measurement.
     Budget,
-    /// Items outside the slots are too common: no count can exceed their bound.
+    /// The bound is too high for all four choices of noise.
     Bound,
-    /// The level is below two users.
+    /// The position is below the lowest level.
     Level,
     /// The largest number of rows is named.
     Most,
-    /// The rows of a cut histogram ran out.
+    /// The next row of a truncated histogram is not known.
     Rows,
 }
 
@@ -81,39 +89,39 @@ pub enum Ending {
 pub struct Row {
     /// The row of the histogram.
     pub row: usize,
-    /// Its noisy query.
+    /// The noisy query of the row's item.
     pub value: i64,
-    /// Four times its level, counted from the lowest, and the choice of noise.
+    /// The number of the noise scale: four times the level, counted from the lowest level, plus the choice of noise.
     pub scale: usize,
 }
 
 /// The transcript of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirmed {
-    /// The rows in the order in which they were named.
+    /// The named rows in order.
     pub rows: Vec<Row>,
     /// The sum of the prices, in units of `2^-64`.
     pub spent: u128,
     /// The number of steps.
     pub steps: u64,
-    /// Why it ended.
+    /// Why the release ended.
     pub ending: Ending,
 }
 
-/// Margins and noise of the scales, computed at their first use.
+/// The margin and the noise of each scale, computed when the scale is first used.
 #[derive(Default)]
 struct Known {
     margins: Vec<Option<i64>>,
     laws: Vec<Option<DiscreteGaussian>>,
 }
 
-/// Names rows of `counts` (descending) while the budget pays for a further step.
+/// Names rows of `counts` (descending) while the budget covers a further step.
 ///
-/// `limit` is the number of rows that the histogram was cut to, whether or not there were more. A count that was cut off
-/// must not be read as zero, so the release ends before it would read one.
+/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. A truncated count
+/// must not be read as zero, so the release ends before it would read such a count.
 ///
 /// # Errors
-/// [`Error::Parameter`] if counts ascend or a value is out of range.
+/// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.
 pub fn confirm<R: Rng + ?Sized>(
     counts: &[i64],
     limit: Option<usize>,
@@ -176,7 +184,7 @@ pub fn confirm<R: Rng + ?Sized>(
         sale.spent += step.price;
         sale.steps += 1;
         let drawn = slots.draw(at, level.gamma, rng)?;
-        // Dummies get noise too, so that the time of a step does not tell them from items.
+        // Draw noise for a dummy too, so that the time of a step does not distinguish dummies from items.
         let error = known.law(4 * at + choice, step.sigma)?.sample(rng);
         let confirmed = drawn.and_then(|drawn| {
             let row = slots.row(drawn);
@@ -199,16 +207,17 @@ pub fn confirm<R: Rng + ?Sized>(
     }
 }
 
-/// An octave in the units of a position.
+/// An octave (a factor of two) in units of a position.
 const OCTAVE: i64 = 256;
-/// A level in the units of a position.
+/// The distance of two levels in units of a position.
 const LEVEL_WIDTH: i64 = 16;
-/// The bound is measured again this many levels below its last measurement.
+/// The bound may be measured again this many levels below its last measurement.
 const FRESH: i64 = 3;
-/// The fall of the position after a rejection, before the first named item and after it.
+/// How far the position falls after a step that names no item, before the first named item.
 const FIRST_FALL: i64 = 112;
+/// How far the position falls after a step that names no item, after the first named item.
 const FALL: i64 = 48;
-/// The position aims this far above the last named item.
+/// The position moves towards a value this far above the last named item.
 const RISE: i64 = 40;
 
 fn ended(mut sale: Confirmed, ending: Ending) -> Confirmed {
@@ -225,9 +234,8 @@ impl Known {
         })
     }
 
-    /// Returns the first choice of noise for which the bound leaves room, and the least value that confirms an item.
-    ///
-    /// With `first` it tries only the first choice.
+    /// Returns the first choice of noise for which the bound is not too high, and the least noisy query that names an
+    /// item. Returns `None` if there is no bound or no such choice. If `first`, tries only the first choice.
     fn passing(
         &mut self,
         at: usize,
@@ -252,20 +260,17 @@ impl Known {
     }
 }
 
-/// Returns the least `m >= 0` with `P[X > m] <= delta`.
+/// Returns the least `m >= 0` with `P[X > m] <= min(delta, 1/2)`, for noise X of scale `sigma`.
 fn margin(sigma: f64, delta: f64) -> Result<i64> {
     Ok(DiscreteGaussian::law(sigma)?.quantile(delta.min(0.5))? - 1)
 }
 
-/// Returns the least `B >= sigma + 1` with `P[X >= B] + P[X > B] <= delta`.
-#[allow(
-    clippy::float_arithmetic,
-    reason = "half of a float is exact, and the scale plus one is rounded up"
-)]
+/// Returns the least `B >= sigma + 1` with `P[X >= B] + P[X > B] <= delta`, for noise X of scale `sigma`.
+#[allow(clippy::float_arithmetic, reason = "halves delta, and rounds sigma + 1 up to an integer")]
 fn reach(sigma: f64, delta: f64) -> Result<i64> {
     let law = DiscreteGaussian::law(sigma)?;
     let least = (sigma + 1.0).next_up().ceil() as i64;
-    // Here both tails are at most half of delta. The least B is at most a few values lower.
+    // For this B, each of both tails is at most delta / 2. The least B is at most a few values lower.
     let mut reach = law.quantile(delta / 2.0)?.max(least);
     while reach > least && law.two_tails_are_at_most(reach - 1, delta) {
         reach -= 1;
@@ -273,20 +278,26 @@ fn reach(sigma: f64, delta: f64) -> Result<i64> {
     Ok(reach)
 }
 
-/// Returns the price reserved for the last measurement of N, in units of `2^-64`. No guarantee depends on it.
-#[allow(clippy::float_arithmetic, reason = "of published values")]
+/// Returns the price to reserve for the last measurement of N, in units of `2^-64`. No guarantee depends on this price.
+#[allow(
+    clippy::float_arithmetic,
+    reason = "the input is published, and no guarantee depends on rounding"
+)]
 fn reserve(accuracy: f64, variance: f64) -> u128 {
     let rho = (2.0 + (accuracy * variance + 1.0).sqrt()) / (8.0 * variance);
     (rho * 18_446_744_073_709_551_616.0).ceil() as u128
 }
 
-/// Returns the sum of `1 / variance` of the counts, in users, with one more count.
-#[allow(clippy::float_arithmetic, reason = "of published values")]
+/// Adds a count to a sum of `1 / variance` of counts, in users, and returns the new sum.
+#[allow(
+    clippy::float_arithmetic,
+    reason = "the input is published, and no guarantee depends on rounding"
+)]
 fn with_count(accuracy: f64, factor: i64, sigma: f64) -> f64 {
     accuracy + (factor * factor) as f64 / (sigma * sigma)
 }
 
-/// Returns log2 of a number from one up, in parts of 1/256, rounded to the nearest.
+/// Returns the binary logarithm of a number, which must be at least one. The unit is 1/256, rounded to the nearest.
 fn octaves(number: u64) -> i64 {
     let mut mantissa = u128::from(number) << number.leading_zeros();
     let mut result = i64::from(number.ilog2());
@@ -313,7 +324,7 @@ mod tests {
 
     #[test]
     fn margins_match_the_test_vectors() {
-        // rho = 1, delta = 1e-6, factor 2, levels 64 and 112; computed with 40 digits.
+        // Computed with 40 digits for rho = 1, delta = 1e-6, the factor 2, and the levels 64 and 112.
         assert_eq!(margin(2.3104_f64.sqrt(), 2.754_947_737_63e-7), Ok(7));
         assert_eq!(margin(147.8656_f64.sqrt(), 4.304_605_838e-9), Ok(70));
         let of = |variance: f64, delta| reach(variance.sqrt(), delta);

@@ -1,9 +1,11 @@
-//! Exact selection by the exponential mechanism. One categorical draw, `P[i] ∝ exp(γ c_i)`, has the distribution of
-//! the largest `γ c_i` plus Gumbel noise (Rogers 2023, Algorithm 3; Rogers 2024, Algorithm 1).
+//! Exact selection with the exponential mechanism, which draws candidate `i` with probability `P[i] ∝ exp(γ c_i)`.
 //!
-//! Rejection sampling: every candidate has an envelope, a power of two that is at least its weight. A walk through a
-//! [`Tree`] of envelopes ends at candidate `i` with probability exactly `envelope_i / root`, which is then accepted
-//! with probability `weight_i / envelope_i`. About two walks are needed.
+//! A candidate is an item with a count `c_i`, or the stop element ⊥. To select ⊥ is to select no item. The index of the
+//! largest `γ c_i` plus Gumbel noise has the same distribution (Rogers 2023, Algorithm 3; Rogers 2024, Algorithm 1).
+//!
+//! The draw is by rejection. Every candidate has an envelope, which is a power of two that is at least the candidate's
+//! weight. A walk through a [`Tree`] of envelopes ends at candidate `i` with probability exactly `envelope_i / root`.
+//! The candidate is then accepted with probability `weight_i / envelope_i`. About two walks are needed.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -14,7 +16,7 @@ use crate::noise::bernoulli_exp;
 use crate::release::scores::{Choice, Scores};
 use crate::release::tree::{Tree, Weight};
 
-/// Candidates with integer scores, and the stop element ⊥ with its own score.
+/// Items with integer counts, and the stop element ⊥ with its own score.
 pub struct Candidates {
     scores: Scores,
     tree: Tree,
@@ -28,7 +30,8 @@ impl Candidates {
         Self { scores, tree }
     }
 
-    /// Replace the candidate in a slot (count 0 empties it), and set the count that ⊥ is measured from.
+    /// Replace the count of a slot, and set the count `bottom`, from which the score of ⊥ is computed. A count of zero
+    /// empties the slot.
     pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
         self.scores.replace(slot, count, bottom);
         for slot in [slot, self.scores.slots() - 1] {
@@ -46,8 +49,8 @@ impl Candidates {
         }
     }
 
-    /// Select up to `k` candidates without replacement, in order of selection (Plackett-Luce distribution). ⊥ ends
-    /// the list; the second result says whether it did.
+    /// Select up to `k` items without replacement (Plackett-Luce distribution). A selection of ⊥ ends the list.
+    /// Return the slots of the items in order of selection, and whether ⊥ was selected.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if `k` is zero.
@@ -74,7 +77,7 @@ fn envelope(scores: &Scores, slot: usize) -> Weight {
     Weight::halved(1, scores.exponent(slot).halvings())
 }
 
-/// Return true with probability weight over envelope.
+/// Return true with probability `weight / envelope`.
 pub(super) fn accepted<R: Rng + ?Sized>(scores: &Scores, slot: usize, rng: &mut R) -> bool {
     let exponent = scores.exponent(slot);
     let halvings = exponent.halvings();
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_exponential_mechanism() {
-        // Counts {5, 3, 1}, ε = 1, k̄ = 2, T = 3.995732273554; the test does not resolve the last digits.
+        // The slots hold the counts 5 and 3, and γ = 1. The score of ⊥ is 3.995732273554 above the score 1.
         let (draws, mut seen) = (repetitions(400_000), [0_u32; 3]);
         let candidates = candidates(&[5, 3], 5, 1.0, 1, 3.995_732_273_554);
         let mut rng = SecureRng::seeded(3);
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn far_apart_scores_neither_overflow_nor_stall() {
+    fn the_largest_of_far_apart_scores_is_selected() {
         let limit = Scores::COUNT_LIMIT;
         let mut candidates = candidates(&[limit, 1, 7], limit, Scores::GAMMA_LIMIT, 0, 40.0);
         let mut rng = SecureRng::seeded(2);

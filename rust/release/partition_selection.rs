@@ -1,5 +1,7 @@
-//! Optimal partition selection (Desfontaines et al. 2020, Lemma 1). A partition of `n` users is released with exactly
-//! the probability `π(n)` from a table.
+//! Optimal partition selection (Desfontaines et al. 2020, Lemma 1).
+//!
+//! A partition is an item, given by its row in a histogram. A partition with `n` users is released with the probability
+//! `π(n)` from a table.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use pulp::{Arch, Simd, WithSimd};
@@ -8,26 +10,30 @@ use rand::Rng;
 use crate::random::parallel::{Part, of_parts};
 use crate::random::rng::SecureRng;
 
-/// Rows decided per batch.
+/// Rows decided at a time.
 const BATCH: usize = 1024;
 
-/// The first byte of a release with probability one: larger than any byte.
+/// The first byte of probability one. It is larger than any random byte.
 const CERTAIN: u16 = 256;
 
-/// Return the released rows of `counts`. `chances[n]` is `π(n)` in units of `2^-64`; it is one beyond the table, and
-/// zero for counts of zero and below. Every row reads one byte of the stream. If the byte does not decide, the row
-/// reads more bits from a second stream.
+/// Return the released rows of `counts`.
+///
+/// `chances[n]` is `π(n)` in units of `2^-64`. Counts beyond the table have `π(n) = 1`, and counts of zero and below
+/// have `π(n) = 0`. Each row reads one byte of a random stream. If this byte does not decide, the row reads more bits
+/// from a second stream.
 #[must_use]
 pub fn partition_selection(counts: &[i64], chances: &[u64], rng: &mut SecureRng) -> Vec<usize> {
     let table = Table::new(chances);
     of_parts(counts, rng, |part| table.release_part(part)).concat()
 }
 
-/// The probabilities by count, split into first byte and other seven bytes. The last entry covers all larger counts.
+/// The probabilities by count. Each is split into its first byte and its other seven bytes.
 struct Table {
+    /// The first bytes. The last entry is for all counts beyond the table.
     firsts: Vec<u16>,
+    /// The other seven bytes.
     others: Vec<u64>,
-    /// The largest count up to which all first bytes are zero.
+    /// The largest count up to which the first bytes of all probabilities are zero.
     rare: i64,
 }
 
@@ -74,14 +80,14 @@ impl Table {
         rows
     }
 
-    /// Decide by the other seven bytes, if the first byte equals that of the probability.
+    /// Decide with seven more random bytes. The first random byte equals the first byte of the probability.
     #[cold]
     fn decide(&self, place: usize, more: &mut SecureRng) -> bool {
         more.next_u64() >> 8 < self.others[place]
     }
 }
 
-/// Pack one flag per byte into bits, the first flag lowest.
+/// Pack one flag per byte into bits. The first flag becomes the lowest bit.
 #[inline]
 fn bits(flags: &[u8; 64]) -> u64 {
     // Each set bit of the factor moves one flag to its place in the highest byte.
@@ -90,7 +96,7 @@ fn bits(flags: &[u8; 64]) -> u64 {
     flags.as_chunks().0.iter().rev().fold(0, |bits, flags| bits << 8 | eight(flags))
 }
 
-/// Flags the rows that their byte may release, with vector instructions.
+/// Flags the rows that may be released, given their random bytes. Uses vector instructions.
 struct Likely<'a> {
     counts: &'a [i64],
     bytes: &'a [u8],
@@ -132,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_bytes_decide_if_the_first_byte_ties() {
+    fn the_other_bytes_decide_if_the_first_bytes_are_equal() {
         let table = Table::new(&[0, 5 << 56 | 7, u64::MAX]);
         let decided =
             |count, words: [u32; 2]| table.decide(count, &mut SecureRng::scripted(&words));

@@ -1,5 +1,8 @@
-//! Permute-and-flip (Ding et al. 2021), equal in distribution to the largest score with exponential noise. Candidates
-//! are visited in random order; each is taken with probability `exp(-x)` if its score is `x` below the best.
+//! Permute-and-flip, which selects one candidate.
+//!
+//! A candidate is an item or the stop element ⊥. Candidates are visited in random order. A candidate whose score is `x`
+//! below the largest score is selected with probability `exp(-x)`. The result has the distribution of the candidate
+//! with the largest sum of score and exponential noise (Ding et al. 2021).
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use rand::Rng;
@@ -7,7 +10,7 @@ use rand::Rng;
 use crate::noise::{bernoulli_exp, uniform_below};
 use crate::release::scores::{Choice, Scores};
 
-/// Draw once; empty slots are never selected.
+/// Select one candidate. Empty slots are never selected.
 pub fn permute_and_flip<R: Rng + ?Sized>(scores: &Scores, rng: &mut R) -> Choice {
     let bottom = scores.slots() - 1;
     let mut order: Vec<usize> = (0..=bottom).filter(|&slot| !scores.is_empty(slot)).collect();
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stop_element_wins_if_it_lies_above_all() {
+    fn the_stop_element_is_selected_if_its_score_is_far_above() {
         let mut rng = SecureRng::seeded(8);
         let scores = Scores::new(&[4, 0, 3], 4, 1.0, 2, 700.0).unwrap();
         assert_eq!(permute_and_flip(&scores, &mut rng), Choice::Bottom);

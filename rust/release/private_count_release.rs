@@ -1,5 +1,8 @@
-//! Private Count Release (Rogers 2024, Algorithm 2): select an item, publish its noisy count, remove it, repeat. Each
-//! step has a cost; the costs grow from level to level, and the level rises only when nothing was selected.
+//! Private Count Release (Rogers 2024, Algorithm 2).
+//!
+//! A step selects a row of the histogram or the stop element ⊥. If it selects a row, it also publishes the row's noisy
+//! count and removes the row. If it selects ⊥, the next level begins. A level sets the noise of its steps and their
+//! prices, which are privacy costs. Each step chooses among k̄ slots, which hold the largest counts that are left.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -11,18 +14,18 @@ use crate::noise::DiscreteGaussian;
 use crate::release::gumbel::Candidates;
 use crate::release::scores::{Choice, Scores};
 
-/// One level: the noise scales of a selection step, and its costs in units of `2^-64`.
+/// The noise scales and the prices of the steps of one level. Prices are in units of `2^-64`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
     /// γ of the selection, the inverse of the Gumbel scale.
     pub gamma: f64,
-    /// The offset by which the score of ⊥ exceeds that of the (k̄+1)-th count.
+    /// The offset by which the score of ⊥ exceeds the score of the (k̄+1)-th largest count.
     pub offset: f64,
     /// The scale of the discrete Gaussian noise on the count.
     pub sigma: f64,
-    /// The price (privacy cost) of a selection, whatever it selects.
+    /// The price of a selection, including a selection of ⊥.
     pub call_price: u128,
-    /// The price (privacy cost) of a noisy count.
+    /// The price of a noisy count.
     pub count_price: u128,
 }
 
@@ -31,9 +34,9 @@ pub struct Level {
 pub struct Limits {
     /// The budget, in units of `2^-64`.
     pub budget: u128,
-    /// The most selection steps; each adds to δ.
+    /// The largest number of steps. Each step adds to δ.
     pub calls: u64,
-    /// k̄, how many of the largest counts a step considers; fixed before the data is read.
+    /// k̄, the number of slots. It must be fixed before the data is read.
     pub k_bar: usize,
 }
 
@@ -42,20 +45,20 @@ pub struct Limits {
 pub struct Row {
     /// The row of the histogram.
     pub row: usize,
-    /// Its noisy count.
+    /// The noisy count of the row.
     pub count: i64,
-    /// The level of its noise.
+    /// The number of the level that released the row.
     pub level: usize,
 }
 
-/// A release and its cost.
+/// A release and its total price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The rows in order of release.
     pub rows: Vec<Row>,
-    /// The number of selection steps.
+    /// The number of steps.
     pub calls: u64,
-    /// The total cost, in units of `2^-64`.
+    /// The total price, in units of `2^-64`.
     pub spent: u128,
     /// Whether the release stopped because a truncated histogram ran out of rows.
     pub stopped_early: bool,
@@ -63,9 +66,10 @@ pub struct Release {
 
 /// Release rows of `counts` (descending) while the budget covers the most expensive outcome of a further step.
 ///
-/// `limit` is the number of rows to which the histogram was truncated, whether or not it had more. Every step needs
-/// the (k̄+1)-th count. Reading a truncated row as zero would invalidate δ, so the release stops early instead. The
-/// stop depends on the limit alone and not on the number of items, so it reveals nothing about them.
+/// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. Every step reads
+/// the (k̄+1)-th largest count that is left. To read a truncated count as zero would invalidate δ, so the release
+/// stops early instead. This stop depends on the limit and on the number of released rows, but not on the number of
+/// items.
 ///
 /// # Errors
 /// [`Error::Parameter`] if counts are not in descending order or a parameter is out of range.
@@ -92,7 +96,7 @@ pub fn price_list<R: Rng + ?Sized>(
     let mut next = limits.k_bar;
     for (number, level) in levels.iter().enumerate() {
         let noise = DiscreteGaussian::new(level.sigma)?;
-        let largest_cost = level.call_price + level.count_price.max(level.call_price);
+        let largest_price = level.call_price + level.count_price.max(level.call_price);
         let row_count = |row: usize| counts.get(row).copied().unwrap_or(0);
         let slot_counts: Vec<i64> = slots.iter().map(|&row| row_count(row)).collect();
         let reference = slot_counts.iter().copied().max().unwrap_or(0);
@@ -100,7 +104,7 @@ pub fn price_list<R: Rng + ?Sized>(
         let scores = Scores::new(&slot_counts, reference, level.gamma, bottom, level.offset)?;
         let mut candidates = Candidates::new(scores);
         loop {
-            if release.calls == limits.calls || release.spent + largest_cost > limits.budget {
+            if release.calls == limits.calls || release.spent + largest_price > limits.budget {
                 return Ok(release);
             }
             if limit.is_some_and(|limit| next >= limit) {
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_histogram_stops_when_its_rows_run_out() {
+    fn a_release_stops_when_a_truncated_histogram_runs_out() {
         let levels = levels(0.5, 4, 2.0, 1e-6);
         let limits = Limits { budget: u128::MAX / 4, calls: 100, k_bar: 2 };
         let mut rng = SecureRng::seeded(1);
@@ -205,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn a_step_runs_if_the_budget_equals_its_largest_cost() {
+    fn a_step_runs_if_the_budget_equals_its_largest_price() {
         let levels = levels(0.5, 4, 2.0, 1e-6);
-        let largest_cost = levels[0].call_price + levels[0].count_price;
-        for (budget, calls) in [(largest_cost, 1), (largest_cost - 1, 0)] {
+        let largest_price = levels[0].call_price + levels[0].count_price;
+        for (budget, calls) in [(largest_price, 1), (largest_price - 1, 0)] {
             let limits = Limits { budget, calls: 100, k_bar: 2 };
             let rng = &mut SecureRng::seeded(1);
             let release = price_list(&[9000, 8000, 7000], None, &levels, limits, rng).unwrap();

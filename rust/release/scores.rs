@@ -1,15 +1,18 @@
-//! Selection scores: an integer count times a rate γ, and a stop element ⊥ whose score exceeds that of a given count
-//! by an offset. Exact, with a fixed-point fast path.
+//! Exact scores of candidates for selection.
+//!
+//! A slot holds one candidate, which is an item with an integer count. The score of an item is its count times a rate
+//! γ. The stop element ⊥ is the last candidate. Its score exceeds the score of a given count by an offset. Scores are
+//! also computed in fixed point, which is faster and has a known error.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use crate::error::{Error, Result};
 use crate::noise::{Dyadic, Fixed};
 
-/// Slots with scores `gamma * counts[i]`, and after them ⊥ with score `gamma * bottom + offset`. A count of zero
-/// marks an empty slot. Scores are stored as distances below `gamma * reference`.
+/// Slots with the scores `gamma * counts[i]`, and after these slots ⊥ with the score `gamma * bottom + offset`. A slot
+/// whose count is zero is empty. A score is returned as its distance below `gamma * reference`.
 pub struct Scores {
     gamma: Dyadic,
-    /// γ as mantissa and exponent.
+    /// The mantissa and the exponent of γ.
     rate: (u64, i64),
     offset: Dyadic,
     fixed_offset: Fixed,
@@ -28,14 +31,14 @@ pub enum Choice {
 }
 
 impl Scores {
-    /// The largest count, above the world population. With [`Self::GAMMA_LIMIT`] it keeps every score below `2^45`,
-    /// within the range of [`Fixed`].
+    /// The largest count, which is larger than the number of people on earth. Together with [`Self::GAMMA_LIMIT`], it
+    /// keeps the score of every item at `2^45` or below, within the range of [`Fixed`].
     pub const COUNT_LIMIT: i64 = 1 << 35;
     /// The largest γ; see [`Self::COUNT_LIMIT`].
     pub const GAMMA_LIMIT: f64 = 1024.0;
 
-    /// Create scores. `reference` changes no probability. Counts are clamped to 0 to [`Self::COUNT_LIMIT`], because
-    /// an error would reveal that such counts exist.
+    /// Create scores. `reference` changes no probability. Counts below zero become zero, and counts above
+    /// [`Self::COUNT_LIMIT`] become this limit. An error would reveal that such counts exist.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `gamma` is not above 0 and at most 1,024, or `offset` is not within 1e9 of zero.
@@ -64,13 +67,13 @@ impl Scores {
         self.counts.len() + 1
     }
 
-    /// Return whether a slot is empty.
+    /// Return whether a slot is empty. The slot of ⊥ is never empty.
     #[must_use]
     pub fn is_empty(&self, slot: usize) -> bool {
         self.counts.get(slot) == Some(&0)
     }
 
-    /// Return the count that ⊥ is measured from.
+    /// Return the count from which the score of ⊥ is computed.
     #[must_use]
     pub fn bottom(&self) -> i64 {
         self.bottom
@@ -82,7 +85,7 @@ impl Scores {
         if slot < self.counts.len() { Choice::Slot(slot) } else { Choice::Bottom }
     }
 
-    /// Replace the count of a slot, and set the count that ⊥ is measured from.
+    /// Replace the count of a slot, and set the count from which the score of ⊥ is computed.
     pub(crate) fn replace(&mut self, slot: usize, count: i64, bottom: i64) {
         self.counts[slot] = clamped(count);
         self.bottom = clamped(bottom);
@@ -98,7 +101,7 @@ impl Scores {
         if lead.is_negative() { bottom } else { best }
     }
 
-    /// Return how far the score of a slot lies below the reference, in fixed point.
+    /// Return how far the score of a slot lies below `gamma * reference`, in fixed point.
     #[must_use]
     pub(crate) fn exponent(&self, slot: usize) -> Fixed {
         let below = |count| Fixed::product(self.reference - count, self.rate.0, self.rate.1);
@@ -108,7 +111,7 @@ impl Scores {
         }
     }
 
-    /// Return the same distance exactly.
+    /// Return how far the score of a slot lies below `gamma * reference`, exactly.
     #[must_use]
     pub(crate) fn exact_exponent(&self, slot: usize) -> Dyadic {
         let below = |count| self.gamma.clone() * Dyadic::new(self.reference - count, 0);
@@ -119,7 +122,7 @@ impl Scores {
     }
 }
 
-/// Clamp a count to the limits.
+/// Clamp a count to the range from zero to [`Scores::COUNT_LIMIT`].
 fn clamped(count: i64) -> i64 {
     count.clamp(0, Scores::COUNT_LIMIT)
 }

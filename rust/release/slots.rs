@@ -1,7 +1,12 @@
-//! Slots: the k̄ largest counts that are not yet named, filled up to exactly k̄ with dummies of count zero.
+//! Slots: k̄ places, one of which a step of [`super::confirmed_counts`] draws.
 //!
-//! Items of the same count have the same weight, so they share a leaf of the tree. Each of the last few rates keeps its
-//! tree. Before a tree is used again, the leaves that changed in the meantime are updated.
+//! The slots hold the rows with the k̄ largest counts among the rows that are not named yet. A row is the place of an
+//! item in a histogram; to name a row is to publish its item. If there are fewer than k̄ such rows, the other slots
+//! hold dummies of count zero.
+//!
+//! The rate γ of a draw depends on the step's level. A slot has the weight `exp(γ count)`. In the [`Tree`] of a level,
+//! each leaf is an upper bound of the total weight of all slots with the same count. Trees are kept for later draws.
+//! Before a tree is used again, its changed leaves are updated.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -13,34 +18,38 @@ use crate::release::gumbel::accepted;
 use crate::release::scores::Scores;
 use crate::release::tree::{Tree, Weight};
 
-/// The rows in the slots, by their counts.
+/// The rows in the slots, grouped by count.
 pub struct Slots {
     /// The distinct counts, descending.
     values: Vec<i64>,
     /// The index in `values` of each row's count.
     group_of: Vec<u32>,
-    /// For each count, its rows that are in a slot.
+    /// For each count, the rows of this count that are in a slot.
     members: Vec<Vec<u32>>,
-    /// The first row that has no slot yet.
+    /// The first row that has had no slot yet.
     following: usize,
+    /// The number of dummies.
     dummies: u64,
-    /// The groups whose sizes changed, in order.
+    /// The index of each count whose number of slots changed, in the order of the changes. The last index stands for
+    /// the dummies.
     changes: Vec<u32>,
+    /// The kept trees, by level modulo `KEPT`.
     planted: [Option<Planted>; KEPT],
 }
 
-/// The number of kept trees, more than the levels between which a release moves back and forth.
+/// The number of kept trees. A release moves back and forth between fewer levels.
 const KEPT: usize = 16;
 
 /// The tree of one rate after the first `changes` changes.
 struct Planted {
+    /// The bits of the rate.
     gamma: u64,
     scores: Scores,
     tree: Tree,
     changes: usize,
 }
 
-/// The place of a drawn item.
+/// A drawn slot that holds a row: the index of the row's count, and the row's index among the rows of this count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
     group: usize,
@@ -69,9 +78,9 @@ impl Slots {
         Self { values, group_of, members, following, dummies, changes, planted }
     }
 
-    /// Draws one slot with a probability proportional to `exp(gamma count)`; `None` is a dummy.
+    /// Draws one slot with a probability proportional to `exp(gamma count)`. Returns `None` for a dummy.
     ///
-    /// `level` numbers the rates of a release. Trees are kept by this number.
+    /// `level` is the number of the level whose rate is `gamma`.
     ///
     /// # Errors
     /// [`crate::error::Error::Parameter`] if `gamma` is out of range.
@@ -97,12 +106,12 @@ impl Slots {
         }
     }
 
-    /// Returns the row of a drawn item.
+    /// Returns the row in a drawn slot.
     pub fn row(&self, drawn: Drawn) -> usize {
         self.members[drawn.group][drawn.place] as usize
     }
 
-    /// Removes a named item, and fills its slot with the next row or a dummy.
+    /// Removes the row of a drawn slot, and fills the slot with the next row or with a dummy.
     pub fn remove(&mut self, drawn: Drawn) {
         self.members[drawn.group].swap_remove(drawn.place);
         let entered = match self.group_of.get(self.following) {
@@ -128,7 +137,8 @@ impl Slots {
         Ok(Planted { gamma: gamma.to_bits(), scores, tree, changes: self.changes.len() })
     }
 
-    /// Returns the tree after all changes. Its sums depend only on its leaves, so it equals a newly planted tree.
+    /// Updates a tree with all later changes. The sums of a tree depend only on its leaves, so the result equals a new
+    /// tree.
     fn updated(&self, mut planted: Planted) -> Planted {
         for &group in &self.changes[planted.changes..] {
             planted.tree.set(group as usize, self.weight(&planted.scores, group as usize));
@@ -137,7 +147,7 @@ impl Slots {
         planted
     }
 
-    /// Returns the weight of all slots of one count. The last group is the dummies.
+    /// Returns an upper bound of the total weight of all slots of one count. The last index stands for the dummies.
     fn weight(&self, scores: &Scores, group: usize) -> Weight {
         let size = self.members.get(group).map_or(self.dummies, |members| members.len() as u64);
         if size == 0 {
@@ -154,7 +164,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_exponential_mechanism_with_dummies() {
-        // Counts 3, 2, 2 and, of the 5 slots, two dummies; epsilon = 1.
+        // The five slots hold the counts 3, 2, 2 and two dummies; gamma = 1.
         let mut slots = Slots::new(&[3, 2, 2], 5);
         let weights = [3_f64.exp(), 2_f64.exp(), 2_f64.exp(), 2.0];
         let total: f64 = weights.iter().sum();
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_updated_tree_equals_a_planted_one() {
+    fn an_updated_tree_equals_a_new_tree() {
         let counts: Vec<i64> = (0..60).rev().map(|count| count / 2).collect();
         let mut slots = Slots::new(&counts, 40);
         let mut rng = SecureRng::seeded(7);

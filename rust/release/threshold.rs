@@ -1,5 +1,8 @@
-//! The threshold of an unknown domain. One object holds the release rule and the probability that a count passes it,
-//! so the two cannot disagree.
+//! Noisy counts above a threshold, for items that are not known in advance.
+//!
+//! A row is an item's place in a histogram. The row's noisy count is its count plus noise. A noisy count passes if it
+//! exceeds the threshold; it is then released. The same object decides which noisy counts pass and computes the
+//! probability that a noisy count passes, so both use the same threshold and noise.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use crate::error::{Error, Result};
@@ -7,7 +10,7 @@ use crate::noise::Sampler;
 use crate::random::parallel::{Part, of_parts};
 use crate::random::rng::SecureRng;
 
-/// Integer noise, and the value that a noisy count must exceed to be released.
+/// Integer noise, and the threshold that a noisy count must exceed.
 #[derive(Debug, Clone)]
 pub struct Threshold {
     noise: Sampler,
@@ -18,13 +21,13 @@ pub struct Threshold {
 pub type Rows = (Vec<usize>, Vec<i64>);
 
 impl Threshold {
-    /// The largest threshold, far above any count.
+    /// The largest absolute value of a threshold.
     pub const LIMIT: i64 = 1 << 60;
 
     /// Create a threshold that releases noisy counts larger than `value`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if `|value|` is above [`Self::LIMIT`].
+    /// [`Error::Parameter`] if the absolute value of `value` is above [`Self::LIMIT`].
     pub fn new(noise: Sampler, value: i64) -> Result<Self> {
         if value.unsigned_abs() > Self::LIMIT.unsigned_abs() {
             return Err(Error::Parameter("a threshold must lie between -2^60 and 2^60"));
@@ -32,8 +35,8 @@ impl Threshold {
         Ok(Self { noise, value })
     }
 
-    /// Return the least threshold, from `count` up, that a true count of `count` passes with probability at most `p`.
-    /// The tail bound is rigorous.
+    /// Return the least threshold of at least `count` with `chance(count) <= p`. So the noisy count of a true `count`
+    /// passes with probability at most `p`.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `p` is not a normal number between zero and one, or `count` is not between 0 and `2^35`.
@@ -45,13 +48,13 @@ impl Threshold {
         Self::new(noise, count - 1 + margin)
     }
 
-    /// Return the value that a noisy count must exceed.
+    /// Return the threshold, which a noisy count must exceed.
     #[must_use]
     pub fn value(&self) -> i64 {
         self.value
     }
 
-    /// Return whether a noisy count is released.
+    /// Return whether a noisy count passes.
     #[must_use]
     pub fn passes(&self, noisy: i64) -> bool {
         noisy > self.value
@@ -60,12 +63,12 @@ impl Threshold {
     /// Return an upper bound of the probability that the noisy count of a true `count` passes.
     #[must_use]
     pub fn chance(&self, count: i64) -> f64 {
-        // count + X > value if and only if X >= value - count + 1.
+        // Integer noise X passes if count + X > value, that is, if X >= value - count + 1.
         self.noise.law().tail(self.value.saturating_sub(count).saturating_add(1))
     }
 
-    /// Add noise to `counts` and return the rows that pass, with their noisy counts. Rows with a count of zero or
-    /// below are outside the domain and never pass.
+    /// Add noise to `counts`. Return the rows whose noisy counts pass, and these noisy counts. Never return a row whose
+    /// count is at most zero, because no user has its item.
     #[must_use]
     pub fn release(&self, counts: &[i64], rng: &mut SecureRng) -> Rows {
         let parts = of_parts(counts, rng, |part| self.release_part(part));
@@ -96,7 +99,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many digits")]
-    fn the_threshold_is_the_least_one_for_its_probability() {
+    fn thresholds_for_a_probability_match_precomputed_values() {
         let laplace: Sampler = DiscreteLaplace::new(1.0).unwrap().into();
         let threshold = Threshold::for_chance(laplace, 1, 1e-6).unwrap();
         assert_eq!(threshold.value(), 14);
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_users_never_pass_and_large_counts_always_do() {
+    fn bounded_noise_releases_all_large_counts_and_no_zeros() {
         let bounded: Sampler = TruncatedGeometric::new(1.0, 11).unwrap().into();
         let threshold = Threshold::new(bounded, 11).unwrap();
         let mut rng = SecureRng::seeded(1);

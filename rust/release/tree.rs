@@ -1,8 +1,9 @@
-//! A tree of sums of weights, which draws a leaf with a probability proportional to its weight.
+//! A binary tree of sums of weights, which draws a leaf with a probability proportional to the leaf's weight.
 //!
-//! Sums are rounded up to 64 bits. A draw walks down from the root: at a node of weight `n` with children `l` and `r`
-//! it goes left with probability `l/n`, right with `r/n`, and otherwise fails. So leaf `i` is reached with
-//! probability exactly `weight_i / root`, however the sums were rounded. A walk and a change of one leaf cost `O(log k)`.
+//! The weight of a node is the sum of its children's weights, rounded up to 64 bits. A walk descends from the root to a
+//! leaf. Let a node of weight `n` have children of weights `l` and `r`. The walk goes left with probability `l/n` and
+//! right with probability `r/n`. Otherwise the walk fails. So a walk ends at leaf `i` with probability exactly
+//! `weight_i / root`, for any rounding. A walk and a change of one leaf take time `O(log k)` for `k` leaves.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
@@ -39,7 +40,7 @@ impl Tree {
         }
     }
 
-    /// Walks from the root to a leaf. Fails with the probability that rounding up has added.
+    /// Walks from the root to a leaf, and returns the leaf. Returns `None` if the walk fails.
     pub fn walk<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<usize> {
         let mut node = 1;
         while node < self.leaves {
@@ -54,7 +55,7 @@ impl Tree {
     }
 }
 
-/// `mantissa * 2^exponent`, the mantissa zero or with its top bit set.
+/// The number `mantissa * 2^exponent`. The mantissa is zero or has its top bit set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
     mantissa: u64,
@@ -86,12 +87,12 @@ impl Weight {
         let (big, small) =
             if self.exponent >= other.exponent { (self, other) } else { (other, self) };
         let gap = big.exponent.abs_diff(small.exponent);
-        // The smaller one in units of the larger one's last bit, rounded up.
+        // The smaller weight in units of the last bit of the larger weight, rounded up.
         let shifted = if gap >= 64 {
             1
         } else {
-            let lost = small.mantissa & ((1_u64 << gap) - 1);
-            (small.mantissa >> gap) + u64::from(lost != 0)
+            let dropped = small.mantissa & ((1_u64 << gap) - 1);
+            (small.mantissa >> gap) + u64::from(dropped != 0)
         };
         match big.mantissa.checked_add(shifted) {
             Some(mantissa) => Self { mantissa, exponent: big.exponent },
@@ -102,8 +103,8 @@ impl Weight {
         }
     }
 
-    /// Returns word `index` of this weight in units of `2^unit`: word 0 is right of the binary point, word -1 is the
-    /// integer part.
+    /// Returns 64 binary digits of this weight in units of `2^unit`. Word -1 is the integer part, and word 0 is the
+    /// first 64 digits of the fraction.
     fn word(self, unit: i64, index: i64) -> u64 {
         // The word's lowest bit is worth 2^(unit - 64 (index + 1)).
         let lowest = unit - 64 * (index + 1);
@@ -114,23 +115,27 @@ impl Weight {
         }
     }
 
-    /// Returns the number of words of the fraction that can differ from zero.
+    /// Returns how many words of the fraction can differ from zero.
     fn words(self, unit: i64) -> i64 {
         if self.mantissa == 0 { 0 } else { ((unit - self.exponent).max(0) + 63) / 64 }
     }
 }
 
+/// The child to which a walk goes.
 enum Side {
     Left,
     Right,
 }
 
-/// A uniform position between zero and a node's weight: an integer part in units of the weight's last bit, and the
-/// words of the fraction that were needed so far.
+/// A uniform random number between zero and a node's weight. Its digits are drawn when they are needed.
 struct Position {
+    /// The largest integer part.
     top: u64,
+    /// The number is in units of `2^unit`, the last bit of the node's weight.
     unit: i64,
+    /// The integer part.
     integer: u64,
+    /// The words of the fraction that were drawn so far.
     fraction: Vec<u64>,
 }
 
@@ -145,7 +150,8 @@ impl Position {
         Self { top: node.mantissa - 1, unit: node.exponent, integer, fraction: Vec::new() }
     }
 
-    /// Returns left in the lowest part, right in the highest part, and `None` between them.
+    /// Returns left if the number is in the lowest part, of the size of the left child's weight. Returns right if it
+    /// is in the highest part, of the size of the right child's weight. Otherwise returns `None`.
     fn place<R: Rng + ?Sized>(mut self, rng: &mut R, left: Weight, right: Weight) -> Option<Side> {
         if self.below(rng, left, false) {
             Some(Side::Left)
@@ -156,7 +162,8 @@ impl Position {
         }
     }
 
-    /// Whether the position, or its mirror image in the node, is below a weight.
+    /// Returns whether the number is below a weight. If `mirrored`, returns whether the node's weight minus the
+    /// number is below the weight.
     fn below<R: Rng + ?Sized>(&mut self, rng: &mut R, weight: Weight, mirrored: bool) -> bool {
         let integer = if mirrored { self.top - self.integer } else { self.integer };
         let bound = weight.word(self.unit, -1);
@@ -183,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_rounded_up_and_never_by_more_than_a_unit() {
+    fn sums_are_rounded_up_to_64_bits() {
         let one = Weight { mantissa: 1 << 63, exponent: -63 };
         let tiny = Weight { mantissa: 1 << 63, exponent: -1000 };
         assert_eq!(one.plus(one), Weight { mantissa: 1 << 63, exponent: -62 });
@@ -205,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_halved_units_is_normal() {
+    fn a_halved_number_has_its_top_bit_set() {
         assert_eq!(Weight::halved(1, 0), Weight { mantissa: 1 << 63, exponent: -63 });
         assert_eq!(Weight::halved(6, 5), Weight { mantissa: 6 << 61, exponent: -66 });
         assert_eq!(Weight::halved(0, 5), Weight::ZERO);

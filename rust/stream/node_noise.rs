@@ -1,5 +1,9 @@
-//! Reproducible noise for items and tree nodes. Every draw has its own random words, keyed by the item and numbered
-//! by the node. Noise need not be stored, and no two draws share random words.
+//! Reproducible noise for the items of a stream at numbered nodes. A node stands for a round or for a range of rounds.
+//!
+//! A word is 32 random bits. The words of a draw are determined by the item's key and the node's number. So noise need
+//! not be stored, and no two draws use the same words. A block is the first 64 bytes of a `ChaCha20` stream. Eight
+//! consecutive nodes share a block, which gives each of these nodes two words. If a draw needs more words, it reads a
+//! second stream, which belongs to the node alone.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use std::convert::Infallible;
@@ -17,22 +21,24 @@ use crate::random::parallel::{FEW_ROWS, over_parts};
 
 /// The secret key of one item in one stream: a keyed hash of its label.
 pub type ItemKey = [u8; 32];
-/// The words that one block of keystream gives to each node that shares it.
+/// The words of one node in a block.
 type Words = [u32; 2];
 
-/// A block of keystream, split by node.
+/// The words of a block, by node.
 type Shared = [Words; SHARING as usize];
 
-/// The number of nodes that share a block of keystream.
+/// The number of nodes that share a block.
 pub(crate) const SHARING: u64 = 8;
-/// Separates the nonces of shared blocks from the nonces of single nodes.
+/// Distinguishes the nonces of blocks from the nonces of nodes.
 const SHARED: u64 = 1 << 63;
 
-/// The items of a stream, and a cache of their shared words for the latest nodes.
+/// The items of a stream, and the items' words of the latest block.
 #[derive(Default)]
 pub struct NodeNoise {
     keys: Vec<ItemKey>,
+    /// The number of the latest block.
     block: u64,
+    /// The words of the latest block, by item.
     words: Vec<Shared>,
 }
 
@@ -53,7 +59,7 @@ impl NodeNoise {
         &self.keys
     }
 
-    /// Draw the noise of every item at a node; `node` is below `2^62`. Consecutive nodes reuse cached words.
+    /// Draw the noise of every item at a node; `node` must be below `2^62`. Nodes of the latest block reuse its words.
     pub fn draw(&mut self, node: u64, noise: &Sampler) -> Vec<i64> {
         let (block, place) = (node / SHARING, (node % SHARING) as usize);
         if self.block != block || self.words.len() < self.keys.len() {
@@ -100,7 +106,7 @@ impl Drop for NodeNoise {
     }
 }
 
-/// Draw the noise of up to eight items at all nodes that share a block.
+/// Draw the noise of up to eight items at all nodes of a block.
 pub(crate) fn block_of_draws(
     keys: &[ItemKey],
     block: u64,
@@ -117,14 +123,14 @@ pub(crate) fn block_of_draws(
     drawn
 }
 
-/// Return, for up to eight items, the first block of the stream that eight nodes share.
+/// Return the words of a block for up to eight items.
 fn words_of(keys: &[ItemKey], block: u64) -> [Shared; LANES] {
     let mut words = [Shared::default(); LANES];
     Arch::new().dispatch(Fill { words: &mut words[..keys.len()], keys, block });
     words
 }
 
-/// Computes, for each item, the first block of the stream that eight nodes share.
+/// Computes the words of a block for each item.
 struct Fill<'a> {
     words: &'a mut [Shared],
     keys: &'a [ItemKey],
@@ -135,7 +141,7 @@ impl WithSimd for Fill<'_> {
     type Output = ();
 
     #[inline(always)]
-    #[allow(clippy::inline_always)] // as in `keystream`
+    #[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
     fn with_simd<S: Simd>(self, _: S) {
         for (words, group) in self.words.chunks_mut(LANES).zip(self.keys.chunks(LANES)) {
             let mut lanes = [[0; 32]; LANES];
@@ -152,12 +158,14 @@ fn cipher(key: &ItemKey, nonce: u64) -> ChaCha20Legacy {
     ChaCha20Legacy::new(key.into(), &nonce.to_le_bytes().into())
 }
 
-/// The random stream of one node: its words of the shared block, then a stream of its own.
+/// The random words of one item at one node: the node's words of a block, then a stream for the node alone.
 struct NodeStream<'a> {
     key: &'a ItemKey,
     node: u64,
     shared: Words,
+    /// The number of words of `shared` that were read.
     read: usize,
+    /// The stream for the node alone, once it is needed.
     own: Option<Box<ChaCha20Legacy>>,
 }
 
@@ -212,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_noise_of_a_node_is_independent_of_the_drawing_order() {
+    fn the_noise_of_a_node_does_not_depend_on_the_order_of_draws() {
         for sigma in [3.0, 50.0, 1e5] {
             let law = DiscreteGaussian::new(sigma).unwrap().into();
             let (mut all, mut some) = (keyed(&(0..200).collect::<Vec<_>>()), keyed(&[40, 41]));

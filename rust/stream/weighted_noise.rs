@@ -1,10 +1,14 @@
-//! Sums of the noise of all rounds so far, weighted by age and rounded to integers: a lower triangular Toeplitz
-//! matrix applied to noise.
+//! Sums of the noise of all rounds so far, weighted by age and rounded to integers. The sums are the product of a lower
+//! triangular Toeplitz matrix and the noise.
 //!
-//! The weights invert an integer column. Counts convolved with the column, and then with the weights, are running
-//! counts. So `rounded(noise)` plus a running count is a function of noisy sums alone, provided that every rounding
-//! is correct. Sums are computed with 30 fractional bits. If these do not decide the rounding, 62 bits are used;
-//! items that remain undecided are reported.
+//! The column is a list of integers, one for each round. The weights are the terms of a series whose convolution with
+//! the column is constant. So if counts are convolved with the column and then with the weights, the result is running
+//! counts. A running count plus a rounded sum of noise is therefore a function of noisy integers alone, provided that
+//! every rounding is correct.
+//!
+//! Sums are computed with 30 fractional bits. If 30 bits do not decide a rounding, 62 bits are used. If 62 bits do not
+//! decide it either, the item is undecided, and the caller is told so. A lane is the place of an item in a group of
+//! eight items.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use pulp::{Arch, Simd, WithSimd};
@@ -15,12 +19,14 @@ use crate::random::keystream::LANES;
 use crate::random::parallel::over_parts;
 use crate::stream::node_noise::{ItemKey, NodeNoise, SHARING, block_of_draws};
 
-/// Rounds computed together: those that share a block of keystream.
+/// Rounds that are computed together, because they share a block of random words.
 const AHEAD: usize = SHARING as usize;
-/// One number for each of the items computed together.
+/// One number for each item of a group.
 type Row<T> = [T; LANES];
 
+/// Fractional bits of the precise weights.
 const PRECISE: u32 = 62;
+/// Fractional bits of the quick weights.
 const QUICK: u32 = 30;
 /// Approximate number of products per task.
 const WORK: usize = 1 << 20;
@@ -28,18 +34,19 @@ const WORK: usize = 1 << 20;
 /// Up to eight items that are computed together.
 #[derive(Default)]
 struct Group {
-    /// Their noise, by blocks of rounds; round zero has none.
+    /// The noise of the items, by blocks of rounds. The noise of round zero is zero.
     drawn: Vec<[Row<i32>; AHEAD]>,
-    /// An upper bound of the sum, over the rounds, of the largest absolute noise.
+    /// The sum, over all rounds, of the largest absolute noise of the items.
     reach: u64,
-    /// The rounded sums for the rounds of the last block, and a bit for each that is undecided.
+    /// The rounded sums for the rounds of the last block.
     sums: [Row<i64>; AHEAD],
+    /// One bit for each sum, which is set if the sum is undecided.
     open: [u8; AHEAD],
 }
 
 /// The noise of all items in all rounds so far, and its weighted sums.
 pub struct WeightedNoise {
-    /// The column begins with `2^bits`.
+    /// The first number of the column is `2^bits`.
     bits: u32,
     /// The weights in units of `2^-62`, each at most two units off.
     precise: Vec<i64>,
@@ -47,16 +54,17 @@ pub struct WeightedNoise {
     quick: Vec<i32>,
     groups: Vec<Group>,
     items: usize,
+    /// The number of blocks up to the current round.
     blocks: usize,
 }
 
 impl WeightedNoise {
-    /// Create the sums for a column with one integer for each round of the horizon. The first is `2^bits`, at least
-    /// twice the horizon and at most `2^20`. The others differ by at most 1/2 from `2^bits` times the coefficients of
-    /// `(1 - x)^(-1/2)`.
+    /// Create the sums for a column. Its length is the horizon, which is the largest number of rounds. Its first
+    /// number is a power of two, at least twice the horizon and at most `2^20`. The other numbers must differ by at
+    /// most 1/2 from the first number times the coefficients of `(1 - x)^(-1/2)`; this is not checked.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the column does not begin in this way, or another number is not between 0 and `2^bits / 2`.
+    /// [`Error::Parameter`] if the first number is wrong, or another number is negative or above half of the first.
     pub fn new(column: &[i64]) -> Result<Self> {
         let wrong = Error::Parameter(
             "column must begin with a power of two, at least twice its length and at most 2^20; its other values must lie between 0 and half of that",
@@ -84,11 +92,10 @@ impl WeightedNoise {
         &self.precise
     }
 
-    /// Advance to a round. Return the rounded sum of every item, and the items whose sums are too close to a rounding
-    /// boundary to decide.
+    /// Advance to a round. Return the rounded sum of every item, and the undecided items.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for round zero, a round beyond the horizon, or one whose noise is no longer kept.
+    /// [`Error::Parameter`] for round zero, a round beyond the horizon, or a round before the current block.
     pub fn advance(
         &mut self,
         noise: &NodeNoise,
@@ -140,7 +147,7 @@ impl WeightedNoise {
 }
 
 impl Group {
-    /// Draw the missing noise of the first `blocks` blocks.
+    /// Draw the noise of the first `blocks` blocks that is not drawn yet.
     fn draw(&mut self, keys: &[ItemKey], blocks: usize, law: &Sampler) {
         self.drawn.reserve_exact(blocks.saturating_sub(self.drawn.len()));
         for block in self.drawn.len()..blocks {
@@ -158,7 +165,7 @@ impl Group {
         }
     }
 
-    /// Compute the rounded sums for the rounds of the last block, and mark the undecided ones.
+    /// Compute the rounded sums for the rounds of the last block with quick weights, and mark the undecided sums.
     fn sum(&mut self, quick: &[i32], bits: u32) {
         let sums = Arch::new().dispatch(Sums { rows: self.drawn.as_flattened(), quick });
         let (unit, error) = (QUICK + bits, i64::try_from(self.reach + 1).unwrap_or(i64::MAX));
@@ -173,7 +180,7 @@ impl Group {
         }
     }
 
-    /// Round undecided sums with more bits.
+    /// Round the undecided sums again with precise weights. Clear the marks of the sums that this decides.
     fn settle(&mut self, precise: &[i64], bits: u32) {
         let rows = self.drawn.as_flattened();
         let first = rows.len() - AHEAD;
@@ -204,16 +211,17 @@ impl WithSimd for Sums<'_> {
     type Output = [Row<i64>; AHEAD];
 
     #[inline(always)]
-    #[allow(clippy::inline_always)] // as in `keystream`
+    #[allow(clippy::inline_always)] // compiled for the vector unit that the caller dispatches to
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let mut sums = [[0_i64; LANES]; AHEAD];
-        // The first row meets the last weights. The last row meets the first weight and the zeros before it.
+        // The first row is multiplied by the last weights. The last row is multiplied by the first weight and by the
+        // zeros before this weight.
         let windows = self.quick[..self.rows.len() + AHEAD - 1].windows(AHEAD).rev();
         for (row, weights) in self.rows.iter().zip(windows) {
             for (sum, &weight) in sums.iter_mut().zip(weights) {
                 for (sum, &z) in sum.iter_mut().zip(row) {
-                    // Intermediate sums may overflow 64 bits. Arithmetic is modulo 2^64, and the final sum is far
-                    // smaller.
+                    // An intermediate sum may overflow 64 bits. The arithmetic is modulo 2^64, and the final sum is far
+                    // below 2^63.
                     *sum = sum.wrapping_add(i64::from(weight) * i64::from(z));
                 }
             }
@@ -222,14 +230,14 @@ impl WithSimd for Sums<'_> {
     }
 }
 
-/// Return the rounding offset: one half of the rounding unit, plus one third of a unit of the noise. Exact sums are
-/// never thirds, so none lies exactly on a rounding boundary.
+/// Return the rounding offset, which is half of the rounding unit plus a third of a unit of the noise. An exact sum is
+/// never a third, so it is never exactly on a rounding boundary.
 fn offset(point: u32, bits: u32) -> i128 {
     (1 << (point + bits - 1)) + (1 << point) / 3
 }
 
-/// Return the weights whose convolution with the column, divided by the column's first number, is `2^62` in every
-/// round. Each step rounds by at most half a unit. The absolute values of the column's inverse add up to at most
+/// Return the weights. Their convolution with the column, divided by the column's first number, is about `2^62` in
+/// every round. Each step rounds by at most half a unit. The absolute values of the column's inverse sum to at most
 /// four, so no weight is more than two units off.
 fn inverse(column: &[i64], bits: u32) -> Vec<i64> {
     let mut weights: Vec<i64> = Vec::with_capacity(column.len());
@@ -277,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_do_not_depend_on_the_rounds_before() {
+    fn sums_do_not_depend_on_which_rounds_were_computed_before() {
         let law = DiscreteGaussian::new(5000.0).unwrap().into();
         let all = keyed(45);
         let mut at_once = WeightedNoise::new(&column(100, 8)).unwrap();
@@ -296,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_equal_those_of_128_bit_arithmetic() {
+    fn sums_equal_sums_in_128_bit_arithmetic() {
         let law = DiscreteGaussian::new(900.0).unwrap().into();
         let noise = keyed(9);
         let mut sums = WeightedNoise::new(&column(30, 6)).unwrap();

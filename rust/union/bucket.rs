@@ -1,11 +1,12 @@
-//! Some users' (user, item) rows, deduplicated when they have doubled.
+//! A bucket, which holds the rows of some users. A row is a pair of a user's number and an item's number. The caller
+//! deduplicates a bucket when its rows have doubled.
 
 use crate::union::label_numbers::Numbers;
 
-/// The least and the most rows to collect before deduplication.
+/// The smallest and the largest number of new rows that triggers deduplication.
 const FRESH: (usize, usize) = (1 << 12, 1 << 22);
 
-/// A user, one of their items, and the number of rows with this pair.
+/// A user, an item of the user, and the number of rows with this pair.
 pub(crate) type Entry = (u32, u32, u32);
 
 /// The rows of some users.
@@ -13,7 +14,7 @@ pub(crate) type Entry = (u32, u32, u32);
 pub(crate) struct Bucket {
     /// New rows, with the user in the high and the item in the low 32 bits.
     fresh: Vec<u64>,
-    /// Sorted and distinct.
+    /// The distinct pairs so far, sorted by user and item.
     pub kept: Vec<Entry>,
 }
 
@@ -40,7 +41,7 @@ impl Bucket {
         self.kept.shrink_to_fit();
     }
 
-    /// Deduplicate the rows, and drop the pairs that no user can keep with at most `l0` items.
+    /// Deduplicate the rows. If there is a limit `l0`, keep only the first `l0` items of each user in the user's order.
     pub fn settle(&mut self, l0: Option<usize>, users: &Numbers, items: &Numbers) {
         self.fresh.sort_unstable();
         let entry = |same: &[u64]| {
@@ -62,7 +63,7 @@ impl Bucket {
         }
     }
 
-    /// Keep the first `l0` pairs of each user, ordered by `place`.
+    /// Keep the `l0` pairs of each user with the smallest `place`.
     fn keep_first(&mut self, l0: usize, place: impl Fn(u32, u32) -> u64) {
         let mut placed: Vec<(u64, Entry)> = Vec::new();
         let (mut start, mut end) = (0, 0);

@@ -1,7 +1,10 @@
-//! Lists of every user's distinct items, read in batches within a small multiple of the memory that the lists take.
+//! Reads lists of every user's distinct items from batches of rows. It uses a small multiple of the memory that the
+//! lists take.
 //!
-//! Pairs are partitioned by user into buckets; a bucket is deduplicated when its rows have doubled. With a limit
-//! `l0`, pairs outside a user's first `l0` so far are dropped: they are outside the final `l0` too.
+//! A row is a pair of a user and an item. Rows are partitioned by user into buckets, and a bucket is deduplicated
+//! when its rows have doubled. With a limit `l0`, every user has a random order of items and keeps the first `l0`
+//! items. An item that is not among the user's first `l0` items so far cannot be among the final `l0` items, so it is
+//! dropped.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use crate::union::user_items::{LabelHashes, Lists};
 
 /// Rows read at a time.
 const MORSEL: usize = 1 << 13;
+/// The number of buckets.
 const BUCKETS: usize = 1 << 8;
 /// Users sorted or listed between two checks for an interrupt.
 const USERS: usize = 1 << 16;
@@ -27,17 +31,18 @@ const FULL: Error = Error::Resource(
 /// Limits on reading a table.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountOptions {
-    /// The most items kept per user, chosen uniformly; all if `None`.
+    /// The largest number of items kept for each user, chosen uniformly; `None` for all items.
     pub l0: Option<usize>,
-    /// The most bytes of memory, in addition to the batches and including the returned lists.
+    /// The memory limit in bytes, including the returned lists but not the batches; `None` for no limit.
     pub memory: Option<usize>,
 }
 
-/// Read the items and the lists of all users. `tick` is called often and may stop the work with an error.
+/// Read the items and the lists of all users. Calls `tick` often; an error of `tick` stops the work.
 ///
 /// # Errors
-/// The first error of the batches or of `tick`; [`Error::Resource`] if memory does not suffice or there are more than
-/// 2^32 users or items.
+/// The first error of the batches or of `tick`. [`Error::Input`] if the columns of a batch differ in length.
+/// [`Error::Resource`] if memory does not suffice, or there are too many users or items for 32-bit numbers.
+/// [`Error::Entropy`] if the operating system gives no randomness.
 pub fn gather(
     batches: impl Iterator<Item = Result<Batch>>,
     item_type: LabelType,
@@ -48,7 +53,7 @@ pub fn gather(
     release_memory(0);
     let mut gathering = Gathering::new(terms)?;
     for batch in batches {
-        // A source that waits for data sends empty batches, so that Ctrl-C is noticed.
+        // A source that waits for data sends empty batches, so that `tick` can check for Ctrl-C.
         tick()?;
         gathering.read(&batch?, item_type, &mut tick)?;
     }
@@ -118,7 +123,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Return the bytes of memory in use, plus those needed to make the lists.
+    /// Return the bytes of memory in use, plus the bytes that are needed to make the lists.
     fn bytes_used(&self) -> usize {
         let pairs: usize = self.buckets.iter().map(Bucket::len).sum();
         let to_come = 4 * pairs + 80 * self.users.len() + 24 * self.items.len();
@@ -128,7 +133,8 @@ impl Gathering {
             + to_come
     }
 
-    /// Free memory if too much is in use; [`Error::Resource`] if that does not suffice.
+    /// Free memory if more than the limit is in use. [`Error::Resource`] if more than 3/4 of the limit is then still
+    /// in use.
     fn make_room(&mut self, tick: impl FnMut() -> Result<()>) -> Result<()> {
         let room = self.terms.memory.unwrap_or(usize::MAX);
         if self.bytes_used() <= room {
@@ -153,11 +159,12 @@ impl Gathering {
         for (_, item, _) in self.buckets.iter_mut().flat_map(|bucket| &mut bucket.kept) {
             *item = numbers[*item as usize];
         }
-        // New numbers have the order of the old ones, so everything stays sorted.
+        // The new numbers have the same order as the old numbers, so the pairs remain sorted.
         Ok(())
     }
 
-    /// Make the lists. Users are ordered by label, a user's items by number of rows and then by label.
+    /// Make the lists. Users are ordered by rank. A user's items are ordered by their number of rows and then by
+    /// rank. A rank is an integer, or a hash of a string.
     fn lists(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Lists> {
         let entries = |bucket: usize| &self.buckets[bucket].kept;
         let mut firsts = vec![(0, 0); self.users.len()];
@@ -194,10 +201,10 @@ impl Gathering {
         Ok(Lists { starts, items, size, hashes })
     }
 
-    /// Return the users' ranks and numbers, sorted.
+    /// Return the users' ranks and numbers, sorted by rank.
     fn users_in_order(&self, mut tick: impl FnMut() -> Result<()>) -> Result<Vec<(u128, u32)>> {
         let mut order: Vec<(u128, u32)> = self.users.ranks().into_iter().zip(0..).collect();
-        // Merge ever longer runs, so that no step takes long without a `tick`.
+        // Sort longer and longer chunks, so that `tick` is called between short steps.
         let mut run = USERS;
         loop {
             for users in order.chunks_mut(run) {
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_users_and_items_is_independent_of_memory() {
+    fn the_order_of_users_and_items_does_not_depend_on_memory() {
         for as_text in [false, true] {
             let (labels, lists) = gathered(&rows(), as_text, CountOptions::default()).unwrap();
             assert_eq!((lists.users(), lists.items.len()), (300, 60_000));
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn at_most_l0_items_are_kept_and_chosen_uniformly() {
-        // One user has 400,000 items, 3,000 users have the same five.
+        // One user has 400,000 items, and 3,000 users have the same five items.
         let many = (0..400_000).map(|item| (-1, item));
         let others = (0..3000).flat_map(|user| (0..5).map(move |item| (user, -1 - item)));
         let rows: Vec<Row> = many.chain(others).map(row).collect();

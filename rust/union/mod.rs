@@ -1,12 +1,15 @@
-//! Item weights for set union, integers in units of `2^-bits`. Every user adds at most one in total.
+//! Item weights for set union.
 //!
-//! The plain weights of Gopi et al. (2020) divide a user's unit evenly among their items, in l2 or in l1. The others
-//! are adaptive.
+//! A weight is an integer in units of `2^-bits`. Every user adds weights to the user's items. These additions have a
+//! norm of at most one, in l1 or in l2. A policy divides this budget of one among the items.
 //!
-//! Water-filling and greedy filling move whole units, in effect one at a time. For states of weights `w` and
-//! remaining budget `b`, a move never increases `|w - w'| + |b - b'|`. So adding or removing one user changes the
-//! weights by at most one in l1, exactly. The l2 policies compute in units of `2^-50` and round down to whole units
-//! at the end; the caller must add this rounding to the sensitivity.
+//! The even policies of Gopi et al. (2020) divide the budget evenly. The other policies are adaptive: the additions
+//! of a user depend on the weights that earlier users or a first pass have produced.
+//!
+//! Water-filling and greedy filling move whole units, as if one unit at a time. Let `w` and `w'` be weights and `b`
+//! and `b'` remaining budgets in two tables that differ in one user. A move never increases `|w - w'| + |b - b'|`. So
+//! one added or removed user changes the weights by at most exactly one in l1. The adaptive l2 policies compute in
+//! units of `2^-50`, and round down to whole units at the end. The caller must add this rounding to the sensitivity.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bucket;
@@ -21,21 +24,23 @@ use crate::union::user_items::Lists;
 const FINE: u32 = 50;
 const ONE: u64 = 1 << FINE;
 
-/// A policy that divides a user's unit among their items. Targets are in units of `2^-bits`.
+/// A policy that divides a user's budget among the user's items. Targets are in units of `2^-bits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
-    /// `1/√d` to each of `d` items: one in l2.
+    /// Adds `1/√d` to each of `d` items. The l2 norm is at most one.
     EvenSquares,
-    /// `1/d` to each of `d` items: one in l1.
+    /// Adds `1/d` to each of `d` items. The l1 norm is at most one.
     Even,
-    /// Water-filling: raises all items below the target equally; one in l1.
+    /// Water-filling: raises all items below the target equally. The l1 norm is at most one.
     Water(u64),
-    /// Fills items up to the target in the user's order; one in l1. The rest is divided evenly.
+    /// Raises one item after the other to the target, in the user's order, and divides the rest evenly. The l1 norm
+    /// is one.
     Greedy(u64),
-    /// A step of l2 length one towards the target for all items below it.
+    /// Moves all items below the target towards the target. The l2 norm is at most one.
     Step(u64),
-    /// `1/√d` to each item. For users with at most as many items as the second number, the part of their `1/d` above
-    /// the target is taken back, and at most half of it is divided evenly among their items.
+    /// Adds `1/√d` to each of `d` items. A user with at most as many items as the second number first adds `1/d` to
+    /// each item. The part of these additions above the target is taken back, and at most half of it is divided
+    /// evenly among the user's items.
     Adaptive(u64, usize),
 }
 
@@ -72,9 +77,9 @@ impl Weighting {
             }
             Self::Greedy(target) => {
                 in_turn.clone().for_each(|items| greedy(&mut weights, items, target, unit));
-                // Which items a user's budget does not reach depends on other users, and an item without weight is
-                // not in the domain. Give every item of any user at least one unit, so that a user changes the domain
-                // only by their own items.
+                // Other users decide which items a user's budget does not reach, and an item without weight is never
+                // released. So every item of any user gets at least one unit. Then a user changes only for the user's
+                // own items whether an item has weight.
                 for &item in in_turn.flatten() {
                     weights[item as usize] = weights[item as usize].max(1);
                 }
@@ -99,12 +104,13 @@ fn root(bits: u32, d: u64) -> u64 {
     ((1_u128 << (2 * bits)) / u128::from(d)).isqrt() as u64
 }
 
-/// Raise all items below the target by one unit in turn, until the budget is used up or all reach the target.
+/// Raise all items below the target by one unit in turn, until the budget is used up or all items reach the target.
 fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     let mut gaps: Vec<u64> =
         items.iter().map(|&item| target.saturating_sub(weights[item as usize])).collect();
     gaps.sort_unstable();
-    // `level` is how far all unfinished items rise; `left` are the units that remain for the first items.
+    // All items that do not reach the target rise by `level`. `left` is the remaining budget, and `over` is the
+    // number of these items.
     let (mut left, mut level, mut over) = (budget, 0, gaps.len() as u64);
     for &gap in &gaps {
         let cost = (gap - level).saturating_mul(over);
@@ -128,8 +134,8 @@ fn water(weights: &mut [u64], items: &[u32], target: u64, budget: u64) {
     }
 }
 
-/// Fill items up to the target, one after the other, until the budget is used up. Any rest is divided unit by unit in
-/// the same order, so an item that everybody has rises far above the target.
+/// Raise items to the target, one after the other, until the budget is used up. The rest of the budget is divided
+/// evenly. So an item that all users have rises far above the target.
 fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     for &item in items {
         let weight = &mut weights[item as usize];
@@ -148,11 +154,12 @@ fn greedy(weights: &mut [u64], items: &[u32], target: u64, mut budget: u64) {
     }
 }
 
-/// Move by a step of l2 length at most one along the gaps to the target.
+/// Move the items towards the target, in proportion to their distances from the target. The l2 norm of the move is at
+/// most one.
 fn step(weights: &mut [u64], items: &[u32], target: u64) {
     let gap = |weight: u64| u128::from(target.saturating_sub(weight));
     let mut squares = items.iter().map(|&item| gap(weights[item as usize]).pow(2));
-    // A user whose sum overflows adds nothing: the target times the root of l0 must stay below 2^14.
+    // If the sum overflows, the user adds nothing. It does not overflow if the target times √l0 is below 2^14.
     let Some(sum) = squares.try_fold(0_u128, u128::checked_add) else { return };
     let norm = sum.isqrt() + u128::from(sum.isqrt().pow(2) < sum);
     for &item in items {
@@ -162,8 +169,9 @@ fn step(weights: &mut [u64], items: &[u32], target: u64) {
     }
 }
 
-/// Compute the adaptive weights. The excess of the first pass above the target returns to the users who contributed
-/// it, and at most half of it is divided evenly among their items.
+/// Compute the adaptive weights. In the first pass, users with at most `few` items add `1/d` to each of `d` items.
+/// The excess of an item above the target returns to these users. Each user divides at most half of the returned excess
+/// evenly among the user's items.
 fn adaptive(lists: &Lists, target: u64, few: usize, bits: u32) -> Vec<u64> {
     let is_few = |items: &&[u32]| !items.is_empty() && items.len() <= few;
     let all = || (0..lists.users()).map(|user| lists.of_user(user));

@@ -1,9 +1,12 @@
 //! Lists of every user's distinct items, and uniform samples of at most `l0` items of each user.
 //!
-//! Users have one order of labels: integers by value, strings by a keyed hash. A user's items are ordered by their
-//! number of rows, then by label. Neither order depends on other users' rows or on the order of rows. A sample is
-//! keyed by the user's and the items' own hashes, never by their numbers, which other users' rows change. So adding
-//! one user does not redraw another user's sample.
+//! A label is the integer, text or bytes of a user or an item. Users are ordered by label: integers by value, and
+//! strings by a keyed hash. A user's items are ordered by their number of rows, and then by label. Neither order
+//! depends on other users' rows or on the order of rows.
+//!
+//! A user's sample depends on a random key, the user's items, and the hashes of the user and of these items. It does
+//! not depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not
+//! change if another user is added.
 
 use std::sync::Arc;
 
@@ -16,15 +19,15 @@ use crate::random::parallel::in_parts;
 pub struct Lists {
     /// The start of each user's items, and the end of the last user's.
     pub starts: Vec<usize>,
-    /// Item numbers.
+    /// The items of all users, by number.
     pub items: Vec<u32>,
-    /// The number of items.
+    /// The number of distinct items.
     pub size: usize,
-    /// Hashes of all users and items.
+    /// The hashes of all users and items.
     pub hashes: Arc<LabelHashes>,
 }
 
-/// Label hashes that depend only on the label and the run's keys. Integers are their own hash.
+/// Hashes of labels. A hash depends only on the label and the keys of one call. An integer is its own hash.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LabelHashes {
     /// One hash for each user, in the order of the lists.
@@ -46,8 +49,9 @@ impl Lists {
         &self.items[self.starts[user]..self.starts[user + 1]]
     }
 
-    /// Choose at most `l0` of each user's items that are not in `found`, uniformly and in their order. With
-    /// `shared_order` all users choose by one random order of all items; otherwise every user chooses independently.
+    /// Choose uniformly at most `l0` items of each user among the items that are not in `found`. Chosen items keep
+    /// their order. With `shared_order`, all users choose the first items in one random order of all items. Otherwise
+    /// every user chooses independently.
     #[must_use]
     pub fn bounded(&self, l0: usize, found: &[bool], key: [u64; 4], shared_order: bool) -> Self {
         let keyed = RandomState::with_seeds(key[0], key[1], key[2], key[3]);
@@ -65,7 +69,7 @@ impl Lists {
         Self { starts, items, size: self.size, hashes: Arc::clone(&self.hashes) }
     }
 
-    /// Return the number of items kept for each of these users, and the items.
+    /// Return the number of chosen items of each of these users, and the chosen items.
     fn bounded_part(
         &self,
         users: &[u32],
@@ -105,20 +109,22 @@ impl Lists {
     }
 }
 
-/// A set of places in a list, one bit per place.
+/// A set of places in a list.
 #[derive(Default)]
 struct Places {
+    /// One bit for each place.
     bits: Vec<u64>,
+    /// Memory for sorting: the rank of each item, and its place.
     order: Vec<(u64, u32)>,
 }
 
 impl Places {
-    /// Choose `keep` of `of` places, every set with equal probability (Floyd's algorithm). `draw` returns 64 random
-    /// bits for each turn.
+    /// Choose `keep` of `of` places, so that every set is equally probable (Floyd's algorithm). `draw` returns 64
+    /// random bits for each number.
     fn choose(&mut self, of: usize, keep: usize, draw: impl Fn(u64) -> u64) {
         self.bits.clear();
         self.bits.resize(of.div_ceil(64), 0);
-        // Mark whichever is smaller: the places to keep or those to drop.
+        // Mark the places to keep or the places to drop, whichever are fewer.
         let marked = keep.min(of - keep);
         for last in of - marked..of {
             let place = ((u128::from(draw(last as u64)) * (last as u128 + 1)) >> 64) as usize;
@@ -147,7 +153,7 @@ impl Places {
         }
     }
 
-    /// Append the list's items at the chosen places, in order.
+    /// Append the items of the list at the chosen places, in order.
     fn of(&self, list: &[u32], into: &mut Vec<u32>) {
         for (part, &word) in list.chunks(64).zip(&self.bits) {
             let mut word = word;
@@ -171,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_l0_items_are_kept_and_none_that_were_found() {
+    fn at_most_l0_items_are_chosen_and_none_that_were_found() {
         let starts = (0..=6000).map(|user| 4 * user).collect();
         let lists = Lists {
             starts,
@@ -201,7 +207,7 @@ mod tests {
             assert_eq!(kept.len(), 300 * 9);
             kept.sort_unstable();
             kept.dedup();
-            // Users who have the first nine items choose them; the others add few items.
+            // Users who have the first nine items choose these items. Other users add few items.
             assert!(kept.len() < 25, "{}", kept.len());
             for &item in bounded.of_user(0) {
                 seen[item as usize] += 1;

@@ -1,4 +1,5 @@
-//! The items users may keep, by number, with the hash that orders each user's items.
+//! Candidates: the items that users may keep, by number. A hash of the user and the item orders the
+//! candidates of each user.
 
 use crate::error::Result;
 use crate::hash::HashKeys;
@@ -8,7 +9,8 @@ use crate::string_prefix::PrefixedString;
 /// Items by number.
 pub(crate) struct Candidates {
     pub labels: Labels,
-    /// The hashes of strings. Integers are hashed when needed, which is faster.
+    /// The hashes of strings by number. The hash of an integer is computed when needed, which is
+    /// faster.
     hashes: Vec<u64>,
 }
 
@@ -21,7 +23,7 @@ impl Candidates {
     /// Adds an item by its bytes; see [`Labels::push_bytes`].
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for it.
+    /// [`Error::Resource`](crate::error::Error::Resource) if there is no memory for the item.
     pub fn push(&mut self, bytes: &[u8], keys: &HashKeys) -> Result<()> {
         self.labels.make_room(bytes.len())?;
         if !self.labels.label_type().is_integer() {
@@ -31,7 +33,8 @@ impl Candidates {
         Ok(())
     }
 
-    /// Returns the priority of an item among a user's items, uniformly random for every user.
+    /// Returns the priority of an item among a user's items: 64 bits that are random for every user and
+    /// item. Smaller is better.
     #[inline]
     pub fn place(&self, user: u128, item: usize, keys: &HashKeys) -> u64 {
         let hash = match &self.labels {

@@ -1,6 +1,11 @@
-//! Contribution bounding: keeps at most `l0` items of each user. The choice is uniform among the
-//! user's distinct items, by keyed hashes of user and item. It depends neither on the order of the
-//! rows nor on other users. If only listed items count, the choice is among these.
+//! Contribution bounding, which keeps at most `l0` items of each user.
+//!
+//! A keyed hash of the user and the item orders each user's distinct items, and a user keeps the first
+//! `l0` items. So the choice is uniform. It depends neither on the order of the rows nor on other
+//! users, except if two users' keys collide (see [`HashKeys::user`]). If a list of items is given,
+//! users choose among the listed items only.
+//!
+//! A candidate is an item that a user may keep. A choice is a pair of a user and a candidate.
 
 mod candidates;
 mod user_choices;
@@ -24,7 +29,7 @@ use crate::labels::Labels;
 use crate::labels::interner::Interner;
 use crate::random::entropy::keyed_hash;
 
-/// The number of an item that does not count.
+/// Stands for the number of an item that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
 const TOO_MANY: Error = Error::Resource(
@@ -35,14 +40,15 @@ const TOO_MANY: Error = Error::Resource(
 #[derive(Debug)]
 pub struct Contribution {
     l0: usize,
-    /// The items that count, as bytes: for an integer, its 64-bit key in little-endian order.
+    /// The listed items as bytes. The bytes of an integer are its 64-bit key in little-endian order.
+    /// `None` if all items count.
     only: Option<HashSet<Vec<u8>, RandomState>>,
 }
 
 impl Contribution {
-    /// Creates a bound of `l0` items for each user, all of them in `only`. Returns `None` if
-    /// neither is given. Listed items have the type `item_type` or, for integers, the other integer
-    /// type.
+    /// Creates a bound of `l0` items for each user; only items in `only` count. Returns `None` if
+    /// neither `l0` nor `only` is given. The type of `only` must be `item_type`. If both are integer
+    /// types, one may be signed and the other unsigned.
     ///
     /// # Errors
     /// [`Error::Entropy`] if the operating system gives no randomness.
@@ -64,7 +70,8 @@ impl Contribution {
         Ok((l0.is_some() || only.is_some()).then(|| Self { l0: l0.unwrap_or(usize::MAX), only }))
     }
 
-    /// Adds a new item if it counts, and returns its number or [`UNLISTED`].
+    /// Adds a new item to `items` if it counts. Returns the item's number, or [`UNLISTED`] if the item
+    /// does not count.
     fn number(&self, bytes: &[u8], items: &mut Candidates, keys: &HashKeys) -> Result<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(bytes)) {
             return Ok(UNLISTED);
@@ -75,24 +82,25 @@ impl Contribution {
     }
 }
 
-/// One thread's items that count, and its distinct pairs partitioned by user.
+/// One thread's candidates, and its distinct pairs of users and candidates, partitioned by user.
 pub(crate) struct Bounded<'a> {
     bound: &'a Contribution,
     counted: Candidates,
     choices: Choices,
-    /// For each item of the current partition its number, or [`UNLISTED`].
+    /// For each item of the current partition, its number among the candidates or [`UNLISTED`].
     numbers: Vec<u32>,
 }
 
 impl<'a> Bounded<'a> {
-    /// Creates an empty tally that holds about `held` bytes, not including the items.
+    /// Creates an empty tally that spills when it holds about `held` bytes, not including the
+    /// candidates.
     pub fn new(item_type: LabelType, bound: &'a Contribution, held: usize) -> Self {
         let (counted, choices) = (Candidates::new(item_type), Choices::new(held));
         Self { bound, counted, choices, numbers: Vec::new() }
     }
 
-    /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items of
-    /// the user's order. Items that nobody keeps are left out.
+    /// Counts the users that keep each item, up to `cap`. Each user keeps the first `l0` items in the
+    /// user's order. Leaves out items that nobody keeps.
     pub fn count(
         parts: Vec<Self>,
         item_type: LabelType,
@@ -217,10 +225,10 @@ mod tests {
         assert_eq!(two_each.iter().sum::<i64>(), 200 + 2 * 600);
         assert_eq!(count(2, 1, 1000, None).counts, two_each);
         assert_eq!(count(9, 1, 1000, None).counts, [800, 600, 400, 200]);
-        // The first item is kept by all users with one or two items, by 2/3 of the users
-        // with three, and by half of the users with four.
+        // All users with one or two items keep the first item. So do 2/3 of the users with three items,
+        // and half of the users with four items.
         assert!(two_each[0].abs_diff(400 + 133 + 100) < 60, "{two_each:?}");
-        // Items that nobody keeps are left out.
+        // Item 77 has no users, so the result leaves it out.
         let listed = Labels::Signed(vec![2, 77]);
         let expected =
             Counts { labels: Labels::Signed(vec![2]), counts: vec![400], users: Some(400) };

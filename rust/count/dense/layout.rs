@@ -4,9 +4,10 @@ use crate::columns::{Batch, Column};
 use crate::count::dense::seen::Extent;
 use crate::hash::{HashKeys, PARTITIONS};
 
-/// The bits of an item's product that choose its partition.
+/// The number of bits of an item's product that choose the item's partition.
 const PARTITION_BITS: u32 = PARTITIONS.trailing_zeros();
-/// Items up to this many are packed however few the rows are: counting them takes negligible time.
+/// Items below this number are packed for any number of rows, because the tables of counts are
+/// small.
 const ITEMS: u64 = 1 << 20;
 
 /// Converts users and items to rows. All threads of a count share one layout.
@@ -14,7 +15,9 @@ const ITEMS: u64 = 1 << 20;
 pub(crate) struct Layout {
     /// The number of item bits in a row, below the user's bits.
     pub local: u32,
+    /// The secret odd factor by which items are multiplied.
     factor: u32,
+    /// The inverse of the factor modulo `2^32`.
     inverse: u32,
 }
 
@@ -28,8 +31,8 @@ impl Layout {
         }
         let bits = (u64::BITS - items.leading_zeros()).max(PARTITION_BITS);
         let factor = keys.factor();
-        // Newton's iteration for the inverse modulo 2^32: three bits are right at first, and each
-        // step doubles them.
+        // Newton's iteration for the inverse modulo 2^32. Three bits are right at first, and each step
+        // doubles the number of right bits.
         let inverse = (0..4).fold(factor, |inverse: u32, _| {
             inverse.wrapping_mul(2_u32.wrapping_sub(factor.wrapping_mul(inverse)))
         });
@@ -37,22 +40,23 @@ impl Layout {
         layout.holds_users(users | users.wrapping_add(1)).then_some(layout)
     }
 
-    /// Returns whether all items fit whose bitwise OR is `bits`.
+    /// Returns whether all items of a set fit. `bits` is the bitwise OR of the items.
     pub fn holds_items(self, bits: u64) -> bool {
         bits >> (self.local + PARTITION_BITS) == 0
     }
 
-    /// Returns whether all users fit. `bits` is the bitwise OR of each user and each user plus one.
-    /// The row holds the user plus one, so that it is never zero.
+    /// Returns whether all users of a set fit. `bits` is the bitwise OR of each user and each user
+    /// plus one. A row holds the user plus one, so that no row is zero.
     pub fn holds_users(self, bits: u64) -> bool {
         bits >> (u32::BITS - self.local) == 0
     }
 
+    /// Returns the mask of the item bits.
     pub fn mask(self) -> u32 {
         (1 << self.local) - 1
     }
 
-    /// Returns an item's partition and its row with a user. Both must fit.
+    /// Returns an item's partition, and the row of a user and the item. Both numbers must fit.
     #[inline]
     pub fn pack(self, user: u64, item: u64) -> (usize, u32) {
         let mixed = (item as u32).wrapping_mul(self.factor);
@@ -60,25 +64,27 @@ impl Layout {
         ((mixed >> self.local) as usize % PARTITIONS, row)
     }
 
-    /// Returns the item of a partition's row. The row's user bits are ignored.
+    /// Returns the item of a row of a partition. Ignores the row's user bits.
     pub fn item(self, partition: usize, row: u32) -> u64 {
         let mixed = (partition as u32) << self.local | row & self.mask();
         let item = u64::from(mixed.wrapping_mul(self.inverse));
         item & (((PARTITIONS as u64) << self.local) - 1)
     }
 
+    /// Returns the user of a row.
     pub fn user(self, row: u32) -> u64 {
         u64::from((row >> self.local) - 1)
     }
 
-    /// Returns the range of rows whose bitwise OR is `bits`.
+    /// Returns an extent that contains a set of rows. `bits` is the bitwise OR of the rows.
     pub fn extent(self, bits: u32) -> Extent {
         Extent { low: self.local, largest: bits >> self.local }
     }
 }
 
-/// Returns an upper estimate of a column's values, or `None` if its cells are not numbers. The
-/// estimate is the largest of up to 4,096 values, taken from all over the column, plus an eighth.
+/// Estimates the largest value of a column. Returns `None` if the column is empty or its cells are
+/// not numbers. For codes, the estimate is the number of codes. For integers, it is 9/8 of the
+/// largest of at most 4,096 values, which are taken at regular distances.
 fn estimate_largest(column: &Column) -> Option<u64> {
     const SAMPLES: usize = 64;
     if let Some(codes) = column.codes() {
@@ -108,7 +114,7 @@ mod tests {
     use crate::count::dense::tests::batch;
 
     #[test]
-    fn only_numbers_that_fit_four_bytes_have_a_layout() {
+    fn users_and_items_that_do_not_fit_four_bytes_have_no_layout() {
         let keys = HashKeys::from_os().unwrap();
         let found = |user, item| Layout::of(&batch(&[0, user], &[item, 1]), &keys).is_some();
         assert!(found(3_000_000_000, 900) && found(3_000_000, 900_000));

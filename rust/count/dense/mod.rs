@@ -1,6 +1,8 @@
-//! Rows of four bytes, for users and items that are small integers or dictionary codes. An item is
-//! multiplied by a secret odd factor. The product's upper bits choose the partition; the row holds
-//! its lower bits, with the user plus one above them. Nothing is hashed and no key is stored.
+//! Packed rows: rows of four bytes, for users and items that are small integers or dictionary codes.
+//!
+//! An item is multiplied by a secret odd factor. The product's upper bits choose the partition. A row
+//! holds the product's lower bits, and above these bits the user plus one. So packing needs no hash
+//! table, and no keys are stored.
 
 mod layout;
 pub(crate) mod seen;
@@ -22,12 +24,13 @@ pub(crate) use crate::count::dense::layout::Layout;
 type ShortRows = WriteBuffer<u32, 128>;
 
 impl ShortRows {
-    /// Returns the bytes of memory that the rows hold, including a copy with `bytes` bytes a row.
+    /// Returns the bytes of memory that the rows and a copy of the rows hold. A row of the copy takes
+    /// `bytes` bytes.
     pub fn bytes_with_copy(&self, bytes: usize) -> usize {
         self.bytes_used() * (size_of::<u32>() + bytes) / size_of::<u32>()
     }
 
-    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
+    /// Deduplicates every partition. Stops after a sample of partitions that has few duplicates.
     pub fn compact(&mut self, extent: Extent, keys: &HashKeys) {
         let (mut seen, mut distinct) = (Seen::new(extent), Vec::new());
         deduplicate(|partition| {
@@ -50,7 +53,7 @@ impl ShortRows {
     }
 }
 
-/// One thread's rows.
+/// One thread's packed rows.
 pub(crate) struct Packed {
     layout: Layout,
     rows: ShortRows,
@@ -68,13 +71,12 @@ impl Packed {
         self.rows.len()
     }
 
-    /// Returns the bytes of memory that the rows hold, including their copy while
-    /// they are unpacked.
+    /// Returns the bytes of memory that the packed rows and the unpacked rows hold together.
     pub fn bytes_unpacking(&self) -> usize {
         self.rows.bytes_with_copy(size_of::<Wide>())
     }
 
-    /// Adds rows if all of them fit; returns whether they do.
+    /// Adds rows if all of these rows fit. Returns whether all fit.
     pub fn extend(&mut self, users: &[u64], items: &[u64]) -> bool {
         let layout = self.layout;
         let item_bits = items.iter().fold(0, |all, item| all | item);
@@ -88,7 +90,7 @@ impl Packed {
         fits
     }
 
-    /// Deduplicates every partition, unless a sample of partitions has few duplicates.
+    /// Deduplicates every partition. Stops after a sample of partitions that has few duplicates.
     pub fn compact(&mut self, keys: &HashKeys) {
         self.rows.compact(self.layout.extent(self.bits), keys);
     }
@@ -107,7 +109,7 @@ impl Packed {
     }
 }
 
-/// The rows of all threads.
+/// The packed rows of all threads.
 pub(crate) struct AllPacked<'a> {
     per_thread: Vec<&'a Packed>,
     layout: Layout,
@@ -151,7 +153,7 @@ impl<'a> AllPacked<'a> {
             }
             seen.reset(len);
             let counts = &mut counts[..];
-            // The mask is the layout's; it lets the compiler drop the bounds checks.
+            // This mask equals the layout's mask. The compiler can drop the bounds checks with it.
             let mask = counts.len() - 1;
             for rows in
                 prefetched(self.per_thread.iter().flat_map(|thread| thread.rows.pieces(partition)))
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_hold_user_and_item_up_to_the_largest_that_fit() {
+    fn rows_hold_any_user_and_item_that_fit_and_no_others() {
         let keys = HashKeys::from_os().unwrap();
         for (largest, local) in [(0, 0), (900, 0), (80_000, 7), (930_000, 10)] {
             let layout = Layout::of(&batch(&[7; 9], &[largest; 9]), &keys).unwrap();

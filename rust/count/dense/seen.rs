@@ -1,18 +1,22 @@
-//! A set of four-byte rows: a bitmap of all possible rows, or a hash table of the present ones.
+//! A set of four-byte rows, stored as a bitmap of all possible rows or as a hash table of the present
+//! rows.
+//!
+//! A slot is an entry of the hash table. It has room for two rows.
 
 use std::hint::select_unpredictable;
 
 use crate::hash::HashKeys;
 use crate::memory::arena::zeros;
 
-/// The largest initial table, which stays in cache. Only many distinct rows need a larger one.
+/// The most slots of a new table. Such a table stays in cache. It grows only if there are many
+/// distinct rows.
 const SLOTS: usize = 1 << 17;
 
 /// Rows hashed at a time.
 const AT_ONCE: usize = 1 << 6;
 
-/// The possible rows: `low` lower bits, which identify an item, and above them a number up to
-/// `largest`.
+/// The possible rows. The `low` lower bits of a row identify an item. The bits above are a number up
+/// to `largest`.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub low: u32,
@@ -37,8 +41,8 @@ impl Extent {
         (row & ((1 << self.low) - 1)) as usize * stride + (row >> self.low) as usize
     }
 
-    /// Returns whether the bitmap takes at most 16 bytes for each of `rows` rows. A table may take
-    /// as much.
+    /// Returns whether the bitmap takes at most 16 bytes for each of `rows` rows. A table may also
+    /// take 16 bytes for each row.
     fn is_small(self, rows: usize) -> bool {
         self.len() <= 128 * rows as u64
     }
@@ -49,12 +53,12 @@ pub(crate) struct Seen {
     extent: Extent,
     /// The bitmap, if it is small enough; otherwise empty.
     bits: Vec<u64>,
-    /// Open addressing with two rows in a slot, the later one in the lower half. A free half is
+    /// Slots by open addressing. The later row of a slot is in the slot's lower half. A free half is
     /// zero.
     slots: Vec<u64>,
     /// The number of rows in the table.
     taken: usize,
-    /// The most slots that the table needs.
+    /// The number of slots to which the table may grow.
     most: usize,
 }
 
@@ -64,7 +68,7 @@ impl Seen {
         Self { extent, bits: Vec::new(), slots: Vec::new(), taken: 0, most: 0 }
     }
 
-    /// Forgets all rows and prepares for at most `rows` new ones.
+    /// Removes all rows and prepares for at most `rows` new rows.
     pub fn reset(&mut self, rows: usize) {
         self.bits.clear();
         self.slots.clear();
@@ -73,8 +77,8 @@ impl Seen {
             self.bits.resize((self.extent.len() / 64) as usize, 0);
         } else {
             self.bits = Vec::new();
-            // Shrink first: the next table begins small, and the old one must be gone when it
-            // grows.
+            // Shrink first. The next table begins small, and the memory of the old table must be free
+            // when the next table grows.
             self.slots.shrink_to(SLOTS);
             self.taken = 0;
             let size = rows.next_power_of_two().clamp(32, SLOTS);
@@ -88,7 +92,7 @@ impl Seen {
         if extent.is_small(rows) {
             return (extent.len() / 8) as usize;
         }
-        // While a table grows, the old one is in memory too.
+        // While a table grows, the old table is in memory too.
         rows.next_power_of_two().max(SLOTS) * size_of::<u64>() * 3 / 2
     }
 
@@ -140,7 +144,7 @@ impl Seen {
         self.taken += taken;
     }
 
-    /// Makes room for `more` rows.
+    /// Replaces the table with a larger table, which has room for `more` rows.
     #[cold]
     fn grow(&mut self, more: usize, keys: &HashKeys) {
         let size = (2 * (self.taken + more)).next_power_of_two().min(self.most);
@@ -157,7 +161,7 @@ impl Seen {
     }
 }
 
-/// Returns whether a slot has a row.
+/// Returns whether a slot contains `row`.
 #[inline]
 #[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
 fn is_in(row: u32, slot: u64) -> bool {
@@ -206,7 +210,7 @@ mod tests {
         let all: Vec<u32> =
             (1..3001).flat_map(|user| (0..100).map(move |n| user << 7 | n)).collect();
         let mut seen = Seen::new(Extent { low: 7, largest: 3000 });
-        // A bitmap, a table, and a bitmap again.
+        // The set is a bitmap, then a table, then a bitmap again.
         for rows in [&all[..], &all[..1000], &all[..150_000]] {
             each_is_new_once(&mut seen, rows, &keys);
         }

@@ -1,6 +1,9 @@
-//! An encrypted temporary file for data over the memory limit. Only the owner can open it. It is
-//! unlinked at creation (on Windows, marked for deletion on close), so the system removes it
-//! however the process ends. The key never leaves memory.
+//! An encrypted temporary file for data over the memory limit.
+//!
+//! On Unix, only the file's owner may open the file, and the file is unlinked before anything is
+//! written to it. On Windows, nobody else can open the file while it is open, and the system deletes
+//! it when it is closed. So the system frees the data however the process ends. The encryption key
+//! is never written to a file.
 
 pub(crate) mod runs;
 
@@ -14,23 +17,28 @@ use zeroize::Zeroizing;
 use crate::error::{Error, Result};
 use crate::random::entropy;
 
-const FULL: Error = Error::Resource(
-    "the folder for temporary files is full or cannot be written; set TMPDIR to another folder, or allow more memory",
-);
+const FULL: Error = Error::Resource(if cfg!(windows) {
+    "the folder for temporary files is full or cannot be written; set TMP to another folder, or allow more memory"
+} else {
+    "the folder for temporary files is full or cannot be written; set TMPDIR to another folder, or allow more memory"
+});
 
-const LOST: Error = Error::Resource(
-    "a temporary file cannot be read back; check the disk, or set TMPDIR to another folder",
-);
+const UNREADABLE: Error = Error::Resource(if cfg!(windows) {
+    "a temporary file cannot be read back; check the disk, or set TMP to another folder"
+} else {
+    "a temporary file cannot be read back; check the disk, or set TMPDIR to another folder"
+});
 
-/// Bytes encrypted and written, or read, at a time.
+/// The number of buffered bytes that triggers a write, and the most bytes read at a time.
 pub const PIECE: usize = 1 << 20;
 
 /// An encrypted file of one thread: append-only, then readable at any position.
 pub struct Spill {
     file: File,
     key: Zeroizing<[u8; 32]>,
-    /// The bytes in the file. The bytes of `open` come next.
+    /// The number of bytes in the file.
     written: u64,
+    /// The appended bytes that are not in the file yet.
     open: Vec<u8>,
 }
 
@@ -64,16 +72,16 @@ impl Spill {
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Resource`] if the disk is full.
+    /// [`Error::Resource`] if the file cannot be written, for example because the disk is full.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.open.extend_from_slice(bytes);
         if self.open.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
-    /// Writes all appended bytes. They can be read only afterwards.
+    /// Writes all appended bytes to the file. Bytes that are not in the file cannot be read.
     ///
     /// # Errors
-    /// [`Error::Resource`] if the disk is full.
+    /// [`Error::Resource`] if the file cannot be written, for example because the disk is full.
     pub fn flush(&mut self) -> Result<()> {
         self.cipher(self.written)?.apply_keystream(&mut self.open);
         self.file.write_all(&self.open).map_err(|_| FULL)?;
@@ -82,18 +90,18 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads the bytes from position `at` on.
+    /// Fills `into` with the bytes from position `at` on.
     ///
     /// # Errors
-    /// [`Error::Resource`] if they cannot be read.
+    /// [`Error::Resource`] if the file ends before `into` is full, or cannot be read.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        read_at(&self.file, at, into).map_err(|_| LOST)?;
+        read_at(&self.file, at, into).map_err(|_| UNREADABLE)?;
         self.cipher(at)?.apply_keystream(into);
         Ok(())
     }
 
-    /// Returns the keystream from a position on. Each position is written once, so the keystream is
-    /// never reused.
+    /// Returns the cipher at a position of the keystream. Each position of the file is written only
+    /// once, so no part of the keystream encrypts two texts.
     fn cipher(&self, at: u64) -> Result<ChaCha20Legacy> {
         let mut cipher = ChaCha20Legacy::new((&*self.key).into(), &[0; 8].into());
         cipher.try_seek(at).map_err(|_| FULL)?;
@@ -101,12 +109,13 @@ impl Spill {
     }
 }
 
+/// Lets only the owner read and write the file.
 #[cfg(unix)]
 fn private(options: &mut OpenOptions) {
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
 }
 
-/// Windows deletes an open file with its last handle: `FILE_FLAG_DELETE_ON_CLOSE`.
+/// Refuses all other handles of the file, and sets `FILE_FLAG_DELETE_ON_CLOSE`.
 #[cfg(windows)]
 fn private(options: &mut OpenOptions) {
     use std::os::windows::fs::OpenOptionsExt;
@@ -135,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_files_have_two_keys() {
+    fn equal_bytes_are_encrypted_differently_in_two_files() {
         let mut raw = [[0; 64]; 2];
         for raw in &mut raw {
             let mut spill = Spill::new().unwrap();

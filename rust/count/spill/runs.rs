@@ -1,5 +1,8 @@
-//! One thread's spilled runs in one file (see [`crate::count::spill`]). Each run stores labels and
-//! rows by partition; codes refer to that run's own labels.
+//! One thread's spilled runs in one file (see [`crate::count::spill`]).
+//!
+//! A run is everything that the thread had in memory at one spill: labels and rows, by partition.
+//! The items of its rows are codes, which number the run's labels of the partition from zero. Without
+//! labels, the items are integer keys.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,15 +23,20 @@ pub struct SpilledRuns {
     runs: Vec<Vec<Extent>>,
 }
 
-/// One partition of one run: the hash and length of every label, then the bytes of the labels, then
-/// the rows.
+/// The place of one partition of one run in the file. The file holds a head for every label, then
+/// the bytes of all labels, then the rows.
 struct Extent {
+    /// The position of the first head.
     at: u64,
+    /// The number of labels.
     labels: usize,
+    /// The number of bytes of all labels.
     bytes: usize,
+    /// The number of rows.
     rows: usize,
 }
 
+/// Bytes of a label's head: four bytes for its length, and four bytes of its hash.
 const HEAD: usize = 8;
 /// Rows passed on at a time.
 const READ: usize = 1 << 10;
@@ -52,10 +60,12 @@ impl SpilledRuns {
         self.runs.iter().map(|extents| extents[partition].rows).sum()
     }
 
-    /// Spills labels and rows as one run, unless `stop` is set.
+    /// Spills labels and rows as one run.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if the disk is full.
+    /// [`STOPPED`] if `stop` is set. [`Error::Resource`](crate::error::Error::Resource) if the file
+    /// cannot be created or written. [`Error::Entropy`](crate::error::Error::Entropy) if there is no
+    /// randomness for the file's key.
     pub fn add<P: Pair>(
         &mut self,
         log: Option<&LabelLog>,
@@ -94,11 +104,12 @@ impl SpilledRuns {
         file.flush()
     }
 
-    /// Adds the labels of a partition to `known`. Returns the merged code of every code, by run.
+    /// Adds the labels of a partition to `known`. Returns a list for each run: the number in `known`
+    /// of each of the run's codes.
     ///
     /// # Errors
-    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or beyond
-    /// 2^32 items.
+    /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read, or `known` is
+    /// full.
     pub fn intern_labels(&self, partition: usize, known: &mut Interner) -> Result<Vec<Vec<u32>>> {
         let Some(file) = &self.file else { return Ok(Vec::new()) };
         let mut text = Vec::new();
@@ -118,8 +129,9 @@ impl SpilledRuns {
         self.runs.iter().map(of_run).collect()
     }
 
-    /// Calls `visit` with the rows of a partition in slices. Their items are the codes that
-    /// [`Self::intern_labels`] returned, or their own keys if there are none.
+    /// Calls `visit` with the rows of a partition in slices. `codes` is the result of
+    /// [`Self::intern_labels`], by which the items of the rows are replaced. If `codes` is empty, the
+    /// items stay as they are.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if the file cannot be read.
