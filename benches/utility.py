@@ -37,7 +37,7 @@ DRAWN = {
     "threshold l0=10": "Gaussian threshold, l0 = 10",
     "opendp l0=10": "OpenDP, l0 = 10",
 }
-"""The mechanisms in the picture, with their labels."""
+"""The mechanisms in the picture, with their labels there."""
 
 
 def exact(data, **options):

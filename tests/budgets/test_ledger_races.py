@@ -34,7 +34,7 @@ for worker in workers: worker.start()
 for worker in workers: worker.join()
 """
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the system has no SIGKILL")
 
 
 class Race:
