@@ -110,7 +110,7 @@ def test_releases_and_plans_quote_the_given_epsilon():
         planned.guarantee.stating(0.5, 1e-6)
 
 
-def test_small_epsilons_have_a_mechanism():
+def test_a_mechanism_is_found_for_small_epsilons():
     for epsilon in (1e-3, 1e-5):
         for l0 in (1, 10):
             assert dp.LaplaceTopK.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.epsilon(1e-6) <= epsilon
