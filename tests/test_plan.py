@@ -157,7 +157,7 @@ def test_selected_items_have_no_counts():
 
 
 def test_count_releases_more_than_the_analytic_gaussian():
-    # 100,000 users with ten items each. The threshold of numpy splits delta into halves.
+    # 100,000 users with ten items each. numpy uses half of delta for the noise, and half for the threshold.
     random = np.random.default_rng(2)
     users, items = np.repeat(np.arange(100_000), 10), random.zipf(1.3, 1_000_000)
     log = {"user": users, "item": items}
@@ -170,7 +170,7 @@ def test_count_releases_more_than_the_analytic_gaussian():
 
 
 def analytic_gaussian(epsilon, delta, l0):
-    """Return Balle and Wang's least sigma at half of delta, and a threshold for the other half."""
+    """Return the least sigma of Balle and Wang (2018) for half of delta, and the threshold for the other half."""
     from statistics import NormalDist
 
     normal = NormalDist()
@@ -244,7 +244,7 @@ def test_a_plan_of_counts_forecasts_the_released_items():
                 f"{items:,} items are named, down to about {smallest:,} users, where the first has {largest:,}"
                 in str(planned)
             )
-        # The chances of a single item are not printed: among other items it needs more users.
+        # The chances of a single item are not printed: if there are other items, an item needs more users.
         assert "for a chance of" not in str(planned)
         assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]
     rng = seeded_rng(7)
