@@ -148,4 +148,4 @@ def test_parameters_in_errors_become_options():
 
 def test_a_noun_for_the_number_one_is_singular():
     release = dp.count(LOG, **COLUMNS, mechanism=dp.PrivateCountRelease(rho=1.0, delta=1e-11, delta_star=1e-11))
-    assert any("pays for 1 selection of" in note for note in release.notes)
+    assert any("allows 1 selection of" in note for note in release.notes)
