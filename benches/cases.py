@@ -17,13 +17,13 @@ def zipf(random, rows, ranks):
 
 
 def sparse(codes, seed):
-    """Return 64-bit identifiers, one for each code."""
+    """Return random 64-bit identifiers in place of small integers; equal integers have equal identifiers."""
     names = np.random.default_rng(seed).integers(0, 2**63, codes.max() + 1)
     return names[codes]
 
 
 def words(codes, seed):
-    """Return strings of 10 to 20 bytes, one for each code."""
+    """Return random strings of 10 to 20 bytes in place of small integers; equal integers have equal strings."""
     random = np.random.default_rng(seed)
     count = int(codes.max()) + 1
     lengths = random.integers(10, 21, count)

@@ -1,13 +1,16 @@
-"""Comparison of counting by all contestants: medians and ratios of wall time, CPU time and peak memory.
+"""Time and memory of counting with the functions of contestants.py: medians and ratios.
 
     python benches/compare.py [--rows N] [--rounds N] [--case CASE] [--without CONTESTANT] [--record FILE]
 
-Every run is its own process, so each has its own peak. Contestants are interleaved, and each first counts a small
-table, so that imports are not measured. Before each count, 256 bytes per row of free memory are written, more than
-any fast contestant needs: otherwise the first to use memory waits for the host of a virtual machine. `extra` is the
-peak above the memory in use just before the count. A round runs all cases, so that other load on the machine affects
-one round of several cases instead of all rounds of one. Each process counts three times, once cold and twice warm;
-the slow references in numpy and pandas count once, in the first round.
+A case is a generated table of cases.py. A contestant is a function of contestants.py. Every run is a new process, so
+that each run has its own peak memory. A round runs all contestants of all cases, so that other load on the machine
+affects one round of several cases instead of all rounds of one case.
+
+A process first counts a small table, so that imports are not measured. Then the process writes 256 bytes of free memory
+per row, more than any fast contestant needs. Otherwise the first process that uses the memory would wait for the host
+of a virtual machine. The process then counts three times, once cold and twice warm. The slow contestants (SLOW)
+count once, and only in the first round. `extra` is the peak memory above the memory in use before the first
+count.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ import records
 from footprint import current_memory, peak_memory, reset_peak, touch_memory
 
 AGAIN = 2
+"""The number of warm counts."""
 TOUCHED = 256
-"""Bytes of memory to write per row: more than any contestant needs, except the slow ones."""
+"""Bytes of memory to write per row: more than any contestant needs, except those in SLOW."""
 SLOW = ("reference", "bounded_reference", "pandas_groups")
 """The contestants that count once."""
 
@@ -45,7 +49,7 @@ def child(case, contestant, rows):
     if contestant not in SLOW:
         runs = [measured(count, table) for _ in range(AGAIN)]
         if any(again["counted"] != run["counted"] for again in runs):
-            raise SystemExit(f"{contestant} does not count the same again")
+            raise SystemExit(f"{contestant} finds another result in its second or third count")
         run |= {f"{key}_again": statistics.mean(again[key] for again in runs) for key in ("wall", "cpu")}
     print(json.dumps(run))
 
@@ -111,7 +115,10 @@ def check(counted, case, name, found):
 
 
 def compared(runs, peers):
-    """Return the medians of each contestant, the best peer's and our own with the number of users over our own."""
+    """Return the medians of each contestant and two ratios to this library's plain count.
+
+    The ratios are those of the best other library and of this library with the number of users.
+    """
     medians = {
         name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}
         for name, all_runs in runs.items()

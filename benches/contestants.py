@@ -1,6 +1,8 @@
-"""Ways to count the distinct users of each item of an Arrow table.
+"""Functions that count the distinct users of each item of an Arrow table, with this library and with others.
 
-Each returns the number of items, or the number of counted pairs if each user's items are bounded.
+A function returns the number of items. A function with the prefix `bounded_` keeps at most 10 items of each user, and
+returns the number of kept (user, item) pairs. The benchmark `compare.py` calls these functions contestants. The column
+`u` holds the users, and the column `i` holds the items.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ def core(table):
 
 
 def core_with_users(table):
-    """Count with this library, and find the number of users."""
+    """Count with this library, and count all users too."""
     return len(_core.count_with_users(table, "u", "i")[1])
 
 
@@ -31,7 +33,7 @@ def core_in_256_mib(table):
 
 
 def codes(table):
-    """Yield both columns as integer arrays."""
+    """Yield both columns as integers: text is replaced by its index in a dictionary of the column."""
     import pyarrow as pa
 
     for name in ("u", "i"):
@@ -43,12 +45,12 @@ def codes(table):
 
 
 def reference(table):
-    """Count in numpy, by sorting codes."""
+    """Count in numpy: sort the integers of `codes`."""
     return len(count_distinct(*codes(table))[0])
 
 
 def numpy_packed(table):
-    """Count in numpy, by sorting both small integers packed into one."""
+    """Count in numpy: pack both integers of a row, below 2^32, into one 64-bit integer, and sort."""
     users, items = codes(table)
     pairs = np.sort(items.astype(np.uint64) << np.uint64(32) | users.astype(np.uint64))
     distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] >> np.uint64(32)
@@ -57,28 +59,28 @@ def numpy_packed(table):
 
 
 def polars_n_unique(table):
-    """Count in polars, with one aggregation."""
+    """Count in polars: aggregate once."""
     import polars as pl
 
     return len(pl.from_arrow(table).group_by("i").agg(pl.col("u").n_unique()))
 
 
 def polars_unique(table):
-    """Count in polars, with distinct rows first."""
+    """Count in polars: find the distinct rows, then count them."""
     import polars as pl
 
     return len(pl.from_arrow(table).lazy().unique().group_by("i").agg(pl.len()).collect(engine="streaming"))
 
 
 def duckdb_distinct(rows_):
-    """Count in DuckDB, with one aggregation."""
+    """Count in DuckDB: aggregate once."""
     import duckdb
 
     return len(duckdb.sql("SELECT i, count(DISTINCT u) n FROM rows_ GROUP BY i").to_arrow_table())
 
 
 def duckdb_subquery(rows_):
-    """Count in DuckDB, with distinct rows first."""
+    """Count in DuckDB: find the distinct rows, then count them."""
     import duckdb
 
     sql = "SELECT i, count(*) n FROM (SELECT DISTINCT u, i FROM rows_) GROUP BY i"
@@ -86,32 +88,32 @@ def duckdb_subquery(rows_):
 
 
 def pyarrow_groups(table):
-    """Count in pyarrow, with distinct rows first."""
+    """Count in pyarrow: find the distinct rows, then count them."""
     return table.group_by(["u", "i"]).aggregate([]).group_by("i").aggregate([("u", "count")]).num_rows
 
 
 def pandas_groups(table):
-    """Count in pandas, with distinct rows first."""
+    """Count in pandas: find the distinct rows, then count them."""
     return len(table.to_pandas().drop_duplicates().groupby("i", observed=True, sort=False).size())
 
 
 def bounded_core(table):
-    """Count with this library."""
+    """Count at most L0 items of each user with this library."""
     return int(_core.count_distinct(table, "u", "i", l0=L0)[1].sum())
 
 
 def bounded_core_with_users(table):
-    """Count with this library, and find the number of users."""
+    """Count at most L0 items of each user with this library, and count all users too."""
     return int(_core.count_with_users(table, "u", "i", l0=L0)[1].sum())
 
 
 def bounded_reference(table):
-    """Count in numpy, by sorting codes and random numbers."""
+    """Count in numpy: sort each user's items by random numbers, and keep the first L0."""
     return int(count_bounded(*codes(table), L0, np.random.default_rng())[1].sum())
 
 
 def bounded_polars(table):
-    """Count in polars: shuffle the distinct rows and take the first of each user."""
+    """Count in polars: shuffle the distinct rows, and keep the first L0 of each user."""
     import polars as pl
 
     rows = pl.from_arrow(table).unique().sample(fraction=1.0, shuffle=True)
@@ -119,7 +121,7 @@ def bounded_polars(table):
 
 
 def bounded_duckdb(rows_):
-    """Count in DuckDB, with a window over distinct rows."""
+    """Count in DuckDB: number each user's distinct rows with a window function, and keep the first L0."""
     import duckdb
 
     first = f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY hash(u, i)) <= {L0}"
@@ -134,7 +136,7 @@ OURS = [core, core_in_256_mib, reference, numpy_packed, bounded_core, bounded_re
 
 
 def of(case):
-    """Return the contestants of a case, this library first."""
+    """Return the functions that count the table of a case. The first one uses this library."""
     if case.endswith(cases.BOUNDED):
         return [bounded_core, bounded_core_with_users, bounded_reference, *BOUNDED_PEERS]
     extra = {"integers, ten rows each": [core_in_256_mib], "integers, dense": [numpy_packed]}

@@ -1,12 +1,15 @@
-"""Time from a CSV file to exact counts, with discreet's reader and with scans of DuckDB.
+"""Time from a CSV file to exact counts, with discreet's reader and with DuckDB's readers.
 
     python benches/csv_read.py [--file FILE] [--megabytes N] [--rounds N] [--record FILE]
 
-Wall time and CPU time are those of whole processes. The file is written by Python's csv module, with quotes in some
-cells. The contestants are interleaved, on the plain file and on the same file compressed by gzip. `splitting` reads
-both columns into DuckDB and counts nothing. `duckdb_parallel` guesses where records begin, so it is not exact for
-every file; `duckdb_serial` has `parallel = false`. Both pass their columns to discreet, which counts them as it
-counts its own.
+A measurement is the wall time and CPU time of a whole process. Unless --file is given, Python's csv module writes the
+file, with quotes in some cells. Each round runs all programs on the plain file, and then on the file compressed with
+gzip.
+
+- `discreet` reads and counts with discreet.
+- `splitting` reads with discreet's reader. DuckDB receives both columns and only counts their cells that are not NULL.
+- `duckdb_parallel` and `duckdb_serial` read with DuckDB, and discreet counts. The parallel reader guesses where records
+  begin, so it is not exact for every file.
 """
 
 import csv
@@ -52,6 +55,7 @@ print(len(local.histogram(rows, "user", "page")[1]))
 
 
 EXACT = ("discreet", "duckdb_serial")
+"""The programs that must find the same number of items."""
 
 
 def make(path, size):
@@ -85,13 +89,13 @@ def measure(program, path):
 def main():
     parser = records.parser(__doc__)
     parser.add_argument(
-        "--file", type=Path, help="read this file, and the same name with .gz, instead of a generated file"
+        "--file", type=Path, help="read this file, and the file of this name with .gz, instead of a generated file"
     )
     parser.add_argument("--megabytes", type=float, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    contestants = {"discreet": OURS, "splitting": SPLITTING}
-    contestants |= {f"duckdb_{name}": DUCKDB.format(parallel=value) for name, value in
+    programs = {"discreet": OURS, "splitting": SPLITTING}
+    programs |= {f"duckdb_{name}": DUCKDB.format(parallel=value) for name, value in
                     (("parallel", "true"), ("serial", "false"))}  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         plain = options.file or Path(folder) / "log.csv"
@@ -101,10 +105,10 @@ def main():
             with plain.open("rb") as given, gzip.open(compressed, "wb", 1) as made:
                 shutil.copyfileobj(given, made, 1 << 20)
         size = plain.stat().st_size
-        runs = {(form, name): [] for form in ("plain", "gzip") for name in contestants}
+        runs = {(form, name): [] for form in ("plain", "gzip") for name in programs}
         for _ in range(options.rounds):
             for form, name in runs:
-                runs[form, name].append(measure(contestants[name], plain if form == "plain" else compressed))
+                runs[form, name].append(measure(programs[name], plain if form == "plain" else compressed))
     # The parallel scan may be inexact; that must not stop the benchmark.
     exact = {run["found"] for (_, name), done in runs.items() if name in EXACT for run in done}
     if len(exact) > 1:

@@ -1,11 +1,11 @@
-"""Time and memory from a Parquet file to a release, compared with commands that only count.
+"""Time and memory of `discreet count` on a Parquet file, compared with queries that only count.
 
     python benches/file_to_release.py FILE [--user U] [--item I] [--rounds N] [--record FILE]
 
-Wall time, CPU time and peak are those of whole processes. The contestants are interleaved: `discreet count`, and
-single queries of polars and of DuckDB in several forms. DuckDB returns numpy arrays, because importing pyarrow takes
-as long as making them. Free memory is written before each run, so that no contestant waits for the host of a virtual
-machine.
+A contestant is `discreet count`, or a program with one query of polars or DuckDB. A measurement is the wall time, CPU
+time and peak memory of a whole process. Each round runs all contestants. DuckDB returns numpy arrays, because to
+import pyarrow takes as long as to make the arrays. Free memory is written before each run, so that no contestant waits
+for the host of a virtual machine.
 """
 
 import os
@@ -26,7 +26,7 @@ DUCKDB += "print(len(duckdb.sql({sql!r}).fetchnumpy()['n']))"
 
 
 def peers(file, user, item):
-    """Return programs of one query each, by name."""
+    """Return Python programs by name. A program runs one query and prints the number of items."""
     n_unique = f"rows.group_by({item!r}).agg(pl.col({user!r}).n_unique())"
     unique = f"rows.select({user!r}, {item!r}).unique().group_by({item!r}).len()"
     u, i = ('"' + name.replace('"', '""') + '"' for name in (user, item))
@@ -42,7 +42,7 @@ def peers(file, user, item):
 
 
 def measure(command):
-    """Run a command; return its times, peak and output."""
+    """Run a command, and return its times, peak memory and output."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out = process.stdout.read()
@@ -75,7 +75,7 @@ def main():
     runs = {name: [] for name in contestants}
     for _ in range(options.rounds):
         for name, command in contestants.items():
-            # Run in another process, so that its peak does not count for a contestant.
+            # The memory is written in another process, so that a contestant's peak does not include the memory.
             subprocess.run(touch, cwd=os.path.dirname(__file__), check=True)
             runs[name].append(measure(command))
     if len({run["out"] for name in queries for run in runs[name]}) > 1:

@@ -1,4 +1,4 @@
-"""Memory of this process and of the machine, as reported by Linux."""
+"""The memory of this process, as reported by Linux, and a function that writes the machine's free memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def peak_memory():
 def touch_memory(size):
     """Write to `size` bytes of free memory, or to three quarters of the free memory if that is less.
 
-    The host of a virtual machine may reclaim memory that was free for a while. The first to write to it then waits
-    for the host, which may take longer than counting. After this call the next process gets the memory at once.
+    The host of a virtual machine may reclaim memory that was free for a while. The first process that writes to this
+    memory then waits for the host, which may take longer than counting. After this call the next process does not wait.
     """
     pages = min(size, bytes_of("MemFree", "/proc/meminfo") // 4 * 3) // PAGE + 1
     with mmap.mmap(-1, pages * PAGE) as memory:
@@ -35,6 +35,6 @@ def touch_memory(size):
 
 
 def bytes_of(name, file):
-    """Return a figure of a kernel file in bytes; the file is in KiB."""
+    """Return the figure of this name in a kernel file, converted from KiB to bytes."""
     with open(file) as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

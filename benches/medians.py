@@ -1,4 +1,4 @@
-"""Medians of a module of benchmarks, and the one ratio that the documentation quotes.
+"""Median times of a module of benchmarks, and a ratio of two of these times for the documentation.
 
     python benches/medians.py ledger|private_count_release|confirmed_counts [--record FILE]
 
@@ -22,7 +22,7 @@ RATIOS = {
     "confirmed_counts": ("twin_over_core", "test_twin", "test_core[20000]"),
 }
 VERSIONS = {"ledger": {"sqlite": sqlite3.sqlite_version}}
-"""The versions of peers that are not Python packages."""
+"""The versions of compared programs that are not Python packages, by module."""
 
 
 def medians(module):

@@ -2,9 +2,9 @@
 
     python benches/memory.py [--rows N] [--items few|many] [--memory SIZE] [--folder DIR] [--record FILE]
 
-Every run is its own process. The contestants are `Histogram.from_table` with and without the limit, and DuckDB with
-the limit. `extra` is the peak above that of a process that has only imported its modules. All histograms must be
-identical.
+Every run is a new process. A contestant is a function of this file that counts: discreet with the limit, without a
+limit, and with only the largest counts, and DuckDB with the limit. `extra` is the peak memory above the memory in use
+after the imports. The complete histograms must be identical.
 """
 
 import argparse
@@ -25,9 +25,10 @@ CHUNK = 10_000_000
 
 
 def write(path, rows, items):
-    """Write the file.
+    """Write a Parquet file of random users and items.
 
-    Users are drawn from as many names as rows, up to ten million; items from the same names or from 100,000.
+    There are as many user names as rows, up to ten million. If `items` is "few", there are at most 100,000 item names.
+    Otherwise there are as many item names as user names.
     """
     import numpy as np
     import pyarrow as pa
@@ -58,7 +59,7 @@ def digest(labels, counts):
 
 
 def core(path, memory):
-    """Count with discreet under the limit; return a function that computes the digest."""
+    """Count with discreet under the limit, and return a function that computes the digest of the histogram."""
     import numpy as np
 
     from discreet import _core
@@ -80,7 +81,7 @@ def unlimited(path, memory):
 
 
 def top_only(path, memory):
-    """Count only the 10,001 largest counts, as a release needs them."""
+    """Count with discreet under the limit, but return only the 10,001 largest counts, as for a release."""
     from discreet.engines import local
 
     local.histogram(path, user="u", item="i", memory=memory, limit=10_001)
@@ -88,7 +89,7 @@ def top_only(path, memory):
 
 
 def duckdb(path, memory):
-    """Count with DuckDB under the limit; return a function that computes the digest."""
+    """Count with DuckDB under the limit, and return a function that computes the digest of the histogram."""
     import duckdb
 
     folder = str(Path(path).parent / "duckdb")
@@ -100,8 +101,7 @@ def duckdb(path, memory):
 
 
 def digest_of_table(found):
-    # Arrow sorts text by its bytes, as `top` does.
-    """Return the digest of DuckDB's result."""
+    """Return the digest of DuckDB's result. Arrow sorts text by its bytes, as `_core.top` does."""
     found = found.sort_by([("n", "descending"), ("i", "ascending")])
     return digest(found["i"].to_pylist(), found["n"].to_numpy())
 
@@ -109,7 +109,7 @@ def digest_of_table(found):
 def child(name, path, memory):
     """Run one contestant and print its figures."""
     if name == "duckdb":
-        # DuckDB needs both to return an Arrow table.
+        # DuckDB needs both modules to return an Arrow table.
         for module in ("duckdb", "pyarrow"):
             importlib.import_module(module)
     else:

@@ -1,10 +1,12 @@
-"""Nanoseconds per noise draw of every contestant on one core, and ratios.
+"""Nanoseconds per noise draw, with this library and with others on one core.
 
     python benches/noise.py [--case NAME] [--rounds N] [--record FILE]
 
-`core` is exact and reads ChaCha20; numpy's generators are neither exact nor secure. OpenDP and diffprivlib are exact
-or hardened, and take part if installed. Contestants are interleaved; numbers are medians of rounds. All return new
-arrays of 64 KiB, which allocators keep in cache: larger arrays would measure page faults.
+A case is a distribution, and a contestant is a function that draws from the distribution. `core` is this library: exact
+draws from ChaCha20. numpy's generators are neither exact nor secure. OpenDP and diffprivlib draw exactly or with
+protection against rounding attacks, and take part if installed. Each round runs all contestants. A number is the median
+over the rounds. This library and numpy return new arrays of 64 KiB, which allocators keep in cache. With larger arrays
+the benchmark would measure page faults.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ PEER_DRAWS = 300
 
 
 def core(kind, *parameters):
-    """Draw with this library; the distribution is tabulated once, as for one release."""
+    """Draw with this library. The table of the distribution is computed before, once, as for one release."""
     rng, law = _core.Rng(), getattr(_core.Noise, kind)(*parameters)
     return lambda size: rng.sample(law, size)
 
@@ -64,7 +66,7 @@ def opendp(kind, scale):
 
 
 def diffprivlib(kind, **parameters):
-    """Draw with diffprivlib's mechanism, one zero at a time."""
+    """Draw with diffprivlib's mechanism, which adds noise to one number per call."""
     from diffprivlib import mechanisms
 
     mechanism = getattr(mechanisms, kind)(**parameters)
@@ -133,7 +135,7 @@ def contestants(case):
 
 def main():
     parser = records.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=201, help="how often each draws (default: 201)")
+    parser.add_argument("--rounds", type=int, default=201, help="the number of rounds (default: 201)")
     parser.add_argument("--case", action="append", choices=CASES, metavar="NAME", help="such as 'geometric, scale 10'")
     options = parser.parse_args()
     record = {

@@ -1,10 +1,14 @@
 """Published set-union algorithms in plain Python and numpy, with real-valued weights and noise.
 
-`set_union.py` compares `SetUnion` with them. `users` holds one array of item numbers for each user; the functions
-return the released item numbers. Weighted and policy: Gopi et al. (2020), with half of delta for the noise and half
-for the threshold. Greedy: Carvalho et al. (2022), with at most l0 items per user. DP-SIPS: Swanberg et al. (2023),
-three rounds, each with three times the budget of the previous one. None of them is private: numpy's noise is not
-secure, its grid reveals values, and the greedy method's threshold does not account for items that get no weight.
+`set_union.py` compares `SetUnion` with these algorithms. `users` holds one array of item numbers for each user, and a
+function returns the released item numbers.
+
+- Weighted and policy: Gopi et al. (2020), with half of delta for the noise and half for the threshold.
+- Greedy: Carvalho et al. (2022), with at most l0 items per user.
+- DP-SIPS: Swanberg et al. (2023), with three rounds. Each round has three times the budget of the previous round.
+
+No function is private. numpy's noise is not secure, and the floats that numpy can draw reveal values. The threshold of
+the greedy method does not account for items that get no weight.
 """
 
 from __future__ import annotations
@@ -141,7 +145,7 @@ def dp_sips(users, *, epsilon, delta, l0, rounds=3):
 
 
 def weighted_gaussian_by_arrays(users, *, epsilon, delta, l0):
-    """Same as `weighted_gaussian`, without a loop over users."""
+    """Return the items of the algorithm `weighted_gaussian`, computed without a loop over users."""
     sizes = np.array([len(items) for items in users])
     user, item = np.repeat(np.arange(len(users)), sizes), np.concatenate(users)
     order = np.lexsort((np.random.default_rng().random(len(item)), user))

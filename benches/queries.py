@@ -2,8 +2,8 @@
 
     python benches/queries.py [--record FILE]
 
-The true answers are zero, so the released answers are the errors. "best" is the method with the smallest mean error,
-"auto" the method chosen from public parameters alone.
+The true answers are zero, so the released answers are the errors. "best" is the method with the smallest mean error.
+"auto" is the method that discreet chooses from public parameters alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW = {"gumbel_correction": 4, "iterative_sparse_vector": 4}
 
 
 def measure(name, k, promise, runs):
-    """Return the expected and the measured errors of one method."""
+    """Return the expected and the measured largest errors of one method."""
     kind = METHODS[name]
     try:
         mechanism = kind.from_rho(k=k, **promise) if "rho" in promise else kind.from_epsilon(k=k, **promise)

@@ -2,8 +2,8 @@
 
     python benches/select_methods.py FILE [--rounds N] [--record FILE]
 
-FILE is Parquet with columns user and item. Each l0 is tested on the whole table ("long" lists) and on a table in
-which every user keeps at most l0 random items ("short").
+FILE is a Parquet file with the columns user and item. Each l0 is tested on two tables. In the table "long" every user
+has all items. In the table "short" every user keeps at most l0 random items.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benches/selection.py [--rounds N] [--record FILE]
 
-Core and numpy take turns; medians and ratios are printed. `test_selection.py` runs the same contestants one after the
-other.
+This library and numpy take turns. The script prints median times and their ratio. `test_selection.py` has the same
+functions as separate benchmarks.
 """
 
 import statistics
@@ -52,7 +52,7 @@ def main():
             for name, way in both.items():
                 started = time.perf_counter()
                 way()
-                # The first run of each allocates pages and builds tables.
+                # The first run of each function is left out, because it allocates pages and builds tables.
                 seconds[name] += [time.perf_counter() - started] if number else []
         medians = {name: statistics.median(all_runs) for name, all_runs in seconds.items()}
         ratio = medians["numpy"] / medians["core"]

@@ -2,10 +2,12 @@
 
     python benches/set_union.py FILE... [--rounds N] [--record FILE]
 
-Files are Parquet with columns user and item. Numbers are medians over rounds, contestants take turns; epsilon is 3,
-delta e^-10, and a user has at most 100 items. Seconds cover the union alone: both sides start from every user's
-distinct items. `extra_bytes` is the peak above that of a process that has only imported its modules, or that has read
-the table.
+A FILE is a Parquet file with the columns user and item. epsilon is 3, delta is e^-10, and l0 is 100. Each round runs
+all methods, and a number is the median over the rounds. The seconds do not include reading: unions start from every
+user's distinct items, and thresholds from exact counts.
+
+`extra_bytes` of reading is the peak memory above the memory in use after the imports. `extra_bytes` of the union is
+the peak memory above the memory in use after reading.
 """
 
 from __future__ import annotations
@@ -48,11 +50,14 @@ def published_users(path):
 
 
 def discovered(path, rounds):
-    """Return the figures of one table."""
+    """Return times, numbers of released items and memory for one table."""
     columns = {"user": "user", "item": "item"}
     reading, items = timed(lambda: dp.tables.UserItems.from_table(path, **columns))
     users = published_users(path)
-    published = {"policy_laplace": 3.0, "greedy": 3.0}  # the papers' alpha; our default misses fewer common items
+    published = {
+        "policy_laplace": 3.0,
+        "greedy": 3.0,
+    }  # the papers' alpha; discreet's default misses fewer common items
     unions = {
         name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE) for name in METHODS
     }
@@ -106,7 +111,7 @@ def summary(runs):
 
 
 def faster(slow, fast):
-    """Return the median ratio of the times of one round."""
+    """Return the median over the rounds of the ratio of two times."""
     return statistics.median(a / b for (_, a), (_, b) in zip(slow, fast, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Memory of a stream per item, without its label: the growth of a fresh process."""
+"""Memory of a stream per item, without the item's label, measured as the growth of a new process."""
 
 import ctypes
 import resource
@@ -15,7 +15,10 @@ LABEL = 8
 
 
 def bytes_per_item(kind: str, horizon: int, items: int) -> float:
-    """Return the bytes per item without the label, measured in a new process up to the stream's widest round."""
+    """Return the bytes per item without the label, measured in a new process.
+
+    The process advances the noise up to the round with the widest noise.
+    """
     command = [sys.executable, __file__, kind, str(horizon), str(items)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return float(ended.stdout)
@@ -28,7 +31,7 @@ def resident() -> int:
 
 
 def grown(kind: str, horizon: int, items: int) -> float:
-    """Return how many bytes per item this process grows by, without the label."""
+    """Return by how many bytes per item this process grows, without the label."""
     stream = KINDS[kind].from_rho(rho=0.5, delta=1e-9, l0=1, horizon=horizon).start()
     last, some = stream.mechanism.widest, 10_000
     begin = last - 8

@@ -1,4 +1,4 @@
-"""A release of confirmed counts after counting a million items, and a smaller one compared with its Python twin."""
+"""Time of a release of confirmed counts of a million items, given exact counts, in Rust and in the Python reference."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ MANY, FEW = 2_000_000, 20_000
 
 
 def zipf_counts(users):
-    """Return Zipf's law: the most common item has 60 % of the users, the rarest items one user each."""
+    """Return counts by Zipf's law: the most common item has 60 % of the users, the rarest items have one user each."""
     return np.maximum(1, users * 0.6 / np.arange(1, ITEMS + 1)).astype(np.int64)
 
 
 def prepared(users):
-    """Return the counts that a release reads and its public values."""
+    """Return the counts that a release reads, and the public plan of the release."""
     levels, budget = theorem.levels(0.1, factor=2, replaced=False), budget_units(MECHANISM.rho)
     steps = theorem.deltas([step.price for level in levels for step in level.steps], MECHANISM.rho, MECHANISM.delta)
     bounds = theorem.deltas([level.bound.price for level in levels], MECHANISM.rho, MECHANISM.delta)
@@ -52,7 +52,7 @@ def test_twin(benchmark):
 
 
 def test_whole_release(benchmark):
-    """Release with the labels, their order and the Release."""
+    """Measure a release with its labels, their order and the Release object, after the histogram is made."""
     benchmark.group = f"confirmed counts, a million items, {MANY:,} users, rho = 1"
     counts = zipf_counts(MANY)
     histogram = Histogram.from_counts(np.arange(ITEMS), counts, l0=None, linf=1, complete=True, users=MANY)

@@ -1,4 +1,4 @@
-"""Durable charges to a ledger, compared with a durable SQLite row and with a charge in memory."""
+"""Time of a durable charge to a ledger, of a durable row in SQLite, and of a charge to a budget in memory."""
 
 import sqlite3
 

@@ -1,4 +1,7 @@
-"""Private Count Release after counting, compared with a numpy loop of one argmax over k_bar candidates per step."""
+"""Time of Private Count Release, given exact counts: the Rust core, the reference, and a whole release.
+
+The reference draws noise for k_bar candidates with numpy at each step and takes the largest.
+"""
 
 import numpy as np
 import pytest
@@ -12,12 +15,12 @@ MECHANISM = PrivateCountRelease(rho=1.0, delta=1e-6)
 
 
 def zipf_counts():
-    """Return 589,000 counts with a Zipf tail, the largest 223,000: the shape of words in posts."""
+    """Return 589,000 counts from 223,000 down, proportional to rank^-0.65, like the words in a collection of posts."""
     return np.floor(223_000 / np.arange(1, 589_001) ** 0.65).astype(np.int64)
 
 
 def arguments(counts):
-    """Return the arguments of `price_list`."""
+    """Return the arguments of `_core.price_list` and of the reference."""
     return (
         counts[: MECHANISM.rows_needed],
         MECHANISM.rows_needed,
@@ -46,7 +49,7 @@ def test_reference(benchmark, counts):
 
 
 def test_whole_release(benchmark, counts):
-    """Include the labels, their order and the Release."""
+    """Measure a release with its labels, their order and the Release object, after the histogram is made."""
     benchmark.group = "private count release, k_bar = 10,000, rho = 1"
     histogram = Histogram.from_counts(np.arange(len(counts)), counts, l0=None, linf=1, complete=True)
     assert len(benchmark(lambda: MECHANISM.release(histogram))) > 1000

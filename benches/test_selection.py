@@ -1,6 +1,6 @@
-"""Partition selection, thresholds and the largest counts: core, compared with numpy.
+"""Time of partition selection, of thresholds and of finding the largest counts, with this library and with numpy.
 
-Selection and thresholds decide on ten million items; the largest counts are found among a hundred million.
+Partition selection and thresholds decide on ten million items. The largest counts are those of a hundred million items.
 """
 
 import math
@@ -16,7 +16,7 @@ LARGEST = 10_001
 
 
 def made(items):
-    """Return counts of which few are large."""
+    """Return Zipf-distributed counts, so that few counts are large."""
     return np.minimum(np.random.default_rng(1).zipf(2.0, items), 2**30).astype(np.int64)
 
 

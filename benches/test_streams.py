@@ -1,4 +1,4 @@
-"""Rounds of a stream with many items: core, compared with the reference that loops over items."""
+"""Time of the rounds of a stream with many items, in Rust (core) and in the reference, which loops over items."""
 
 import json
 import time
@@ -52,10 +52,10 @@ def test_rounds(benchmark, case, who):
 
 
 def main() -> None:
-    """Measure both in turn by CPU time, in the middle of the stream, and print the record.
+    """Measure the CPU time of core and reference in turn, in the middle of the stream, and print the record.
 
-    The core computes eight rounds at a time, so eight are measured together. The reference does too, except for a
-    million items.
+    The core computes the noise of eight rounds at a time, so a measurement covers eight rounds. The reference of the
+    binary mechanism is measured with one round at a time.
     """
     options = records.parser(__doc__).parse_args()
     found = {}

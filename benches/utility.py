@@ -2,10 +2,14 @@
 
     python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE] [--picture FILE]
 
-Generated tables always take part; with --data also the Parquet files of columns user and item in a folder. Figures
-are means over runs. delta is 1e-6, and rho is 0.1, 0.5 and 1. A count is good if it is within 10 % of the number of
-users who have the item. `good_clipped` compares it with the count after clipping each user to l0 items. `rms` is the
-root mean squared relative error. Plume gets the true percentiles of items per user, which cost budget in practice.
+The tables are generated in every shape of shapes.py, or only in the shapes given with --shape. With --data, the
+Parquet files in a folder are added if they have the columns user and item.
+
+delta is 1e-6, and rho is 0.1, 0.5 and 1. `named` is the number of released items. A count is good if it is within 10 %
+of the number of users who have the item. `good_clipped` compares the count with the number of users after clipping
+each user to l0 items. These three figures are means over the runs. `rms` is the root of the mean squared relative
+error of the released counts of all runs. Plume gets the true percentiles of items per user, which cost budget in
+practice.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ DRAWN = {
     "threshold l0=10": "Gaussian threshold, l0 = 10",
     "opendp l0=10": "OpenDP, l0 = 10",
 }
-"""The mechanisms in the picture, with their labels."""
+"""The mechanisms in the picture, with their labels there."""
 
 
 def exact(data, **options):
@@ -44,7 +48,7 @@ def exact(data, **options):
 
 
 def opendp_threshold(rho, l0):
-    """Return OpenDP's Gaussian noise with the least threshold that keeps delta, or None if OpenDP is not installed."""
+    """Return OpenDP's Gaussian threshold mechanism with the least threshold for delta, or None without OpenDP."""
     try:
         import opendp.prelude as odp
     except ImportError:
@@ -84,7 +88,7 @@ def quality(rows, truth, clipped=None):
 
 
 def summary(runs):
-    """Return the means of `quality`."""
+    """Return the mean numbers of `quality` over all runs, and the relative error over the items of all runs."""
     named, good, kept, squares = np.sum(runs, axis=0)
     rms = math.sqrt(squares / named) if named else None
     return {
@@ -95,7 +99,7 @@ def summary(runs):
     }
 
 
-def contest(data, runs):
+def measure(data, runs):
     """Return the figures of every mechanism at every rho."""
     truth = exact(data)
     histogram = dp.Histogram.from_table(data, **COLUMNS, count_users=True)
@@ -137,7 +141,7 @@ def contest(data, runs):
 
 
 def draw(record, path):
-    """Draw bars of the good items of every shape at the middle rho."""
+    """Draw a bar for the number of good items of every mechanism and shape at rho = 0.5."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -171,11 +175,11 @@ def main():
     given = options.parse_args()
     record = {"machine": records.machine("opendp"), "delta": DELTA, "runs": given.runs, "shapes": {}, "tables": {}}
     for name in given.shape or SHAPES:
-        record["shapes"][name] = contest(SHAPES[name].table(1), given.runs)
+        record["shapes"][name] = measure(SHAPES[name].table(1), given.runs)
         show(name, record["shapes"][name])
     for path in sorted(given.data.glob("*.parquet")) if given.data else []:
         try:
-            record["tables"][path.stem] = contest(path, given.runs)
+            record["tables"][path.stem] = measure(path, given.runs)
         except dp.errors.SchemaError:
             continue
         show(path.stem, record["tables"][path.stem])
@@ -187,10 +191,10 @@ def main():
 def show(name, found):
     """Print one line for each mechanism and rho."""
     for rho, row in found.items():
-        for contestant, figures in row.items():
+        for mechanism, figures in row.items():
             rms = "-" if figures["rms"] is None else f"{figures['rms']:.3f}"
             print(
-                f"{name:<30} rho {rho:<4} {contestant:<22} named {figures['named']:>9,.1f}  within 10 % "
+                f"{name:<30} rho {rho:<4} {mechanism:<22} named {figures['named']:>9,.1f}  within 10 % "
                 f"{figures['good']:>9,.1f}  of clipped {figures['good_clipped']:>9,.1f}  rms {rms}",
                 flush=True,
             )

@@ -14,13 +14,13 @@ for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms")
 
 
 def pytest_unconfigure():
-    """Discard standard error, so that the result is the last line: DuckDB's binding prints 200 lines at exit."""
+    """Discard standard error at exit, where DuckDB's binding prints 200 lines, so that the result is the last line."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @pytest.fixture
 def interrupts():
-    """Restore Python's SIGINT handler: a shell starts background jobs with interrupts ignored."""
+    """Use Python's own SIGINT handler, because a shell starts background jobs with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -28,7 +28,7 @@ def interrupts():
 
 @pytest.fixture(scope="session")
 def log(tmp_path_factory):
-    """Two items that 3000 users have, one of them a spreadsheet formula, and fifty items that one user has each."""
+    """A Parquet file with two items of 3000 users each, one of them a formula, and 50 items of one user each."""
     path = tmp_path_factory.mktemp("cli") / "log.parquet"
     query = "SELECT u AS \"user\", i AS item FROM range(3000) a(u), (VALUES ('everyone'), ('=all')) b(i) " \
         "UNION ALL SELECT u, 'secret-' || u FROM range(50) c(u)"  # fmt: skip

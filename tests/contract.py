@@ -1,4 +1,4 @@
-"""Tests that every mechanism must pass. A test class inherits them and provides its mechanism."""
+"""Tests that every mechanism must pass. A test class inherits the tests and provides its mechanism."""
 
 import copy
 import dataclasses
@@ -16,7 +16,7 @@ from discreet.testing import seeded_rng
 
 
 class Contract:
-    """Tests of all mechanisms. Subclasses provide `mechanism()` and `plain()`: data with something to release."""
+    """Tests of all mechanisms. A subclass provides `mechanism()` and `plain()`, data of which it releases something."""
 
     def mechanism(self):
         raise AssertionError("a test class must provide its mechanism")
@@ -37,14 +37,14 @@ class Contract:
         assert isinstance(self.plain(), self.mechanism().reads)
         assert isinstance(self.mechanism().protects, Sensitivity)
 
-    def test_release_takes_data_and_rng_by_keyword(self):
+    def test_all_parameters_of_release_but_data_are_keyword_only(self):
         first, *others = inspect.signature(type(self.mechanism()).release).parameters.values()
         assert first.name == "self"
         assert (others[0].name, others[0].kind) == ("data", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         assert "rng" in [other.name for other in others]
         assert {other.kind for other in others[1:]} == {inspect.Parameter.KEYWORD_ONLY}
 
-    def test_constructors_take_keyword_arguments_only(self):
+    def test_from_rho_and_from_epsilon_take_only_keywords(self):
         for maker in ("from_rho", "from_epsilon"):
             if isinstance(self.mechanism(), Replacement) or not hasattr(self.mechanism(), maker):
                 continue
@@ -57,7 +57,7 @@ class Contract:
         assert type(self.mechanism()).__name__ in release.made_by
         assert not release.seeded
 
-    def test_the_guarantee_needs_no_data(self):
+    def test_the_guarantee_is_known_before_any_data(self):
         assert isinstance(self.mechanism().guarantee, Guarantee)
 
     def test_parameters_are_frozen_and_keyword_only(self):
@@ -108,7 +108,7 @@ class Contract:
 
 
 class MechanismContract(Contract):
-    """Tests of histogram mechanisms. Subclasses provide `mechanism()`, which releases an item of `plain()`."""
+    """Tests of histogram mechanisms. A subclass provides `mechanism()`, which must release an item of `plain()`."""
 
     counted = True
     """Whether the mechanism publishes counts."""
@@ -138,8 +138,8 @@ class MechanismContract(Contract):
         assert set(release.items) <= {f"item-{n:02d}" for n in range(12)}
         assert len(set(release.items)) == len(release.items) > 0
 
-    def test_rows_are_ordered_by_published_values(self):
-        # The exact counts are in another order than the noisy counts and the items. Five are far above the others.
+    def test_the_order_of_rows_follows_published_values(self):
+        # The items are in increasing order of exact counts. Five counts are far above the others.
         items = [f"item-{n:02d}" for n in range(12)]
         close = self.histogram(items, [3_000 + n if n < 7 else 40_000 + n for n in range(12)])
         release = self.mechanism().release(close)
@@ -151,7 +151,7 @@ class MechanismContract(Contract):
         elif not release.ranked:
             assert release.items == sorted(release.items)
 
-    def test_a_release_ignores_the_order_of_the_input(self):
+    def test_the_order_of_the_input_does_not_change_a_release(self):
         items = [f"item-{n:02d}" for n in range(12)]
         counts = np.array([900] * 6 + [5] * 6)
         results = []
@@ -160,7 +160,7 @@ class MechanismContract(Contract):
             results.append(self.published(self.mechanism().release(histogram, rng=seeded_rng(8))))
         assert results[0] == results[1] == results[2]
 
-    def test_only_seeded_releases_repeat_and_they_say_so(self):
+    def test_only_a_seeded_release_repeats_and_says_no_privacy(self):
         if self.counted:
             first, second = (self.published(self.mechanism().release(self.plain())) for _ in range(2))
             assert first != second
@@ -170,7 +170,7 @@ class MechanismContract(Contract):
         assert "no privacy" in repr(seeded[0])
         assert "no privacy" in seeded[0].promise
 
-    def test_an_empty_histogram_gives_the_same_schema(self):
+    def test_an_empty_release_has_the_same_columns(self):
         empty = self.histogram([], [])
         release = self.mechanism().release(empty)
         full = self.mechanism().release(self.plain())

@@ -193,7 +193,7 @@ def inside(capsys, *arguments):
 
 
 def appears(monkeypatch, name, content):
-    """Patch `Release.write` so that a file appears after the release is drawn."""
+    """Patch `Release.write` so that another file with this name appears after the release is drawn."""
     made = Release.write
 
     def write(self, *given, **options):

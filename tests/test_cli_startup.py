@@ -23,7 +23,7 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
-"""A startup hook that interrupts the process at the import of a module, which needs no timing."""
+"""A startup hook that interrupts the process at the import of a module, so that no test depends on timing."""
 
 
 @pytest.fixture

@@ -315,7 +315,7 @@ def test_a_clock_in_memory_is_fixed_by_the_first_round():
 
 
 @pytest.mark.parametrize("ending", ["", "-key", "-rounds", "-journal"])
-def test_no_output_overwrites_a_file_of_the_stream(discreet, step, ending):
+def test_no_output_overwrites_a_file_of_its_stream(discreet, step, ending):
     assert step(time=None)[0] == 0
     before = Path(f"s{ending}").read_bytes()
     os.link(f"s{ending}", "out.csv")

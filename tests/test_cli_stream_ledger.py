@@ -35,7 +35,7 @@ def discreet(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def ledger(discreet):
-    """Create a ledger and return a function that returns its spent rho; a stream costs 0.6 of 2."""
+    """Create a ledger with a total rho of 2; a stream costs 0.6. Return a function that returns the spent rho."""
     assert discreet("budget", "init", "l", "--dataset", "visits", *PROMISE, "--unit", "event")[0] == 0
     return lambda: Ledger.open("l").dataset("visits").spent.rho
 

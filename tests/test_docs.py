@@ -104,7 +104,7 @@ def test_noise_figures_of_the_readme_match_the_record():
 
 
 def numbers_in(sentence):
-    """Return the numbers in a sentence of the README as text: each # stands for one, and ... for any text."""
+    """Return the numbers in a sentence of the README. In the sentence, # is any number and ... is any text."""
     pattern = re.escape(sentence).replace("\\#", r"([\d,.]*\d)").replace(re.escape("..."), ".*?")
     found = re.search(pattern.replace(r"\ ", " "), " ".join((ROOT / "README.md").read_text("utf-8").split()))
     assert found, sentence

@@ -12,7 +12,7 @@ from discreet.names import MODULES
 
 
 def examples():
-    """All docstrings with examples, once each."""
+    """Yield all docstrings with examples, once each."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for found in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if found.name.endswith("__main__"):
@@ -28,7 +28,7 @@ def test_the_example_of_a_docstring_runs(example):
 
 
 def public_names():
-    """Public classes and functions by their full names, once each."""
+    """Return public classes and functions by their full names, once each."""
     found = {}
     for name in ["discreet", *(f"discreet.{module}" for module in (*MODULES, "queries.experimental", "sklearn"))]:
         module = importlib.import_module(name)
@@ -43,13 +43,13 @@ PUBLIC = public_names()
 
 
 def parameters_of(function):
-    """The names of a signature that a caller can give."""
+    """Return the names of the parameters that a caller can give."""
     names = inspect.signature(function).parameters
     return [name for name in names if name not in ("self", "cls") and not name.startswith("_")]
 
 
 def methods_of(kind):
-    """Public functions in the body of a class, without properties, and their docstrings, inherited ones included."""
+    """Yield the public functions in the body of a class with their own or inherited docstrings."""
     for name, member in vars(kind).items():
         function = getattr(member, "__func__", member)
         if not name.startswith("_") and inspect.isfunction(function):
@@ -57,14 +57,14 @@ def methods_of(kind):
 
 
 def lacks(function, text, sections):
-    """What a docstring does not describe."""
+    """Return the sections and parameters that a docstring does not describe."""
     names = parameters_of(function)
     wanted = [*(["Args:"] if names else []), *sections, *(f" {name}:" for name in names)]
     return [part for part in wanted if part not in (text or "")]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_has_arguments_and_an_example(name):
+def test_a_public_docstring_has_arguments_and_an_example(name):
     value = PUBLIC[name]
     if inspect.isclass(value):
         if issubclass(value, Exception) or inspect.isabstract(value):

@@ -1,4 +1,7 @@
-"""The layers of the project: imports point down, in Python and in Rust."""
+"""The layers of the project, called floors: a module may import only from lower floors, in Python and in Rust.
+
+Modules and packages directly under `discreet` have a floor. A room is such a module or package.
+"""
 
 import ast
 import re
@@ -39,12 +42,12 @@ MUTUAL = {"discreet.streams.stream.Stream"}
 
 
 def room(path, package):
-    """Return the name that has a floor: of the module at the top level, of its package below."""
+    """Return the name of the module directly in the package, or of the directory there that contains the file."""
     return path.relative_to(package).parts[0].removesuffix(".py")
 
 
 def imported(tree):
-    """Yield the full names that a module imports, in functions and type-checking blocks too."""
+    """Yield the full names that a module imports, also in functions and in type-checking blocks."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -53,7 +56,7 @@ def imported(tree):
 
 
 def upward_imports(package):
-    """Yield imports that do not point down, as sentences."""
+    """Yield a sentence for each import from the same floor or a higher floor."""
     for path in sorted(package.rglob("*.py")):
         here = room(path, package)
         if here not in LEVEL:
@@ -98,7 +101,7 @@ def circles(package):
 
 
 def hidden_imports(package):
-    """Yield imports of the package inside functions, which hide cycles."""
+    """Yield imports of discreet inside functions: such imports hide cycles."""
     for path in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -107,7 +110,7 @@ def hidden_imports(package):
 
 
 def eager_imports(package):
-    """Yield heavy libraries that are imported with the package although only some functions need them."""
+    """Yield imports of heavy libraries at the top of a module: only some functions need these libraries."""
     for path in sorted(package.rglob("*.py")):
         allowed = TERMINAL if room(path, package) == "cli" else set()
         for node in ast.parse(path.read_text("utf-8")).body:

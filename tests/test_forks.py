@@ -1,4 +1,4 @@
-"""Forks: a child of a process that is counting can count, and draws its own noise."""
+"""Forks: a child that is forked while its parent counts can count, and the child draws its own noise."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def counted():
 
 
 def forked(work):
-    """Return the text that `work` returns in a fork, or "hung"; an alarm ends the fork after a minute."""
+    """Return the text that `work` returns in a forked child. If the child takes a minute, return "hung"."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -59,7 +59,7 @@ def test_k_bar_keeps_one_more_than_k_bar_counts():
         ([float("nan"), 1], [1, 2]),
     ],
 )
-def test_errors_about_bad_counts_show_no_value(items, counts):
+def test_errors_about_bad_counts_contain_no_value(items, counts):
     with pytest.raises(ParameterError) as caught:
         Histogram.from_counts(items, counts, l0=1, linf=1, complete=True)
     assert not any(character.isdigit() for character in str(caught.value).replace("2^35", "").replace("0 to", ""))
@@ -128,7 +128,7 @@ def test_mechanisms_that_need_larger_counts_refuse_a_cap():
         Histogram.from_table(ROWS, user="u", item="i", cap=5, k_bar=5)
 
 
-def test_a_histogram_shows_nothing_of_its_data():
+def test_the_text_of_a_histogram_contains_no_data():
     one, many = histograms()
     assert repr(one) == repr(many) == str(one)
     assert "SENSITIVE" in repr(one)

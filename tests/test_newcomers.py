@@ -1,4 +1,4 @@
-"""Notes, hints and remedies for first-time users."""
+"""Notes of releases, hints in messages, and remedies in errors: suggested commands and parameters must work."""
 
 import os
 import subprocess

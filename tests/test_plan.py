@@ -110,7 +110,7 @@ def test_releases_and_plans_quote_the_given_epsilon():
         planned.guarantee.stating(0.5, 1e-6)
 
 
-def test_small_epsilons_have_a_mechanism():
+def test_a_mechanism_is_found_for_small_epsilons():
     for epsilon in (1e-3, 1e-5):
         for l0 in (1, 10):
             assert dp.LaplaceTopK.from_epsilon(epsilon=epsilon, delta=1e-6, l0=l0).guarantee.epsilon(1e-6) <= epsilon
@@ -157,7 +157,7 @@ def test_selected_items_have_no_counts():
 
 
 def test_count_releases_more_than_the_analytic_gaussian():
-    # 100,000 users with ten items each. The threshold of numpy splits delta into halves.
+    # 100,000 users with ten items each. numpy uses half of delta for the noise, and half for the threshold.
     random = np.random.default_rng(2)
     users, items = np.repeat(np.arange(100_000), 10), random.zipf(1.3, 1_000_000)
     log = {"user": users, "item": items}
@@ -170,7 +170,7 @@ def test_count_releases_more_than_the_analytic_gaussian():
 
 
 def analytic_gaussian(epsilon, delta, l0):
-    """Return Balle and Wang's least sigma at half of delta, and a threshold for the other half."""
+    """Return the least sigma of Balle and Wang (2018) for half of delta, and the threshold for the other half."""
     from statistics import NormalDist
 
     normal = NormalDist()
@@ -244,7 +244,7 @@ def test_a_plan_of_counts_forecasts_the_released_items():
                 f"{items:,} items are named, down to about {smallest:,} users, where the first has {largest:,}"
                 in str(planned)
             )
-        # The chances of a single item are not printed: among other items it needs more users.
+        # The chances of a single item are not printed: if there are other items, an item needs more users.
         assert "for a chance of" not in str(planned)
         assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]
     rng = seeded_rng(7)

@@ -1,4 +1,7 @@
-"""Private handles: Python's introspection must show none of their data."""
+"""Private handles: Python objects that hold data of users. Introspection must return none of the data.
+
+Introspection means Python's own functions and methods for all objects, such as `repr`, `vars` and `pickle.dumps`.
+"""
 
 import copy
 import inspect
@@ -25,6 +28,7 @@ def streamed():
 
 
 def handles():
+    """Yield a private handle of each type."""
     pairs = [*range(COUNT), 1], ["secret-label"] * COUNT + ["other"]
     labels, lists = _core.Lists.from_pairs(*pairs)
     table, noise = _core.ItemTable(), _core.NodeNoise()
@@ -42,13 +46,16 @@ def handles():
 HANDLES = [pytest.param(handle, id=f"{n}-{type(handle).__name__}") for n, handle in enumerate(handles())]
 
 
-def is_data(one):
-    """Return whether a text contains data, or an array holds numbers."""
-    return one.dtype != object if isinstance(one, np.ndarray) else any(secret in one for secret in SECRETS)
+def is_data(found):
+    """Return whether a text contains a secret, or an array holds numbers."""
+    return found.dtype != object if isinstance(found, np.ndarray) else any(secret in found for secret in SECRETS)
 
 
 def shown(value, depth=3):
-    """Yield the texts and arrays that introspection of a value shows, without naming its attributes."""
+    """Yield the texts and arrays that introspection of a value returns.
+
+    Results that are containers or objects of discreet are examined in turn, objects to a depth of three.
+    """
     if isinstance(value, type) or inspect.ismodule(value) or inspect.isroutine(value):
         return
     yield value if isinstance(value, np.ndarray) else repr(value)
@@ -57,14 +64,14 @@ def shown(value, depth=3):
     elif isinstance(value, list | tuple | set | frozenset):
         inner = list(value)
     elif depth and type(value).__module__.startswith(("discreet", "test")):
-        inner, depth = asked(value), depth - 1
+        inner, depth = results(value), depth - 1
     else:
         return
-    for one in inner:
-        yield from shown(one, depth)
+    for part in inner:
+        yield from shown(part, depth)
 
 
-ASKING = [
+INTROSPECTION = [
     dir,
     vars,
     repr,
@@ -107,37 +114,37 @@ ASKING = [
 ]
 
 
-def asked(value):
-    """Yield the results, or error texts, of introspection and of special methods without arguments."""
+def results(value):
+    """Yield the results of introspection and of special methods without arguments; for an error, yield its text."""
     acting = {"__init__", "__enter__", "__exit__", "__del__"}
     methods = [getattr(type(value), name) for name in {*dir(type(value))} - acting if name.startswith("__")]
     calls = [method for method in methods if callable(method) and not isinstance(method, type)]
-    for ask in [*ASKING, *calls]:
+    for call in [*INTROSPECTION, *calls]:
         try:
             with warnings.catch_warnings(action="ignore"):
-                yield ask(value)
+                yield call(value)
         except Exception as error:
             yield str(error)
 
 
 @pytest.mark.parametrize("handle", HANDLES)
-def test_introspection_of_a_private_handle_shows_no_data(handle):
-    found = [one for one in shown(handle) if is_data(one)]
+def test_introspection_of_a_private_handle_returns_no_data(handle):
+    found = [part for part in shown(handle) if is_data(part)]
     assert found == []
 
 
 @pytest.mark.parametrize("handle", HANDLES)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps, len, iter])
-def test_private_handles_cannot_be_copied_or_read(handle, copied):
+def test_no_private_handle_can_be_copied_or_iterated(handle, copied):
     with pytest.raises(TypeError):
         copied(handle)
 
 
 @pytest.mark.parametrize("kind", [Histogram, UserItems])
-def test_two_private_handles_look_the_same(kind):
+def test_few_and_many_data_look_the_same_from_outside(kind):
     one, many = kind.from_pairs([1], ["a"]), kind.from_pairs([*range(9999)], [*range(9999)])
-    for ask in (repr, str, sys.getsizeof, dir, bool):
-        assert ask(one) == ask(many)
+    for call in (repr, str, sys.getsizeof, dir, bool):
+        assert call(one) == call(many)
     assert one != many
     assert [name for name in dir(one) if not hasattr(type(one), name)] == []
     with pytest.raises(AttributeError):
@@ -145,16 +152,16 @@ def test_two_private_handles_look_the_same(kind):
 
 
 @pytest.mark.parametrize("kind", [Histogram, UserItems])
-def test_named_attributes_of_a_private_handle_show_no_data(kind):
-    """Streams are exempt: their state is arrays, which only code that names them reads."""
+def test_private_attributes_of_a_handle_reveal_no_data(kind):
+    """Streams are exempt: their private attributes hold arrays, which only code that names the attributes can read."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
-    named = object.__getstate__(handle)
-    assert set(named) <= {"_exact", "_labels", "_limit", "_cap", "_sensitivity", "_lists", "_clipped_to", "_users"}
-    assert not any(map(is_data, shown(named)))
+    attributes = object.__getstate__(handle)
+    assert set(attributes) <= {"_exact", "_labels", "_limit", "_cap", "_sensitivity", "_lists", "_clipped_to", "_users"}
+    assert not any(map(is_data, shown(attributes)))
 
 
-def test_introspection_of_a_public_object_shows_its_data():
-    """Without this check, the introspection above might find nothing anywhere."""
+def test_introspection_of_an_ordinary_object_finds_its_data():
+    """If `shown` found no data in any object, the tests above would pass for every handle."""
     histogram = Histogram.from_pairs([1], ["secret-label"])
     assert any(map(is_data, shown({"labels": histogram._labels.take(np.arange(1))})))
 

@@ -1,4 +1,8 @@
-"""An operating system that refuses randomness or threads: errors of the library, and no number is released."""
+"""An operating system that refuses randomness or threads.
+
+Without randomness the library raises its own error and releases no number. Without threads the library raises its own
+error, or counts the same as with threads.
+"""
 
 import os
 import shutil

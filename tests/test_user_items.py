@@ -112,7 +112,7 @@ def test_l0_items_of_each_user_are_kept_uniformly(strings, memory):
     share = int(2**30 / 3**0.5)
     counts = np.array(list(found.values())) // share
     assert counts.sum() == people * l0
-    # Without replacement the counts of a user's items are negatively correlated, by a factor of m / (m - 1).
+    # A user keeps l0 different items, so the counts of the items are negatively correlated.
     variance = people * l0 / own * (1 - l0 / own) * own / (own - 1)
     assert chi2.sf(((counts - people * l0 / own) ** 2).sum() / variance, own - 1) > 1e-7
     assert weights(*_core.Lists.from_pairs(users, items, l0=l0)) != found

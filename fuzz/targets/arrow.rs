@@ -1,7 +1,7 @@
 //! Fuzz target for counting two Arrow columns whose buffers, offsets and null counts may contradict their type.
 //!
-//! Counting must never panic or read out of bounds. If Arrow's full validation accepts both columns, the counts must
-//! equal a plain count through Arrow's accessors.
+//! The count must never panic or read out of bounds. If Arrow's full validation accepts both columns, and no l0, limit
+//! or cap is given, the counts must equal those of a simple count through Arrow's accessors.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,12 +43,16 @@ struct Description {
     values: (ValueKind, u8, [Bytes; 2]),
 }
 
-/// The bytes of a buffer: as given, or repeated up to `ROWS` cells of 16 bytes.
+/// The bytes of a buffer, in four forms.
 #[derive(Arbitrary, Debug)]
 enum Bytes {
+    /// The bytes themselves.
     AsGiven(Vec<u8>),
+    /// The bytes repeated, so that there are more than 16 bytes for each row.
     Enough(Vec<u8>),
+    /// Ascending 32-bit offsets, whose differences are the bytes modulo 32, repeated.
     Offsets(Vec<u8>),
+    /// The same offsets with 64 bits.
     WideOffsets(Vec<u8>),
 }
 
@@ -100,7 +104,7 @@ impl Bytes {
         const ENOUGH: usize = 16 * (ROWS as usize + 256 + 1);
         let cycle =
             |bytes: Vec<u8>| -> Vec<u8> { bytes.into_iter().cycle().take(ENOUGH).collect() };
-        // Cell lengths add up to ascending offsets, so that many inputs get past the first validation.
+        // Lengths of cells add up to ascending offsets, so that many inputs pass the first check of the reader.
         let ends = |lens: Vec<u8>| {
             let lens = cycle(lens).into_iter().map(|len| u64::from(len % 32));
             lens.scan(0, |end, len| Some(std::mem::replace(end, *end + len))).collect::<Vec<u64>>()
@@ -222,7 +226,8 @@ fn expected(users: &ArrayData, items: &ArrayData) -> Vec<i64> {
     counts
 }
 
-/// Return whether Arrow's validation accepts the array. It panics if a buffer is not aligned or ends within a cell.
+/// Return whether Arrow's validation accepts the array. The validation panics if a buffer is not aligned or ends within
+/// a cell. So buffers are aligned first, and a first buffer that is no multiple of 16 bytes is not accepted.
 fn is_valid(data: &mut ArrayData) -> bool {
     let is_whole =
         |data: &ArrayData| data.buffers().first().is_none_or(|cells| cells.len() % 16 == 0);

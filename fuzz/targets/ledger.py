@@ -1,8 +1,14 @@
 """Fuzz target for the ledger parser, with damaged and forged ledgers.
 
-The result must be a LedgerError, or a book that has lost no charge. Half of the inputs damage one or two places of a
-genuine ledger: one whose charges have all returned, or one that continued after an interrupted charge. The others
-have lines of arbitrary JSON with correct seals, so that the parser reads their content.
+The parser returns a book: the datasets of a ledger with their charges. Each line of a ledger ends with its seal, a hash
+of the line and of the seal before. A mark in the head names the last complete line.
+
+Half of the inputs are damaged: one or two places of a genuine ledger are changed. In one genuine ledger all charges
+have returned; another has an interrupted charge before its last one. The parser must raise LedgerError or return a
+book that has spent at least as much as the genuine ledger.
+
+The other inputs are forged: some genuine lines, then lines of arbitrary JSON or bytes. All seals and marks are correct,
+so that the parser reads the content. The parser must raise LedgerError or return a book without negative amounts.
 """
 
 import hashlib
@@ -21,13 +27,13 @@ import discreet as dp
 
 CHARGES = 5
 ROOM = 4096
-"""The most bytes that one damage inserts or removes."""
+"""The most bytes that are removed at one place, and the most that are inserted."""
 
 
 def genuine(interrupted=False):
     """Return the content of a ledger with some charges, as on disk after they have returned.
 
-    `interrupted`: whether another charge was interrupted between its event and its mark, before the last one.
+    `interrupted`: whether two charges follow. The first is interrupted after its line and before its mark is written.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
@@ -51,7 +57,7 @@ SPENT = {content: ledger_format.parse(content).account("visits").spent for conte
 
 
 def damaged(content, given):
-    """Return the ledger with one or two places removed, overwritten or filled with other bytes."""
+    """Return the ledger with other bytes in one or two places."""
     for _ in range(given.ConsumeIntInRange(1, 2)):
         start = given.ConsumeIntInRange(0, len(content))
         end = start + given.ConsumeIntInRange(0, min(len(content) - start, ROOM))
@@ -60,7 +66,7 @@ def damaged(content, given):
 
 
 def forged(given):
-    """Return a ledger with some genuine lines, followed by lines of any JSON or bytes with correct seals."""
+    """Return a ledger of some genuine lines and up to four lines of any JSON or bytes, all with correct seals."""
     lines = WHOLE[ledger_format.HEAD_SIZE :].split(b"\n")[:-1]
     lines = lines[: given.ConsumeIntInRange(0, len(lines))]
     seal = lines[-1][-64:] if lines else HEAD.empty().hash.encode()
@@ -81,7 +87,7 @@ def forged(given):
 
 
 def value(given):
-    """Return a candidate value for a field of a line."""
+    """Return a value of any type for a field of a line."""
     number, text = given.ConsumeInt(20), given.ConsumeUnicode(12)
     return given.PickValueInList(
         [number, -1, 2**200, 1.5, float("nan"), None, True, text, [number], {text: number}, "charged", "opened", "{}"]
@@ -98,17 +104,17 @@ def test(content):
         except dp.errors.LedgerError:
             return
         spent = book.account("visits").spent
-        assert spent.rho >= SPENT[whole].rho, "a damaged ledger has lost rho"
-        assert spent.delta >= SPENT[whole].delta, "a damaged ledger has lost delta"
+        assert spent.rho >= SPENT[whole].rho, "a damaged ledger has spent less rho than the genuine one"
+        assert spent.delta >= SPENT[whole].delta, "a damaged ledger has spent less delta than the genuine one"
         return
     try:
         book = ledger_format.parse(forged(given))
     except dp.errors.LedgerError:
         return
     for account in book.accounts.values():
-        assert account.spent.rho >= 0, "less than nothing was spent"
-        assert account.spent.delta >= 0, "less than nothing was spent"
-        assert account.remaining.rho >= 0, "less than nothing is left"
+        assert account.spent.rho >= 0, "the spent rho is negative"
+        assert account.spent.delta >= 0, "the spent delta is negative"
+        assert account.remaining.rho >= 0, "the remaining rho is negative"
 
 
 atheris.Setup(sys.argv, test)

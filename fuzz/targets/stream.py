@@ -1,4 +1,7 @@
-"""Fuzz target for streams with one damaged file: the result must be a StateError, or the unchanged stream."""
+"""Fuzz target for streams on disk of which one file is damaged in one place.
+
+Opening the stream must raise StateError or give the unchanged stream.
+"""
 
 import os
 import sys
@@ -20,7 +23,7 @@ PATH = Path(FOLDER.name) / "stream"
 
 
 def state():
-    """Return the content of a stream's file; raise StateError if it cannot be opened."""
+    """Return the round, key, mechanism and items of the stream; raise StateError if the file cannot be opened."""
     file = stream_file.StreamFile.open(PATH, None)
     try:
         return file.round, file.key, file.mechanism, dict(file.items())
@@ -57,7 +60,7 @@ def test(content):
         found = state()
     except dp.errors.StateError:
         return
-    assert found == STATE, "a damaged stream was opened as another one"
+    assert found == STATE, "a damaged stream was opened with another content"
 
 
 atheris.Setup(sys.argv, test)

@@ -1,4 +1,8 @@
-"""Forked processes for tests of ledgers. They do not share memory, so they know only the ledgers they have opened."""
+"""Forked processes for tests of ledgers.
+
+A process remembers the ledgers that it has read, and a forked child starts with a copy of this memory. So these helpers
+open a ledger only in children: each child reads the ledger for the first time.
+"""
 
 import json
 import os
@@ -10,12 +14,16 @@ import pytest
 from discreet import BudgetExceeded, Guarantee, Ledger
 
 PART = 2.0**-13
+"""The rho of one charge."""
 
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 
 def start(work, *arguments):
-    """Fork a process that runs `work(tell, *arguments)`; return its id and a pipe that receives what it tells."""
+    """Fork a process that runs `work(tell, *arguments)`.
+
+    Returns the id of the process and a pipe. `tell(message)` in the child writes a message to the pipe.
+    """
     heard, told = os.pipe()
     child = os.fork()
     if child:
@@ -33,14 +41,14 @@ def start(work, *arguments):
 
 
 def lines(heard):
-    """Yield the messages of a child until it ends."""
+    """Yield the messages of a child until the child ends."""
     with os.fdopen(heard, "rb") as pipe:
         for line in pipe:
             yield json.loads(line)
 
 
-def asked(work, *arguments):
-    """Run `work(*arguments)` in a child process; return its result."""
+def in_child(work, *arguments):
+    """Run `work(*arguments)` in a child process, and return its result."""
     child, heard = start(lambda tell: tell(work(*arguments)))
     (answer,) = lines(heard)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -48,16 +56,16 @@ def asked(work, *arguments):
 
 
 def make(path, parts):
-    """Create a ledger with one dataset, in a child process."""
+    """Create a ledger with one dataset, whose total is `parts` charges, in a child process."""
 
     def work():
         Ledger.open(path).dataset("views", rho=parts * PART, delta=0)
 
-    asked(work)
+    in_child(work)
 
 
 def spend(tell, path):
-    """Charge parts until no more fits, and send the name of each charge that has returned."""
+    """Charge one part after another until the budget is used up, and tell the name of each charge that has returned."""
     dataset = Ledger.open(path, timeout=120).dataset("views")
     count = 0
     while True:
@@ -71,7 +79,7 @@ def spend(tell, path):
 
 
 def charges(path):
-    """Return the names of the charges in a ledger, verified by a child process that has not seen it before."""
+    """Return the names of the charges in a ledger, read in a child process that checks their sum."""
 
     def work():
         ledger = Ledger.open(path, create=False)
@@ -79,7 +87,7 @@ def charges(path):
         assert ledger.dataset("views").spent.rho == len(names) * PART
         return names
 
-    return asked(work)
+    return in_child(work)
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""`Budget`: charges, errors, refunds, the odometer, copies and forks."""
+"""`Budget`: charges, errors, refunds, the odometer, copies and forks.
+
+The odometer is the (epsilon, delta) guarantee of everything charged so far.
+"""
 
 import copy
 import dataclasses
@@ -149,7 +152,7 @@ def test_what_is_refused_before_the_draw_costs_nothing():
     assert budget.history == []
 
 
-def test_each_verb_charges_its_guarantee_once():
+def test_each_public_function_charges_its_guarantee_once():
     log = {"user": list(range(3000)), "item": ["x"] * 3000}
     budget = Budget(rho=1.0, delta=1e-5)
     for release in (
@@ -174,7 +177,7 @@ def test_data_is_not_read_if_the_budget_is_insufficient():
             verb("nowhere.csv", user="user", item="item", rho=0.2, delta=1e-6, budget=budget, **more)
 
 
-def test_charge_spent_pays_only_for_returned_items():
+def test_charge_spent_costs_only_the_calls_that_were_made():
     few = discreet.Histogram.from_counts(["a", "b"], [50_000, 40_000], l0=None, linf=1, complete=True)
     mechanism = GumbelTopK(k=10, scale=10.0, delta=1e-8, k_bar=20)
     budget = Budget(rho=1.0, delta=1e-6)
@@ -192,7 +195,7 @@ def test_charge_spent_pays_only_for_returned_items():
     assert budget.spent.rho == pytest.approx(15 * 0.1**2 / 8, rel=1e-12)
 
 
-def test_charge_spent_needs_room_for_the_whole_guarantee():
+def test_charge_spent_refuses_a_guarantee_over_the_budget():
     few = discreet.Histogram.from_counts(["a"], [50_000], l0=None, linf=1, complete=True)
     with pytest.raises(BudgetExceeded):
         Budget(rho=0.01, delta=1e-6).release(GumbelTopK(k=10, scale=10.0, delta=1e-8), few, charge="spent")
@@ -211,7 +214,7 @@ def test_charge_spent_needs_room_for_the_whole_guarantee():
         (ContributionBound, {"percentile": 90}),
     ],
 )
-def test_an_afforded_mechanism_uses_almost_all_of_the_budget(kind, parameters):
+def test_an_afforded_mechanism_uses_almost_all_rho_or_delta(kind, parameters):
     budget = Budget(rho=0.5, delta=1e-6)
     budget.charge(Guarantee(0.1, 1e-7))
     mechanism = budget.afford(kind, **parameters)
@@ -239,7 +242,7 @@ def test_an_empty_budget_affords_no_mechanism():
         budget.afford(GumbelTopK, k=1, share=2)
 
 
-def test_the_odometer_reads_less_than_the_total_and_rises():
+def test_the_odometer_rises_and_starts_below_the_total():
     budget = Budget(rho=0.5, delta=1e-6)
     readings = [budget.odometer(1e-6)]
     for _ in range(5):
@@ -253,7 +256,7 @@ def test_the_odometer_reads_less_than_the_total_and_rises():
         budget.odometer(0)
 
 
-def test_the_odometer_states_the_delta_fixed_beforehand():
+def test_the_delta_of_the_odometer_is_fixed_beforehand():
     # An analyst who stops at the first failure of a mechanism fails with probability one. The deltas charged by then
     # add up to little. So the odometer may state only the total delta, not a sum that depends on outputs.
     budget = Budget(rho=0.5, delta=1e-3)
@@ -266,13 +269,13 @@ def test_the_odometer_states_the_delta_fixed_beforehand():
     assert Budget(rho=0.5, delta=0).odometer(1e-6)[1] == pytest.approx(1e-6)
 
 
-def test_the_odometer_of_a_used_up_epsilon_states_that_epsilon():
+def test_the_odometer_of_a_used_up_budget_is_its_total():
     budget = Budget(epsilon=1.0, delta=1e-6)
     budget.charge(GumbelTopK.from_epsilon(k=1, epsilon=1.0, delta=1e-6))
     assert budget.odometer(1e-7) == (1.0, 1e-6)
 
 
-def test_a_budget_from_epsilon_implies_that_epsilon():
+def test_a_budget_from_epsilon_has_that_epsilon():
     budget = Budget.from_epsilon(epsilon=2.0, delta=1e-6)
     # The guarantee includes the next float after the total.
     assert budget.guarantee.epsilon(1e-6) <= 2.0 * (1 + 1e-12)
@@ -293,7 +296,7 @@ def test_a_budget_cannot_be_copied_pickled_or_changed():
             delattr(budget, name)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_cannot_charge_a_budget():
     budget = Budget(rho=1.0, delta=1e-6)
     exchange = budget.pay_what_you_get(outcomes=5, queries=2, epsilon=0.1, delta=1e-8)

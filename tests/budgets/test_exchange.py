@@ -1,4 +1,7 @@
-"""`Exchange`: outcomes and lists are counted, and charged as they are returned."""
+"""`Exchange`: a fixed number of top-k lists and of outcomes, each charged when it is returned.
+
+An outcome is an item of a list or the stop element that ends a list early.
+"""
 
 import contextlib
 import math
@@ -168,7 +171,7 @@ def test_invalid_parameters_are_refused(name, bad):
         Budget(rho=1.0, delta=1e-6).pay_what_you_get(**{**EXCHANGE, name: bad})
 
 
-def test_threads_share_an_exchange():
+def test_threads_never_exceed_the_outcomes_of_an_exchange():
     budget = Budget(rho=1.0, delta=1e-5)
     exchange = budget.pay_what_you_get(outcomes=100, queries=1000, epsilon=0.1, delta=1e-9)
     returned = []
@@ -187,7 +190,7 @@ def test_threads_share_an_exchange():
     assert budget.spent.rho == pytest.approx(sum(returned) * 0.1**2 / 8, rel=1e-9)
 
 
-def test_a_ledger_pays_for_an_exchange_too(tmp_path):
+def test_an_exchange_can_charge_a_ledger(tmp_path):
     dataset = Ledger.open(tmp_path / "l").dataset("views", rho=1.0, delta=1e-6)
     exchange = dataset.pay_what_you_get(**EXCHANGE)
     release = exchange.top_k(few(), k=10, k_bar=20)

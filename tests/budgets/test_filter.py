@@ -1,4 +1,4 @@
-"""The charges that fit into a total, exact to one unit."""
+"""The charges that fit into a total, exact to one unit: 2^-64 of rho, or 2^-128 of delta."""
 
 import math
 import random
@@ -15,7 +15,7 @@ UNITS = Fraction(2) ** -64, Fraction(2) ** -128
 
 
 class Model:
-    """An independent filter that computes with fractions."""
+    """An independent implementation of a budget that computes with fractions."""
 
     def __init__(self, rho, delta):
         self.totals = [math.floor(Fraction(x) / u) for x, u in zip((rho, delta), UNITS, strict=True)]
@@ -25,7 +25,7 @@ class Model:
     def price(self, guarantee):
         asked = guarantee.rho, guarantee.delta
         plain = [math.ceil(Fraction(x) / u) for x, u in zip(asked, UNITS, strict=True)]
-        # The first charge of rho or of delta may be all of it, as far as the guarantee goes.
+        # The first charge of rho or of delta may be the whole total, up to the rounding of the guarantee.
         most = [total + max(0, math.ceil(Fraction(total, 2**53)) - 1) for total in self.totals]
         within = zip(plain, asked, self.promised, most, strict=True)
         capped = [min(units, cap) if x <= promise else units for units, x, promise, cap in within]

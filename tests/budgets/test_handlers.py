@@ -1,4 +1,7 @@
-"""Signal handlers that charge the budget they interrupt, at every line: no test hangs, and no total is exceeded."""
+"""Signal handlers that charge a budget during another charge: the handler does not wait, and no total is exceeded.
+
+A test raises the signal at each line of the interrupted call in turn.
+"""
 
 import os
 import signal
@@ -14,12 +17,12 @@ from discreet.budgets import ledger_file
 
 PACKAGE = str(Path(discreet.__file__).parent)
 CHARGE = Guarantee(0.4, 1e-8)
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="signals are POSIX's")
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="the system has no POSIX signals")
 
 
 @pytest.fixture(autouse=True)
 def end_a_hanging_test():
-    """End a test that hangs for 120 seconds."""
+    """Fail a test that takes 120 seconds."""
 
     def hung(*_):
         raise AssertionError("a charge waits for the charge that it interrupts")
@@ -32,7 +35,7 @@ def end_a_hanging_test():
 
 
 def handled_at(number, call, handler):
-    """Send a signal at one line of a call; return the results or errors of the call and of its handler."""
+    """Raise a signal at line `number` of a call. Return the results or errors of the call and of the signal handler."""
     seen, ends = 0, {}
 
     def noted(name, run):
@@ -66,7 +69,10 @@ def handled_at(number, call, handler):
 
 
 def handle_everywhere(budget_of, stride=1):
-    """Interrupt a charge at every line by a second charge; return the number of lines and the types of errors."""
+    """Interrupt a charge with a second charge, at every `stride`-th line.
+
+    Returns the number of lines and the types of errors.
+    """
     number, errors = 1, set()
     while True:
         budget = budget_of(number)
@@ -91,7 +97,7 @@ def test_a_handler_charges_the_budget_that_it_interrupts():
     assert errors == set()
 
 
-def test_a_handler_that_spends_the_rest_leaves_none():
+def test_only_one_of_a_charge_and_its_handlers_charge_fits():
     number, refused = 1, set()
     while True:
         budget = Budget(rho=0.6, delta=1e-6)

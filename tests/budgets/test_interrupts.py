@@ -1,4 +1,4 @@
-"""Exceptions at any line: every draw has been charged, and no file is half-written."""
+"""Exceptions at any line of a release: if noise was drawn, the budget has been charged, and the ledger is valid."""
 
 import linecache
 import os
@@ -20,20 +20,20 @@ class Interrupted(BaseException):
     """An exception that stands for an interrupt."""
 
 
-def is_release_of_lock(frame):
-    """Return whether the line takes or releases a lock. Python handles no signal between a block and its lock."""
+def is_line_of_lock(frame):
+    """Return whether the line takes or releases a lock. Python handles no signal between the block and its lock."""
     return "_lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
 def interrupted_at(number, call):
-    """Raise an exception at one line of the package during `call`; return whether the call reached it."""
+    """Raise an exception at line `number` of `call` inside the package. Return whether the call reached this line."""
     seen = 0
 
     def trace(frame, event, argument):
         nonlocal seen
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        if event == "line" and not is_release_of_lock(frame):
+        if event == "line" and not is_line_of_lock(frame):
             seen += 1
             if seen == number:
                 sys.settrace(None)
@@ -51,6 +51,10 @@ def interrupted_at(number, call):
 
 
 def interrupt_everywhere(budget_of, stride, monkeypatch):
+    """Interrupt a release at every `stride`-th line, and check the budget.
+
+    Returns the number of lines, and the pairs of whether the budget was charged and whether noise was drawn.
+    """
     mechanism, data, drawn = top(rho=0.1, delta=1e-8), histogram(), []
     run = GumbelTopK._run
 
@@ -76,13 +80,13 @@ def interrupt_everywhere(budget_of, stride, monkeypatch):
         number += stride
 
 
-def test_an_interrupted_budget_has_charged_every_draw(monkeypatch):
+def test_no_interrupt_leaves_a_draw_without_a_charge(monkeypatch):
     lines, kinds = interrupt_everywhere(lambda _: Budget(rho=1.0, delta=1e-6), 1, monkeypatch)
     assert lines > 50
     assert kinds == {(False, False), (True, False), (True, True)}
 
 
-def test_an_interrupted_ledger_has_charged_every_draw(monkeypatch, tmp_path):
+def test_no_interrupt_leaves_a_draw_the_ledger_lacks(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # syncing hundreds of charges would take long
 
     def budget_of(number):
@@ -97,7 +101,7 @@ def test_an_interrupted_ledger_has_charged_every_draw(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_an_interrupted_creation_leaves_a_whole_ledger_or_none(monkeypatch, tmp_path, nameless):
+def test_an_interrupted_creation_leaves_a_valid_file_or_none(monkeypatch, tmp_path, nameless):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if not nameless:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)

@@ -1,10 +1,10 @@
-"""A process remembers the ledgers that it has seen, and refuses older and diverged copies of them."""
+"""A process remembers the ledgers that it has read, and refuses older and diverged copies of these ledgers."""
 
 import os
 import threading
 
 import pytest
-from children import asked, forks
+from children import forks, in_child
 
 from discreet import Guarantee, Ledger
 from discreet.errors import LedgerError
@@ -59,7 +59,7 @@ def test_a_copy_that_another_process_charged_is_refused(path, tmp_path):
         for _ in range(3):
             other.charge(Guarantee(0.2, 0))
 
-    asked(go_on)  # in a child, so this process has not seen it
+    in_child(go_on)  # in a child, so that this process has not read this state
     dataset.charge(Guarantee(0.6, 0))
     with pytest.raises(LedgerError, match="rolled back"):
         Ledger.open(copy)
@@ -70,7 +70,7 @@ def test_a_copy_that_another_process_charged_is_refused(path, tmp_path):
 
 
 @forks
-def test_a_child_remembers_what_its_parent_has_seen(path):
+def test_a_forked_child_remembers_what_its_parent_has_read(path):
     dataset = opened(path)
     backup = path.read_bytes()
     dataset.charge(Guarantee(0.9, 0))
@@ -83,7 +83,7 @@ def test_a_child_remembers_what_its_parent_has_seen(path):
             return "rolled back" in str(error)
         return False
 
-    assert asked(attempt)
+    assert in_child(attempt)
 
 
 def test_two_threads_cannot_spend_two_copies(path, tmp_path):

@@ -1,4 +1,8 @@
-"""Ledgers that are cut, flipped or overwritten: each is refused, or still has every charge."""
+"""Ledgers that are cut, flipped or overwritten: each is refused, or still has every charge.
+
+An event is one line of a ledger. A mark in the head of the file names the last complete event, and the head has two
+marks. A seal is the hash at the end of each event (`discreet/budgets/ledger_format.py`).
+"""
 
 import os
 import random
@@ -22,7 +26,7 @@ def path(tmp_path):
 
 
 def forget():
-    """Make this process forget all ledgers that it has seen."""
+    """Make this process forget all ledgers that it has read."""
     latest._states.clear()
 
 
@@ -34,18 +38,18 @@ def small_ledger(path, charges=3):
 
 
 def spent_in(content):
-    """Return the spent budget in this content, as read by a process that has not seen the ledger before."""
+    """Return the spent budget in this content. The parser compares the content with no earlier state."""
     return ledger_format.parse(content).accounts["views"].spent
 
 
 def newest_mark(content):
-    """Return the offsets of the newest mark. A crash may tear it, so damage to it alone is accepted."""
+    """Return the offsets of the newest mark. A crash may tear this mark, so the parser accepts damage to it alone."""
     slots = {content[place : place + 512]: place for place in (512, 1024)}
     place = slots[max(slots)]
     return range(place, place + 512)
 
 
-def test_every_flipped_bit_is_refused_or_loses_nothing(path):
+def test_every_flipped_bit_is_refused_or_keeps_all_charges(path):
     _, content = small_ledger(path)
     spent, mark = spent_in(content), newest_mark(content)
     for place in range(len(content)):
@@ -66,7 +70,7 @@ def test_every_cut_is_refused(path):
             ledger_format.parse(content[:end])
 
 
-def test_flips_and_cuts_of_a_seen_file_are_refused(path):
+def test_flips_and_cuts_of_a_file_read_before_are_refused(path):
     dataset, content = small_ledger(path)
     generator, mark = random.Random(5), newest_mark(content)
     for place in generator.sample([place for place in range(len(content)) if place not in mark], 150):
@@ -82,7 +86,7 @@ def test_flips_and_cuts_of_a_seen_file_are_refused(path):
     dataset.charge(Guarantee(0.125, 0))
 
 
-def test_an_older_state_is_refused_if_the_newer_was_seen(path):
+def test_an_older_state_is_refused_if_the_newer_was_read(path):
     dataset, older = small_ledger(path)
     dataset.charge(Guarantee(0.125, 0))
     path.write_bytes(older)
@@ -143,7 +147,7 @@ def test_a_damaged_mark_and_event_together_are_refused(path):
 
 
 def interrupted_ledger(path, monkeypatch):
-    """Return a ledger whose last charge returned, after one that was interrupted between its event and its mark."""
+    """Return a ledger's content: the last charge but one was interrupted between its event and its mark."""
     dataset, _ = small_ledger(path)
     overwrite = LedgerFile.overwrite
     monkeypatch.setattr(LedgerFile, "overwrite", interrupt)
@@ -180,7 +184,7 @@ def test_two_damages_after_an_interrupt_are_refused(path, monkeypatch):
             ledger_format.parse(bytes(twice))
 
 
-def test_an_event_is_on_the_disk_before_a_late_mark(path, monkeypatch):
+def test_an_event_is_synced_before_its_late_mark(path, monkeypatch):
     dataset, _ = small_ledger(path)
     monkeypatch.setattr(LedgerFile, "overwrite", interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -242,7 +246,7 @@ def test_moved_or_missing_events_are_refused(path, order):
         ledger_format.parse(content[:HEAD] + b"".join(events[number] for number in order))
 
 
-def test_random_damage_raises_no_error_but_ledger_error(path):
+def test_random_damage_raises_only_ledger_errors(path):
     _, content = small_ledger(path)
     generator = random.Random(7)
     for _ in range(3000):
@@ -287,7 +291,7 @@ def test_an_invalid_event_with_a_valid_seal_is_refused(path, row):
         ledger_format.parse(content + line)
 
 
-def test_an_exceeded_total_allows_no_further_charge(path):
+def test_a_forged_charge_over_the_total_leaves_no_budget(path):
     _, content = small_ledger(path, charges=0)
     book = ledger_format.parse(content)
     payload = b'{"number":3,"kind":"charged","dataset":"views","rho":%d} ' % 2**65

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from children import asked, forks, held_lock, lines, make, spend, start
+from children import forks, held_lock, in_child, lines, make, spend, start
 from small import histogram, top
 
 from discreet import Guarantee, GumbelTopK, Ledger
@@ -82,7 +82,7 @@ def test_a_killed_creation_leaves_no_temporary_file(path):
         Ledger.open(path)
 
     with pytest.raises(ValueError, match="not enough values"):
-        asked(work)
+        in_child(work)
     assert list(path.parent.iterdir()) == []
 
 
@@ -130,7 +130,7 @@ dataset.charge(Guarantee(0.25, 0))
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="limits of file sizes are POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="the system has no limits of file sizes")
 @pytest.mark.parametrize("room", [0, 1, 100])
 def test_a_charge_cut_short_by_a_full_disk_is_removed(path, dataset, room):
     subprocess.run([sys.executable, "-c", FULL, str(path), str(room)], check=True)
@@ -307,4 +307,4 @@ def test_a_copy_made_during_charges_is_valid(path):
         def charges(copy=copy):
             return len(Ledger.open(copy).history)
 
-        assert least <= asked(charges) <= 200
+        assert least <= in_child(charges) <= 200

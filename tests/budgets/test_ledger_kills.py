@@ -32,7 +32,7 @@ def damage_other_files(path, generator, before):
 
 
 def check_kills(folder, kills, seed):
-    """Kill one writer after another. The ledger has every charge that returned, and never more than the total."""
+    """Kill one writer after another, and check that the ledger has every charge that returned and at most the total."""
     generator, path, parts = random.Random(seed), folder / "ledger", 5 * kills
     make(path, parts)
     told, before, killed = [], {}, 0
@@ -47,9 +47,9 @@ def check_kills(folder, kills, seed):
         os.kill(child, signal.SIGKILL)
         told += hearing
         killed += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        beside = {other.name: other.read_bytes() for other in folder.iterdir() if other != path}
+        others = {other.name: other.read_bytes() for other in folder.iterdir() if other != path}
         damage_other_files(path, generator, before)
-        before = beside
+        before = others
         there = charges(path)
         assert len(there) <= parts
         assert set(told) <= set(there)
@@ -63,11 +63,11 @@ def check_kills(folder, kills, seed):
 
 
 @forks
-def test_damage_to_other_files_changes_nothing(tmp_path):
+def test_damage_to_other_files_changes_no_charge(tmp_path):
     assert check_kills(tmp_path, 20, 1) > 10
 
 
 @forks
 @pytest.mark.statistical
-def test_damage_to_other_files_over_300_kills_changes_nothing(tmp_path):
+def test_300_damages_to_other_files_change_no_charge(tmp_path):
     assert check_kills(tmp_path, 300, 2) > 150

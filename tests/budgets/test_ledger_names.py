@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from children import asked, charges, forks, lines, make, spend, start
+from children import charges, forks, in_child, lines, make, spend, start
 
 from discreet import Guarantee, Ledger
 
@@ -22,7 +22,7 @@ spend(lambda name: print(name, flush=True), sys.argv[2])
 
 
 def spent_at_once(first, second):
-    """Let two processes spend the same ledger under two names; return the charges that each has reported."""
+    """Let two processes charge the same ledger under two names. Return the charges that each process has reported."""
     workers = [start(spend, path) for path in (first, second)]
     told = [list(lines(heard)) for _, heard in workers]
     for child, _ in workers:
@@ -32,7 +32,7 @@ def spent_at_once(first, second):
 
 @forks
 @pytest.mark.parametrize("link", [os.link, os.symlink])
-def test_a_linked_ledger_is_spent_once_by_two_processes(tmp_path, link):
+def test_two_processes_never_exceed_a_linked_ledger(tmp_path, link):
     path, other = tmp_path / "ledger", tmp_path / "elsewhere" / "other"
     other.parent.mkdir()
     make(path, PARTS)
@@ -43,7 +43,7 @@ def test_a_linked_ledger_is_spent_once_by_two_processes(tmp_path, link):
 
 
 def mounted(source, target, path):
-    """Return a command that spends the ledger at `path` in a namespace where `source` is mounted at `target`."""
+    """Return a command that charges the ledger at `path`, in a namespace where `source` is mounted at `target`."""
     script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
     here = str(Path(__file__).parent)
     work = [sys.executable, "-c", BY_ANOTHER_NAME, here, str(path)]
@@ -60,7 +60,7 @@ def may_mount():
 @forks
 @pytest.mark.skipif(not may_mount(), reason="this process may not mount")
 @pytest.mark.parametrize("whole_folder", [False, True])
-def test_a_mounted_ledger_is_spent_once_by_two_processes(tmp_path, whole_folder):
+def test_two_processes_never_exceed_a_mounted_ledger(tmp_path, whole_folder):
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
     path, other = tmp_path / "here" / "ledger", tmp_path / "there" / "ledger"
@@ -72,7 +72,7 @@ def test_a_mounted_ledger_is_spent_once_by_two_processes(tmp_path, whole_folder)
         other.touch()
         command = mounted(path, other, other)
     mounting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    first = mounting.stdout.readline().strip()  # waits until both run at once
+    first = mounting.stdout.readline().strip()  # waits until the other process has charged
     child, heard = start(spend, path)
     told = list(lines(heard))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -83,7 +83,7 @@ def test_a_mounted_ledger_is_spent_once_by_two_processes(tmp_path, whole_folder)
 
 
 @forks
-def test_killed_writers_lose_no_charge_under_either_name(tmp_path):
+def test_both_names_have_all_charges_of_killed_writers(tmp_path):
     path, other = tmp_path / "ledger", tmp_path / "other"
     make(path, 10_000)
     os.link(path, other)
@@ -143,11 +143,11 @@ def test_a_ledger_in_a_read_only_folder_is_charged(tmp_path):
     if os.getuid() == 0:
         os.chown(folder, 65534, -1)
         os.chown(folder / "ledger", 65534, -1)
-        # The folders that pytest makes; each of its workers adds one.
+        # The folders that pytest makes. Each worker of pytest-xdist adds a folder.
         below = [parent for parent in tmp_path.parents if parent.name.startswith(("pytest-", "popen-"))]
         for parent in (tmp_path, *below):
             parent.chmod(0o711)
     try:
-        assert asked(work)
+        assert in_child(work)
     finally:
         folder.chmod(0o700)

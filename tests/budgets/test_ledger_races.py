@@ -34,7 +34,7 @@ for worker in workers: worker.start()
 for worker in workers: worker.join()
 """
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the system has no SIGKILL")
 
 
 class Race:
@@ -58,7 +58,7 @@ class Race:
             self.told.append(self.heard.readline().decode().strip())
 
     def kill(self, place):
-        """Kill one process and start another in its place; return whether the first was still running."""
+        """Kill one process and start another in its place. Return whether the killed process was still running."""
         process = self.running[place]
         process.send_signal(signal.SIGKILL)
         self.errors.append(process.communicate()[1])
@@ -84,7 +84,7 @@ class Race:
 
 
 def check_race(path, *, processes, threads, kills):
-    """Kill processes during a race, then let processes spend all of another total."""
+    """Kill processes while they charge a ledger. Then let processes use up the total of another ledger."""
     generator, killed = random.Random(6), 0
     race = Race(path, processes=processes, threads=threads, parts=1_000_000)
     for _ in range(kills):

@@ -1,4 +1,4 @@
-"""One ledger that copies, threads and processes share."""
+"""One ledger file that copied ledgers, threads and forked processes use together."""
 
 import copy
 import os
@@ -16,7 +16,7 @@ def path(tmp_path):
     return tmp_path / "privacy.ledger"
 
 
-def test_copies_of_a_ledger_share_its_file(path):
+def test_a_copied_or_unpickled_ledger_uses_the_same_file(path):
     ledger = Ledger.open(path)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
@@ -33,8 +33,8 @@ def test_copies_of_a_ledger_share_its_file(path):
         Ledger()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
-def test_forked_processes_share_a_dataset(path):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_forked_processes_never_exceed_one_budget(path):
     ledger = Ledger.open(path)
     dataset = ledger.dataset("views", rho=1.0, delta=1e-6)
     dataset.charge(Guarantee(0.1, 0))
@@ -53,14 +53,14 @@ def test_forked_processes_share_a_dataset(path):
                 os._exit(99)
             os._exit(fitted)
         children.append(child)
-        dataset.remaining  # noqa: B018 - the parent goes on reading
+        dataset.remaining  # noqa: B018 - the parent reads while its children charge
     fitted = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert sum(fitted) == 9
     assert len(dataset.history) == 10
     ledger.check()
 
 
-def test_threads_share_a_dataset(path):
+def test_threads_never_exceed_one_budget(path):
     dataset = Ledger.open(path).dataset("views", rho=1.0, delta=1e-6)
     fitted, failed = [], []
 
@@ -84,7 +84,7 @@ def test_threads_share_a_dataset(path):
     assert Fraction(dataset.spent.rho) <= 1
 
 
-def test_processes_that_open_the_same_new_file_get_one_ledger(path):
+def test_threads_that_open_the_same_new_file_get_one_ledger(path):
     ledgers, threads = [], []
     for _ in range(8):
         threads.append(threading.Thread(target=lambda: ledgers.append(Ledger.open(path))))

@@ -1,4 +1,7 @@
-"""Budgets and releases with exactly the same guarantee, and equal shares of any total."""
+"""Releases whose guarantee is exactly the total of a budget, and equal shares of a budget.
+
+A verb is a function of the public interface that releases data: `count`, `top_k` or `select`.
+"""
 
 import math
 import random
@@ -34,7 +37,7 @@ EXTREMES += [(1000.0, 1e-9), (999.0, 0.999), (1e-9, 1e-3), (5e-324, 1e-6), (1e-1
 
 
 def promises(number, seed):
-    """Return pairs of epsilon and delta, usual and extreme ones."""
+    """Return pairs of epsilon and delta: the extreme pairs, and random pairs of usual and of any size."""
     chance = random.Random(seed)
     usual = [(chance.choice((0.1, 0.5, 1.0, 2.0, 3.0)), chance.choice((1e-4, 1e-6, 1e-9))) for _ in range(number // 2)]
     wide = [(10 ** chance.uniform(-5, 2.9), 10 ** chance.uniform(-35, -0.1)) for _ in range(number - number // 2)]
@@ -42,7 +45,7 @@ def promises(number, seed):
 
 
 def check_payable(verb, parameters, epsilon, delta):
-    """Require that a budget pays for the mechanism of its guarantee once; return whether that mechanism exists."""
+    """Assert that a mechanism with the guarantee of a whole budget fits once. Return whether the mechanism exists."""
     try:
         budget = Budget(epsilon=epsilon, delta=delta)
         mechanism = choose(verb, epsilon=epsilon, delta=delta, **parameters)[0]
@@ -56,8 +59,8 @@ def check_payable(verb, parameters, epsilon, delta):
 
 
 @pytest.mark.parametrize("number", range(len(VERBS)))
-def test_a_budget_pays_for_a_release_of_its_guarantee(number):
-    """Check each verb with a third of the extreme guarantees, a usual and a wide one; the full size checks all."""
+def test_a_release_of_exactly_the_budget_fits_once(number):
+    """Each verb is checked with a third of the extreme pairs and with two random pairs."""
     verb, parameters = VERBS[number]
     sample = EXTREMES[number % 3 :: 3] + promises(2, number)[len(EXTREMES) :]
     assert sum(check_payable(verb, parameters, *promise) for promise in sample) >= 3
@@ -65,13 +68,13 @@ def test_a_budget_pays_for_a_release_of_its_guarantee(number):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("verb", "parameters"), VERBS)
-def test_a_budget_pays_for_any_release_of_its_guarantee(verb, parameters):
+def test_any_release_of_exactly_the_budget_fits_once(verb, parameters):
     paid = sum(check_payable(verb, parameters, *promise) for promise in promises(1_000, 2))
     assert paid >= 500
 
 
 @pytest.mark.parametrize("method", ["gaussian", "laplace", "bounded", "gumbel_correction", "auto"])
-def test_a_budget_pays_for_answers_of_its_guarantee(method):
+def test_answers_of_exactly_the_budget_fit(method):
     for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (3.0, 1e-9)]:
         mechanism, _ = choose_answers(30, None, epsilon, delta, method)
         assert Budget(epsilon=epsilon, delta=delta).fits(mechanism)
@@ -81,20 +84,20 @@ def test_a_budget_pays_for_answers_of_its_guarantee(method):
     ("verb", "more"),
     [(dp.count, {}), (dp.count, {"l0": 2}), (dp.top_k, {"k": 1}), (dp.select, {"l0": 1}), (dp.select, {"l0": 2})],
 )
-def test_a_verb_uses_up_a_budget_of_its_own_guarantee(verb, more, tmp_path):
+def test_a_verb_with_exactly_the_budget_uses_it_up(verb, more, tmp_path):
     promise = {"epsilon": 1.0, "delta": 1e-6}
     ledger = Ledger.open(tmp_path / "ledger")
     for payer in (Budget(**promise), ledger.dataset("views", **promise)):
         assert not verb(LOG, **COLUMNS, **promise, **more, budget=payer).seeded
         with pytest.raises(BudgetExceeded):
             verb(LOG, **COLUMNS, **promise, **more, budget=payer)
-    # Another reader of the file finds the same guarantee and the same remaining budget.
+    # A second opening of the file finds the same guarantee and no remaining budget.
     again = Ledger.open(tmp_path / "ledger").dataset("views", **promise)
     assert again.guarantee == Budget(**promise).guarantee
     assert not again.fits(Guarantee(2.0**-64, 0))
 
 
-def test_a_release_of_the_whole_guarantee_needs_a_fresh_budget():
+def test_a_release_of_the_whole_budget_fits_only_at_first():
     pair = Guarantee.from_dp(1.0, 1e-6)
     for before in (Guarantee(2.0**-64, 0), Guarantee(0, 2.0**-128), Guarantee(1e-3, 1e-9)):
         budget = Budget(epsilon=1.0, delta=1e-6)
@@ -108,7 +111,7 @@ def test_a_release_of_the_whole_guarantee_needs_a_fresh_budget():
             budget.charge(pair)
 
 
-def test_a_release_of_the_whole_guarantee_leaves_no_budget():
+def test_a_release_of_the_whole_budget_leaves_nothing():
     budget = Budget(epsilon=1.0, delta=1e-6)
     mechanism = GumbelTopK.from_epsilon(k=1, epsilon=1.0, delta=1e-6)
     assert mechanism.guarantee.rho > budget.remaining.rho
@@ -150,7 +153,7 @@ def budgets(number):
         yield Budget(epsilon=10 ** chance.uniform(-3, 2.9), delta=10 ** chance.uniform(-30, -0.2))
 
 
-def test_a_budget_fits_its_own_guarantee():
+def test_the_whole_guarantee_of_a_budget_can_be_charged():
     for budget in budgets(200):
         assert budget.fits(budget.guarantee)
         assert budget.fits(budget.remaining)
@@ -159,7 +162,7 @@ def test_a_budget_fits_its_own_guarantee():
 
 
 @pytest.mark.parametrize("rho", [1.0, 0.1, 3e-4, 1e-4, 1e-15])
-def test_a_budget_pays_for_a_release_of_its_own_rho(rho):
+def test_a_release_of_the_whole_rho_fits_once(rho):
     budget = Budget(rho=rho, delta=1e-33)
     budget.charge(Guarantee(rho, 1e-33))
     assert not budget.fits(Guarantee(2.0**-64, 0))
@@ -179,12 +182,12 @@ def test_equal_shares_of_any_budget_all_fit():
             budget.charge(share)
         left = budget._account().total - budget._account().spent
         before = before.total - before.spent
-        # Each share loses less than one unit, or one part in 2^53.
+        # Rounding reduces each share by less than one unit, or by one part in 2^53.
         assert 0 <= left.rho <= n + before.rho / 2**52
         assert 0 <= left.delta <= n + before.delta / 2**52
 
 
-def test_shares_split_the_rest_and_have_its_unit():
+def test_equal_shares_divide_the_rest_and_keep_the_unit():
     budget = Budget(rho=1.0, delta=1e-6, unit="event", neighbours="replaced")
     budget.charge(Guarantee(0.5, 0, "event", neighbours="replaced"))
     first, second = budget.split(2)

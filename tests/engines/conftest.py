@@ -1,4 +1,4 @@
-"""Spark sessions for tests: in one process, on a small cluster, behind Spark Connect, and Sail."""
+"""Spark sessions for tests: local, on a small local cluster, and through Spark Connect to Spark or Sail."""
 
 import os
 import shutil
@@ -35,7 +35,10 @@ def require(form):
 
 @contextmanager
 def spark_session(form):
-    """Yield a session of one form, and stop it with its server. Only one exists at a time."""
+    """Yield a session of one form of Spark. Afterwards stop the session and its server.
+
+    No two sessions may exist at a time.
+    """
     require(form)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if form == "sail":

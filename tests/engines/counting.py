@@ -1,4 +1,4 @@
-"""Counts by label and CSV files, for the tests of engines."""
+"""Helpers of the tests of engines: `counted` returns counts by label, and `csv` writes a file."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Interruptible jobs of a cluster: interrupts are passed on, results and errors are returned."""
+"""Jobs on a cluster: an interrupt also ends the job, and results and errors are returned."""
 
 import _thread
 import threading

@@ -17,7 +17,7 @@ from discreet.streams.clock import Clock
 
 ROWS = 130_000
 LABEL = "repeat('x', 20000)"
-"""`ROWS` rows of it are more than 2 GiB, which exceeds the 32-bit offsets of small Arrow buffers."""
+"""A label in SQL. `ROWS` cells of it are more than 2 GiB, which exceeds 32-bit offsets of Arrow."""
 
 
 def write(path, label=LABEL, rows=ROWS):
@@ -41,21 +41,21 @@ def is_bytes(path):
     return str(local.scan([path], ["item"]).types[0]) == "BLOB"
 
 
-def test_long_labels_of_one_user_do_not_fail_a_count(small_file):
+def test_a_count_succeeds_with_2_gib_of_one_users_labels(small_file):
     assert small_file.stat().st_size < 100_000
     home = b"home" if is_bytes(small_file) else "home"
     assert counted(small_file) == {home: 3}
     assert counted(query(f"FROM read_parquet('{small_file}')")) == {home: 3}
 
 
-def test_long_labels_of_one_user_do_not_fail_a_sum(small_file):
+def test_a_sum_succeeds_with_2_gib_of_one_users_labels(small_file):
     home = b"home" if is_bytes(small_file) else "home"
     asked = {"columns": ("user", "item", "v"), "items": [home], "bounds": (0, 1), "resolution": 1.0}
     assert clipped_sums(str(small_file), **asked) == [3]
     assert clipped_sums(query(f"FROM read_parquet('{small_file}')"), **asked) == [3]
 
 
-def test_long_labels_of_one_user_do_not_fail_the_rounds(small_file):
+def test_rounds_succeed_with_2_gib_of_one_users_labels(small_file):
     clock = Clock(since="2026-01-01", every="1d")
     rows = TimedEvents(str(small_file), event="user", item="item", time="t").rounds(clock.begin, clock.span)
     assert counted(rows(1)) == {b"home" if is_bytes(small_file) else "home": 3}

@@ -25,7 +25,7 @@ EXACT = {"integers": "item", "texts": "encode(item)", "bytes": "item"}
 
 @cache
 def generated(kind, rows=4000, seed=7):
-    """Return rows of (user, item): few users with duplicates, half of the items tied, some NULLs."""
+    """Return columns of users and items, with repeated rows, items of equal counts, and some NULLs."""
     rng = np.random.default_rng(seed)
     texts = ODD + [f"w{n}" for n in range(200)]
     numbers = BIG + [int(n) for n in rng.integers(-(2**63), 2**63 - 1, 200)]
@@ -92,7 +92,7 @@ def rows(histogram):
 
 @pytest.fixture(scope="module", params=[*FRAMES, *IBIS, *SPARK])
 def form(request):
-    """A function from the path of a Parquet file to a table of one engine."""
+    """A function that opens a Parquet file as a table of one engine."""
     if request.param in SPARKS:
         with spark_session(request.param) as session:
             yield session.read.parquet
@@ -159,7 +159,7 @@ def test_all_engines_count_only_listed_items(form, paths, kind):
 
 def test_listed_numbers_do_not_overflow_in_any_engine(form, paths):
     exact = dict(reference(paths["integers"], "integers", 10_000))
-    assert -1 in exact  # with the same 64 bits as 2^64 - 1
+    assert -1 in exact  # -1 and 2^64 - 1 have the same 64 bits
     for only in ([2**64 - 1], [1, 2**64 - 1, 2**63]):
         table = form(paths["integers"])
         histogram = dp.Histogram.from_table(table, user="us`er", item="it.em", only=only)
@@ -197,7 +197,7 @@ def even(tmp_path_factory):
 
 
 @bounding
-def test_l0_items_are_chosen_uniformly_in_every_call(form, even):
+def test_every_call_chooses_l0_items_uniformly_and_anew(form, even):
     users, items, l0 = 2000, 7, 3
     seen = []
     for _ in range(2):
@@ -205,7 +205,7 @@ def test_l0_items_are_chosen_uniformly_in_every_call(form, even):
         counts = np.array([found[f"i{n}".encode()] for n in range(items)])
         assert counts.sum() == users * l0
         share = l0 / items
-        # Without replacement the counts of a user's items are negatively correlated, by a factor of m / (m - 1).
+        # A user keeps l0 different items, so the counts are negatively correlated: factor (items - 1) / items.
         statistic = ((counts - users * share) ** 2).sum() / (users * share * (1 - share)) * (items - 1) / items
         assert chi2.sf(statistic, items - 1) > 1e-7
         seen.append(counts)

@@ -1,4 +1,4 @@
-"""The number of users of all counted rows, in every engine and in little memory."""
+"""The number of distinct users of all counted rows: by the Rust core, Ibis and Spark."""
 
 import numpy as np
 import pytest
@@ -7,19 +7,20 @@ from discreet import Histogram, _core, engines
 
 
 def users_of(users, items, only=None):
+    """Return the number of distinct users of the rows without NULL, or of those rows with a listed item."""
     rows = zip(users, items, strict=True)
     return len({user for user, item in rows if None not in (user, item) and (only is None or item in only)})
 
 
 def table(rng, rows, names):
-    """Return small numbers, large numbers or text, with 5 % NULLs."""
+    """Return `rows` cells with 5 % NULLs: small, large or negative numbers, or text, as `names` says."""
     kinds = {
         "small": lambda n: n,
         "large": lambda n: (n * 0x9E3779B97F4A7C15 + 2**40) % 2**63,
         "negative": lambda n: -n - 1,
         "text": lambda n: f"name {n}",
     }
-    made = [kinds[kind](n) for n in range(2000) for kind in (names,)]
+    made = [kinds[names](n) for n in range(2000)]
     chosen = rng.integers(0, rng.integers(1, len(made)), rows).tolist()
     return [None if rng.random() < 0.05 else made[n] for n in chosen]
 
@@ -53,7 +54,7 @@ def plain(users, items):
     return labels.take(np.arange(len(counts))), counts
 
 
-def test_limits_and_caps_do_not_change_the_number_of_users():
+def test_limit_and_cap_do_not_change_the_number_of_users():
     users, items = np.arange(1000), np.arange(1000) % 10
     for options in ({"limit": 3}, {"cap": 2}, {"limit": 0}):
         assert _core.count_with_users((users, items), "", "", **options)[2] == 1000
@@ -78,22 +79,28 @@ def test_users_of_dictionary_columns_are_counted():
 
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("only", [None, ["a", "b"], []])
-def test_an_ibis_table_counts_users_in_the_same_query(limit, only):
+def test_ibis_counts_users_without_a_further_query(limit, only, monkeypatch):
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("duckdb")
     users = [1, 1, 2, 3, 4, 4, None, 5]
     items = ["a", "b", "a", "c", "d", "d", "a", None]
     memory = ibis.duckdb.connect()
     data = memory.create_table("t", ibis.memtable({"u": users, "i": items}, schema={"u": "int64", "i": "string"}))
+    execute, queries = type(memory).to_pyarrow, []
+    monkeypatch.setattr(
+        type(memory), "to_pyarrow", lambda *given, **named: queries.append(1) or execute(*given, **named)
+    )
     counted = engines.histogram(data, "u", "i", users=True, only=only, limit=limit)
     assert counted.users == users_of(users, items, only)
-    assert engines.histogram(data, "u", "i").users is None
+    with_users = len(queries)
+    assert engines.histogram(data, "u", "i", only=only, limit=limit).users is None
+    assert with_users == len(queries) - with_users > 0
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("only", [None, ["a", "b"], []])
-def test_a_spark_frame_counts_users_in_the_same_job(spark, limit, only):
+def test_spark_counts_users_of_the_counted_rows(spark, limit, only):
     users = [1, 1, 2, 3, 4, 4, None, 5]
     items = ["a", "b", "a", "c", "d", "d", "a", None]
     data = spark.createDataFrame(list(zip(users, items, strict=True)), "u long, i string")
@@ -102,7 +109,7 @@ def test_a_spark_frame_counts_users_in_the_same_job(spark, limit, only):
     assert engines.histogram(data, "u", "i").users is None
 
 
-def test_a_histogram_does_not_show_its_number_of_users():
+def test_the_number_of_users_is_not_in_a_histograms_text():
     data = {"u": [1, 1, 2, 3], "i": ["a", "b", "a", "c"]}
     assert Histogram.from_table(data, user="u", item="i", count_users=True)._users == 3
     assert Histogram.from_pairs(data["u"], data["i"], count_users=True)._users == 3

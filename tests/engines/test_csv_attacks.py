@@ -1,4 +1,4 @@
-"""Quoted CSV cells of one user, which must change only the contributions of this user."""
+"""Quoted CSV cells that look like other users' rows: a user's cell must change only the contributions of this user."""
 
 import csv
 import gzip
@@ -51,7 +51,7 @@ def expected(path):
         for row in csv.DictReader(lines):
             if row["user"] and row["item"]:
                 users.setdefault(row["item"], set()).add(row["user"])
-    return {item: len(those) for item, those in users.items()}
+    return {item: len(distinct) for item, distinct in users.items()}
 
 
 def forging(size):

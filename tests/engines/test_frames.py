@@ -62,7 +62,7 @@ def test_other_columns_of_a_frame_are_not_read():
     assert counts == [[1, 1]] * 2
 
 
-def test_an_error_about_a_broken_dataset_shows_no_cell(tmp_path):
+def test_an_error_about_a_broken_dataset_contains_no_cell(tmp_path):
     dataset = pytest.importorskip("pyarrow.dataset")
     (tmp_path / "log.csv").write_text("user,item\n" + "1,a\n" * 500_000 + "secret,b,c\n")
     with pytest.raises((InputError, SchemaError)) as caught:

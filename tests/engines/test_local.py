@@ -290,7 +290,7 @@ class Interrupted:
         raise RuntimeError("Query interrupted")
 
 
-def test_duckdbs_error_at_an_interrupt_is_a_keyboard_interrupt():
+def test_duckdbs_interrupt_becomes_a_keyboard_interrupt():
     for count in (counted, lambda data: dp.tables.UserItems.from_table(data, user="user", item="item")):
         with pytest.raises(KeyboardInterrupt):
             count(Interrupted())

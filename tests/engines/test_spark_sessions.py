@@ -1,4 +1,4 @@
-"""Spark sessions that stop, are interrupted or cannot start, and commands that start one."""
+"""Spark sessions that stop, are interrupted or cannot start, and commands with `--engine spark`."""
 
 import os
 import signal
@@ -62,25 +62,25 @@ def log(tmp_path):
     return str(path)
 
 
-def test_commands_count_with_spark(log):
+def test_the_command_count_runs_on_local_spark(log):
     require("local[2]")
     done = command("count", log, *PROMISE, "--engine", "spark", "--master", "local[2]", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     assert {line.rsplit(",", 2)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
 
 
-def test_commands_select_with_spark(log):
+def test_the_command_select_runs_dp_sips_on_local_spark(log):
     require("local[2]")
     union = ["--l0", "2", "--method", "dp_sips", "--engine", "spark", "--master", "local[2]", "--quiet"]
     done = command("select", log, *PROMISE, *union)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[1:] == ['"i,0"', '"i,1"']
-    turns = command("select", log, *PROMISE, *[{"dp_sips": "greedy"}.get(word, word) for word in union])
-    assert turns.returncode == 2
-    assert "dp_sips" in turns.stderr
+    greedy = command("select", log, *PROMISE, *[{"dp_sips": "greedy"}.get(word, word) for word in union])
+    assert greedy.returncode == 2
+    assert "dp_sips" in greedy.stderr
 
 
-def test_commands_count_with_spark_connect(log):
+def test_the_command_top_k_runs_on_sail_by_spark_connect(log):
     with spark_session("sail") as session:
         address = session.client._builder.url.netloc
         done = command("top-k", log, *PROMISE, "-k", "2", "--engine", "spark", "--master", f"sc://{address}", "-q")
@@ -88,7 +88,7 @@ def test_commands_count_with_spark_connect(log):
     assert {line.rsplit(",", 1)[0] for line in done.stdout.splitlines()[1:]} == {'"i,0"', '"i,1"'}
 
 
-def test_commands_name_what_spark_lacks(log, tmp_path):
+def test_errors_name_a_missing_java_or_a_missing_file(log, tmp_path):
     require("local[2]")
     nowhere = {"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     absent = command("select", log, *PROMISE, "--l0", "2", "--engine", "spark", **nowhere)

@@ -1,4 +1,4 @@
-"""Weights computed by Ibis and Spark: equal to local weights, and bounded by a keyed hash."""
+"""Weights of a set union by Ibis and Spark: they equal local weights of the items that a keyed hash chooses."""
 
 import hashlib
 import math
@@ -52,7 +52,7 @@ def pairs(kind):
 
 
 def place(module, user, item):
-    """Return the sort key of an item among the items of a user."""
+    """Return the keyed hash that orders an item among the items of a user."""
 
     def framed(cell):
         if module is spark_engine:
@@ -66,7 +66,7 @@ def place(module, user, item):
 
 
 def bounded(module, rows, l0):
-    """Yield the first l0 items of each user."""
+    """Yield the pairs of each user and the first l0 items in the order of the keyed hash."""
     of_user = {}
     for user, item in rows:
         of_user.setdefault(user, []).append(item)
@@ -76,7 +76,7 @@ def bounded(module, rows, l0):
 
 
 def local(rows, weighting):
-    """Return the weights as this machine computes them."""
+    """Return the weights that the Rust core computes on this machine."""
     users, items = zip(*rows, strict=True)
     labels, lists = _core.Lists.from_pairs(list(users), list(items))
     weights = lists.weights(weighting.method, weighting.bits)

@@ -1,4 +1,4 @@
-"""Arrow streams with malformed C structures, each read in its own process; as a script, prints the outcomes."""
+"""Arrow streams with malformed C structures, each read in its own process. A script that prints the outcomes."""
 
 import ctypes
 import os

@@ -65,7 +65,7 @@ def test_chunks_and_empty_chunks_are_counted(pa):
     assert count_arrow(table.slice(0, 0)) == {}
 
 
-def test_unused_and_null_dictionary_values_are_never_shown(pa):
+def test_unused_and_null_dictionary_values_are_not_counted(pa):
     values = pa.array(["a", "secret", "a", None, "b"])
     items = pa.DictionaryArray.from_arrays(pa.array([0, 2, 3, 4, None], pa.int32()), values)
     table = pa.table({"u": [1, 2, 3, 4, 5], "i": items})
@@ -116,9 +116,9 @@ def test_small_dictionaries_count_the_same_as_their_values(pa, cells, memory):
 
 
 @pytest.mark.parametrize("kind", ["string", "binary", "int64"])
-def test_unused_values_of_a_large_dictionary_are_never_shown(pa, kind):
+def test_unused_values_of_a_large_dictionary_are_not_counted(pa, kind):
     values = list(range(10**6, 10**6 + 3000))
-    # Two values are equal, one has only NULL users, the last has no rows, and one is not valid text.
+    # Two values are equal. One value has only NULL users, the last value has no rows, and one is not valid text.
     values[2] = values[1]
     indices = np.arange(60_000) % 2999
     users = [None if index == 700 else int(index) % 7 for index in indices]
@@ -214,7 +214,7 @@ def test_a_stream_can_be_read_only_once(pa):
         _core.count_distinct(capsule, "u", "i")
 
 
-def test_the_text_of_a_failing_source_is_not_shown(pa):
+def test_errors_do_not_contain_the_text_of_a_failing_source(pa):
     schema = pa.schema([("u", pa.int64()), ("i", pa.string())])
 
     def batches():

@@ -1,4 +1,7 @@
-"""Contribution bounding: every item of a user is kept with the same probability."""
+"""Contribution bounding: a user keeps at most l0 items, each item with the same probability.
+
+Each call draws a fresh key, so the tests of the choice are statistical. `rust/tests/neighbours.rs` fixes the key.
+"""
 
 from collections import Counter
 
@@ -15,7 +18,10 @@ from discreet.reference.count import count_bounded, count_pairs
 
 
 def kept(groups, l0, people, **options):
-    """Return how often each item of a user is kept, for users with each number of items in `groups`."""
+    """Return how many users keep each item, for each number of items per user in `groups`.
+
+    A group has `people` users, who all have the same items.
+    """
     users, items = [], []
     for own in groups:
         users.append(np.repeat(np.arange(people) + people * own, own))
@@ -30,13 +36,13 @@ def kept(groups, l0, people, **options):
     return {own: np.array([found[100 * own + place] for place in range(own)]) for own in groups}
 
 
-def uniform(groups, people, **options):
-    """Assert by a chi-squared test that all items of a user are kept equally often."""
+def assert_uniform(groups, people, **options):
+    """Assert with a chi-squared test that every item of a group is kept with the same probability."""
     for l0 in (1, 2, 5):
         for own, counts in kept(groups, l0, people, **options).items():
             assert counts.sum() == people * min(l0, own)
             if own > l0:
-                # Without replacement the counts are negatively correlated, by a factor of m / (m - 1).
+                # A user keeps l0 different items, so the counts are negatively correlated: the factor own / (own - 1).
                 variance = people * l0 / own * (1 - l0 / own) * own / (own - 1)
                 statistic = ((counts - people * l0 / own) ** 2).sum() / variance
                 assert chi2.sf(statistic, own - 1) > 1e-9, (own, l0)
@@ -45,18 +51,18 @@ def uniform(groups, people, **options):
 @pytest.mark.parametrize("options", [{}, {"threads": 3}, {"memory": 0}])
 @pytest.mark.parametrize("strings", [False, True])
 def test_each_of_m_items_is_kept_with_probability_l0_over_m(strings, options):
-    uniform([2, 3, 7, 20], 1500, strings=strings, **options)
+    assert_uniform([2, 3, 7, 20], 1500, strings=strings, **options)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("memory", [None, 0])
 @pytest.mark.parametrize("strings", [False, True])
 def test_many_users_keep_each_item_with_probability_l0_over_m(strings, memory):
-    uniform([2, 3, 4, 6, 9, 30, 100], 40_000, strings=strings, memory=memory)
+    assert_uniform([2, 3, 4, 6, 9, 30, 100], 40_000, strings=strings, memory=memory)
 
 
 @pytest.mark.parametrize("l0", [1, 2, 5, 30])
-def test_the_reference_keeps_as_many_pairs_uniformly(l0):
+def test_the_reference_keeps_l0_items_of_each_user_uniformly(l0):
     people, own = 4000, 8
     users, items = np.repeat(np.arange(people), own), np.tile(np.arange(own), people)
     twice = np.tile(users, 2), np.tile(items, 2)
@@ -91,30 +97,63 @@ def test_a_user_keeps_l0_items_or_all_if_there_are_fewer(pairs, l0, threads):
         assert certain <= count <= full[item]
 
 
-def test_each_item_is_kept_with_the_same_probability():
+def test_each_of_6_items_is_kept_by_a_third_of_the_users():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
         kept = as_dict(_core.count_pairs(users_as, items_as, l0=2))
-        # Each is Binomial(30,000, 1/3), with a standard deviation of 82.
+        # Each count is Binomial(30,000, 1/3), with a standard deviation of 82.
         assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
         assert sum(kept.values()) == 60_000
 
 
-def test_what_a_user_keeps_depends_on_no_other_user():
-    # Users with exactly l0 items keep them all, and duplicate rows take one place.
+@pytest.mark.parametrize("memory", [None, 0])
+@pytest.mark.parametrize("strings", [False, True])
+def test_what_a_user_keeps_depends_on_no_other_user(strings, memory):
+    """With l0 = 1, a user with two items keeps each with probability 1/2, independently of all other users."""
+    turns = 3000
+    # Every third user has items that nobody else has. Of the others, 4 users share the first item or the second item.
+    own = np.arange(3 * turns)
+    lone, first, second = own.reshape(turns, 3).T
+    crowded = np.concatenate([np.repeat(2 * first, 4), np.repeat(2 * second + 1, 4)])
+    users = np.concatenate([np.repeat(own, 2), len(own) + np.arange(len(crowded))])
+    items = np.concatenate([np.arange(2 * len(own)), crowded])
+    kept = bounded(users, items, strings, l0=1, memory=memory)
+    for group, others in ((lone, 0), (first, 4), (second, 0)):
+        keeps_first = np.array([kept.get(2 * user, 0) - others for user in group.tolist()])
+        assert set(keeps_first.tolist()) == {0, 1}
+        assert abs(keeps_first.sum() - turns / 2) < 6 * (turns / 4) ** 0.5
+    # 100 users share two items. If they agreed, or balanced the counts, the variance would not be binomial.
+    groups, people = 1000, 100
+    users, group = np.arange(groups * people), np.repeat(np.arange(groups), people)
+    kept = bounded(np.tile(users, 2), np.concatenate([2 * group, 2 * group + 1]), strings, l0=1, memory=memory)
+    counts = np.array([kept.get(2 * n, 0) for n in range(groups)])
+    statistic = ((counts - people / 2) ** 2).sum() / (people / 4)
+    assert 1e-9 < chi2.sf(statistic, groups) < 1 - 1e-9
+
+
+def bounded(users, items, strings, **options):
+    """Return the bounded count of each item, with integer columns or columns of text."""
+    columns = (users.astype("U9"), items.astype("U9")) if strings else (users, items)
+    return {int(item): count for item, count in as_dict(_core.count_pairs(*columns, **options)).items()}
+
+
+def test_users_with_l0_items_keep_all():
     kept = as_dict(_core.count_pairs(np.repeat(np.arange(4000), 3), np.tile(np.arange(3), 4000), l0=3))
     assert kept == {0: 4000, 1: 4000, 2: 4000}
+
+
+def test_repeated_rows_are_one_item_of_the_user():
     pair = as_dict(_core.count_pairs(np.array([1, 1, 1, 1]), np.array([7, 7, 8, 8]), l0=1))
     assert sum(pair.values()) == 1
 
 
-def test_two_calls_choose_independently():
+def test_two_calls_choose_different_items():
     users, items = np.repeat(np.arange(1000), 4), np.tile(np.arange(4), 1000)
     first, second = (as_dict(_core.count_pairs(users, items, l0=1)) for _ in range(2))
     assert first != second
 
 
-def test_only_listed_items_are_counted_and_use_the_l0():
+def test_unlisted_items_are_dropped_before_l0_applies():
     users, items = np.repeat(np.arange(100), 5), np.tile(["a", "b", "c", "d", "e"], 100)
     for items_as, listed, found in (
         (items, ["a", "d", "z"], {"a": 100, "d": 100}),

@@ -59,7 +59,7 @@ def derived_bound(parts):
 
 @pytest.mark.parametrize(("size", "powers"), [(2, (1,)), (8, (1, 5)), (1024, (3,)), (1 << 15, (40, 7))])
 def test_the_error_bound_equals_the_derivation(size, powers):
-    # Actual rounding is far below its bound, so comparing values cannot detect a missing term of the bound.
+    # Rounding errors are far below their bound. So a comparison of values cannot detect a missing term of the bound.
     rng = np.random.default_rng(size)
     parts = [(rng.dirichlet(np.full(size, 0.3)), power) for power in powers]
     bound = derived_bound(parts)

@@ -1,4 +1,4 @@
-"""Exact distinct users per item: Rust compared with its references."""
+"""Exact distinct users per item: the Rust code compared with the reference implementations."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_counts_stop_at_the_cap(l0):
 
 @pytest.fixture(scope="module", params=[(1, False), (1, True), (6, False), (6, True)], ids=str)
 def many(request):
-    """Return users and items of 300,000 rows, once or six times, and their counts by numpy."""
+    """Return the users and items of 300,000 rows, repeated once or six times, and the counts by the reference."""
     repeats, strings = request.param
     random = np.random.default_rng(1)
     users = random.integers(0, 3000, 300_000) * 7_919_003
@@ -45,7 +45,7 @@ def many(request):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_many_rows_count_the_same_as_in_numpy(threads, many):
+def test_counts_of_many_rows_equal_those_of_numpy(threads, many):
     users, items, expected = many
     assert as_dict(_core.count_pairs(users, items, threads=threads)) == expected
 
@@ -53,7 +53,7 @@ def test_many_rows_count_the_same_as_in_numpy(threads, many):
 @pytest.mark.parametrize("threads", [2, 3, 5])
 @pytest.mark.parametrize("high", [2**32, 2**40, 2**63 - 2**40])
 def test_users_that_differ_only_in_upper_bits_are_distinct(threads, high):
-    # One thread may see wide users first among the rows that another thread sent.
+    # One worker may have large users while others have small ones. The merge reads the rows of all workers.
     random = np.random.default_rng(1)
     for _ in range(5):
         users = np.concatenate([np.arange(3000) * 5, high + np.arange(3000) * 5])
@@ -73,7 +73,7 @@ def test_users_that_differ_only_in_upper_bits_are_distinct(threads, high):
     ids=["small", "large", "labels"],
 )
 def test_duplicates_beyond_the_compaction_size_count_once(items):
-    # More rows than the 2^24 that one thread collects before deduplication: small integers, large integers and labels.
+    # 18 million rows: one thread collects at most 2^24 rows before deduplication.
     users = np.tile(np.arange(1000), 18_000)
     counted = as_dict(_core.count_pairs(users, np.repeat(items, 1_000_000), threads=1))
     assert counted == dict.fromkeys(items.tolist(), 1000)
@@ -84,7 +84,7 @@ def test_one_item_of_all_users_is_counted():
     assert as_dict(_core.count_pairs(users, np.zeros(1_500_000, np.int64))) == {0: 1_500_000}
 
 
-def test_keys_are_widened_when_they_grow():
+def test_larger_keys_after_small_ones_are_counted_exactly():
     users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, -np.arange(200_000)])
     items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
     labels, counts = count_distinct(users, items)

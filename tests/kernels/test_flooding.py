@@ -1,7 +1,8 @@
-"""Hash flooding: strings that collide under well-known unkeyed hashes take no longer than other strings.
+"""Hash flooding: strings that collide under well-known unkeyed hashes take at most twice as long as random strings.
 
-Each of these hashes is a chain of invertible steps. So for any first half of a block there is a second half that
-leads back to the previous state. Such blocks, in any order and number, all have the same hash.
+A block is a part of a string that a hash reads in one step; a word is 8 bytes of a block. Each of these hashes is a
+chain of invertible steps. So for any first half of a block there is a second half that leads back to the previous
+state. All strings of the same number of such blocks have the same hash.
 """
 
 import itertools
@@ -168,7 +169,7 @@ def colliding(name, count, rng):
 
 
 def alike(texts, rng):
-    """Return as many random strings of the same lengths."""
+    """Return random strings of the same number and lengths as the given strings."""
     raw = rng.integers(ord("a"), ord("z") + 1, (len(texts), len(texts[0])), np.uint8)
     return [bytes(row).decode() for row in raw]
 
@@ -229,14 +230,14 @@ def at_most_twice(name, work, distinct, rows, rounds):
 
 @pytest.mark.parametrize("work", [counted, listed])
 @pytest.mark.parametrize("name", HASHES)
-def test_colliding_strings_take_no_longer(name, work):
+def test_colliding_strings_take_at_most_twice_as_long(name, work):
     at_most_twice(name, work, distinct=10_000, rows=15_000, rounds=3)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("work", [counted, listed])
 @pytest.mark.parametrize("name", HASHES)
-def test_many_colliding_strings_take_no_longer(name, work):
+def test_many_colliding_strings_take_at_most_twice_as_long(name, work):
     at_most_twice(name, work, distinct=100_000, rows=300_000, rounds=5)
 
 

@@ -1,4 +1,7 @@
-"""Malformed Arrow producers: every defect that the C interface can express must raise an error of discreet."""
+"""Malformed Arrow producers: reading must raise an error of discreet, and never crash.
+
+The malformed C structures are in hostile.py. Only a defect in metadata, which is not read, raises no error.
+"""
 
 import signal
 import subprocess

@@ -18,7 +18,7 @@ from discreet.errors import ParameterError
 from discreet.reference.count import count_pairs
 from test_count import as_dict, columns
 
-POSIX = pytest.mark.skipif(os.name != "posix", reason="temporary files are seen through /proc or POSIX limits")
+POSIX = pytest.mark.skipif(os.name != "posix", reason="temporary files are observed through /proc or POSIX limits")
 
 
 def table(rows, strings, seed=1):
@@ -58,7 +58,7 @@ def test_the_histogram_does_not_depend_on_the_memory(tables, memory, threads):
 
 
 @pytest.mark.parametrize("strings", [False, True])
-def test_spilling_threads_exchange_rows_and_strings(strings):
+def test_threads_that_spill_give_the_same_counts(strings):
     pairs = table(1_500_000, strings)
     expected = as_dict(_core.count_pairs(*pairs))
     assert as_dict(_core.count_pairs(*pairs, threads=4, memory=1 << 26)) == expected
@@ -75,7 +75,7 @@ def test_an_item_of_all_users_is_counted_in_little_memory(size):
         assert as_dict(_core.count_pairs(users_as, items_as, memory=0)) == expected
 
 
-def test_keys_are_widened_after_rows_were_spilled():
+def test_larger_keys_after_a_spill_are_counted_exactly():
     users = np.concatenate([np.arange(200_000), np.arange(200_000) + 2**40, np.arange(200_000)])
     items = np.concatenate([np.full(300_000, 3), np.full(300_000, -(2**62))])
     expected = as_dict(_core.count_pairs(users, items))
@@ -97,7 +97,7 @@ def test_little_memory_keeps_each_item_with_equal_probability():
     users, items = np.repeat(np.arange(30_000), 6), np.tile(np.arange(6), 30_000)
     for users_as, items_as in ((users, items), (users.astype("U8"), items.astype("U4"))):
         kept = as_dict(_core.count_pairs(users_as, items_as, l0=2, memory=0))
-        # Each is Binomial(30,000, 1/3), with a standard deviation of 82.
+        # Each count is Binomial(30,000, 1/3), with a standard deviation of 82.
         assert all(abs(count - 10_000) < 6 * 82 for count in kept.values())
         assert sum(kept.values()) == 60_000
 
@@ -110,7 +110,7 @@ def test_a_user_with_very_many_items_keeps_l0_of_them():
 
 
 def run(code, tmp_path, **options):
-    """Run code in a new process with its own folder for temporary files."""
+    """Run code in a new process that puts its temporary files into `tmp_path`."""
     preamble = """
         import os, resource, signal, sys, threading, time
         import numpy as np
@@ -125,7 +125,7 @@ def run(code, tmp_path, **options):
     )
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are read from /proc")
 def test_one_user_with_many_items_stays_within_the_memory(tmp_path):
     code = """
         def mebibytes(name):
@@ -139,12 +139,12 @@ def test_one_user_with_many_items_stays_within_the_memory(tmp_path):
         print(counts.sum(), mebibytes("VmHWM") - before)
     """
     kept, extra = run(code, tmp_path).stdout.split()
-    # In addition, every item has a label and a count of 8 bytes each.
+    # The result needs more memory: every item has a label of 8 bytes and a count of 8 bytes.
     assert kept == "10"
     assert float(extra) < 256 + 2 * 8 * 8
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are seen through /proc")
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are read from /proc")
 def test_memory_kept_for_the_next_count_is_within_its_limit(tmp_path):
     code = """
         def mebibytes(name):
@@ -163,8 +163,9 @@ def test_memory_kept_for_the_next_count_is_within_its_limit(tmp_path):
         print(mebibytes("VmRSS") - before)
     """
     after_much, peak, after_little, after_few = map(float, run(code, tmp_path).stdout.split())
-    # The bounds in MiB: 64 blocks of 4; the memory plus a label and a count of 8 bytes each for every item; a quarter
-    # of the memory; nothing. Each has slack for memory that the allocator did not return, which is more under load.
+    # The bounds are in MiB. After the first count the process keeps at most 64 blocks of 4 MiB. The peak is the memory
+    # limit and, for every item, a label and a count of 8 bytes each. After the second count the process keeps a quarter
+    # of the limit, and after the last count nothing. The rest is for memory that the allocator has not returned.
     assert 100 < after_much < 256 + 32
     assert peak < 256 + 2 * 8 * 8
     assert after_little < 256 / 4 + 64
@@ -201,7 +202,7 @@ def test_a_missing_folder_is_a_resource_error(tmp_path):
     assert "TMPDIR" in run(code, tmp_path / "missing").stdout
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are seen through /proc")
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are listed in /proc")
 def test_a_temporary_file_is_unlinked_private_and_encrypted(tmp_path):
     code = """
         found = []

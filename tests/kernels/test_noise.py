@@ -1,4 +1,9 @@
-"""Exact samplers: every draw equals the reference, and the distribution is verified by enumerating the random words."""
+"""Exact samplers: their draws equal those of the reference, and their distributions are verified without sampling.
+
+A sampler reads random words of 32 bits. Its table divides the interval from 0 to 1 into cells, one for each magnitude.
+If the noise is wide, a cell is for a block of consecutive magnitudes. The sampler then draws a place within the block,
+and accepts or rejects the place (`discreet/reference/noise.py`).
+"""
 
 import math
 from fractions import Fraction
@@ -14,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.reference import noise
 from discreet.testing import seeded_rng
 
-# Every sampler, and every path through it: tables, blocks, narrow and wide words, bounds.
+# Every sampler, with parameters for each of its methods: tables, blocks, places of 32 or 64 bits, and limits.
 LAWS = [
     ("discrete_gaussian", (1e-3,)),
     ("discrete_gaussian", (0.3,)),
@@ -96,8 +101,8 @@ def check_draws(scale, bound, seed, parts):
 
 @pytest.mark.parametrize("bound", [2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46])
 @pytest.mark.parametrize("scale", [2.0**18, 2.0**33, 2.0**45])
-def test_words_at_the_edges_of_a_place_draw_as_the_reference(scale, bound):
-    # Acceptance numbers of all or nearly all ones, next to places of zeros or ones: the fast path must separate them.
+def test_words_at_the_edge_of_acceptance_draw_as_the_reference(scale, bound):
+    # One word holds the place and the bits that decide its acceptance. These bits are all or nearly all ones here.
     twin = noise.truncated_geometric(scale, bound)
     bits = twin.block_bits
     wide, ones = bits > noise.NARROW, 2**32 - 1
@@ -113,11 +118,11 @@ def test_words_at_the_edges_of_a_place_draw_as_the_reference(scale, bound):
                 assert ours.bits64() == twins.bits64()
 
 
-# The exact probability of a value, by bisection over the random words instead of by sampling.
+# The exact probability of a value follows from the words at which the drawn value changes: a bisection finds them.
 
 
 def prefix_words(prefix, bits):
-    """Return scripted words with a number's digits: 31 bits and a sign bit of 0, then 64 bits at a time."""
+    """Return words with the binary digits of a number: 31 digits and a sign bit of 0, then 64 digits at a time."""
     words = [(prefix >> (bits - 31)) << 1]
     for taken in range(31, bits, 64):
         part = (prefix >> (bits - taken - 64)) & (2**64 - 1)
@@ -126,11 +131,11 @@ def prefix_words(prefix, bits):
 
 
 def cell_edge(law, cell, bits=95):
-    """Return, by bisection, the largest number of `bits` bits whose scripted words draw a value up to `cell`."""
+    """Return the largest number of `bits` bits whose words make the sampler draw a value of at most `cell`."""
     low, high = -1, 2**bits - 1
     while low < high:
         middle = (low + high + 1) // 2
-        # Ones follow, so a number with the same first digits as the edge lies beyond it.
+        # All later bits are ones. So a number whose first digits equal those of the edge lies beyond the edge.
         value = _core.Rng.scripted([*prefix_words(middle, bits), *[2**32 - 1] * 8]).sample(law, 1)[0]
         low, high = (middle, high) if value <= cell else (low, middle - 1)
     return low
@@ -146,7 +151,7 @@ def cell_edge(law, cell, bits=95):
     ],
     ids=["gaussian", "laplace", "geometric", "wide geometric"],
 )
-def test_the_share_of_words_per_value_equals_its_probability(law, weight, limit):
+def test_each_value_has_the_words_of_its_probability(law, weight, limit):
     with mpmath.workdps(60):
         top = 400 if limit is None else limit
         weights = [weight(x) * (2 if x else 1) for x in range(top + 1)]
@@ -157,14 +162,14 @@ def test_the_share_of_words_per_value_equals_its_probability(law, weight, limit)
             assert abs(cell_edge(law, cell) + 1 - exact) <= 2**35
 
 
-def test_the_cell_edges_are_exact_to_the_last_bit():
+def test_the_edges_of_cells_are_exact_to_the_last_bit():
     for name, parameters in [("discrete_gaussian", (1.5,)), ("geometric", (3.0,)), ("truncated_geometric", (0.7, 6))]:
         law, twin = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
         for cell in range(6):
             assert cell_edge(law, cell) == (twin.ends[cell] >> (noise.PLACES - 95)) - 1
 
 
-def test_every_place_in_a_block_is_accepted_with_its_probability():
+def test_places_in_a_block_are_accepted_with_exact_probability():
     sigma = 4096.0
     law = _core.Noise.discrete_gaussian(sigma)
     twin = noise.discrete_gaussian(sigma)
@@ -180,7 +185,7 @@ def test_every_place_in_a_block_is_accepted_with_its_probability():
         ambiguous = {int(exact) >> 64}
 
         def accepted(uniform, place=place, value=value, ambiguous=ambiguous):
-            # After a rejected place, the scripted words draw zero from the first block.
+            # If the place is rejected, the remaining words make the sampler draw zero.
             upper, lower = uniform >> 64, uniform & (2**64 - 1)
             words = [first, upper << bits | place, lower & (2**32 - 1), lower >> 32, 0, 2**32 - 2**bits, 0, 0]
             words = words if upper in ambiguous else [first, upper << bits | place, 0, 0, 0, 0]
@@ -218,7 +223,7 @@ def test_rust_and_python_draw_the_same_bernoulli_values(x, p, n, d, seed):
         (lambda rng: rng.bernoulli_exp_ratio(22, 7), noise._exp_neg(Fraction(22, 7), 300)),
     ],
 )
-def test_the_share_of_words_for_true_equals_the_probability(draw, probability):
+def test_bernoulli_is_true_for_exactly_its_share_of_words(draw, probability):
     def heads(number):
         words = [number >> shift & (2**32 - 1) for shift in (64, 96, 0, 32)]
         return draw(_core.Rng.scripted([*words, *[2**32 - 1] * 80]))
@@ -250,7 +255,7 @@ def test_a_bernoulli_draw_reads_more_words_while_digits_tie():
 @pytest.mark.parametrize(
     ("sigma", "variance"), [(0.5, 0.21501267508814), (1.0, 0.99999978876773), (9.25**0.5, 9.25), (1e6, 1e12)]
 )
-def test_the_variance_is_that_of_the_discrete_distribution(sigma, variance):
+def test_gaussian_draws_have_the_discrete_variance(sigma, variance):
     draws = seeded_rng(3).discrete_gaussian(sigma, 4_000_000).astype(float)
     assert draws.var() == pytest.approx(variance, rel=6 * math.sqrt(2 / len(draws)) + 1e-3 * (sigma < 1))
     assert abs(draws.mean()) < 6 * math.sqrt(variance / len(draws))

@@ -1,4 +1,4 @@
-"""Random streams: every stream has a fresh key, and no bits repeat across forks, processes, threads and copies."""
+"""Random streams: every stream has a fresh key, and no bits repeat across forks, processes and threads."""
 
 import concurrent.futures
 import copy

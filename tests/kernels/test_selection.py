@@ -1,4 +1,8 @@
-"""Exact selection: the Plackett-Luce distribution by enumerating random words, and equality with the reference."""
+"""`select`, `peel` and `permute_and_flip` follow their distributions and agree with the reference.
+
+A candidate is an item that can be selected. The stop element can be selected as well. A slot is the index of a
+candidate; the stop element has the slot after the last candidate. A word is 64 random bits that the sampler reads.
+"""
 
 import itertools
 import math
@@ -28,7 +32,7 @@ scores = {
 
 @settings(max_examples=150, deadline=None)
 @given(counts=counts, k=st.integers(1, 4), **scores)
-def test_rust_and_python_select_the_same_candidates(counts, gamma, bottom, offset, seed, k):
+def test_rust_selects_the_same_slots_as_the_reference(counts, gamma, bottom, offset, seed, k):
     ours, twins = seeded_rng(seed), seeded_rng(seed)
     arguments = (counts, max([*counts, bottom]), gamma, bottom, offset)
     assert ours.select(*arguments) == gumbel.select(twins, *arguments)
@@ -38,7 +42,7 @@ def test_rust_and_python_select_the_same_candidates(counts, gamma, bottom, offse
     assert ours.bits64() == twins.bits64()
 
 
-# Counts {5, 3, 1} with epsilon 1, delta 0.1 and k_bar 2: a, b, and the stop element at 1 + T.
+# Counts 5, 3 and 1 with epsilon 1, delta 0.1 and k_bar 2: two candidates, and the stop element with score 1 + OFFSET.
 OFFSET = 3.995732273554
 LAW = [0.46924637821982, 0.063505591504133, 0.46724803027605]
 PAIRS = {
@@ -48,19 +52,19 @@ PAIRS = {
     (1,): 0.031685039731823,
     (): 0.46724803027605,
 }
-# The same with linf 2: T = 7.991464547108, and scores are halved because gamma is 1/2.
+# With linf 2 the stop element has score 1 + 7.991464547108. All scores are halved, because gamma is 1/2.
 DOUBLE = [0.11460702963726, 0.042161570017273, 0.84323140034547]
 
 
 def words64(*numbers):
-    """Return scripted 64-bit words."""
+    """Return the two 32-bit halves of each 64-bit number, low half first, for `Rng.scripted`."""
     return [part for number in numbers for part in (number & (2**32 - 1), number >> 32)]
 
 
 def region(walk, slot):
-    """Return the first and last 64-bit word for which a step of the walk ends in a slot.
+    """Return the first and last 64-bit word for which `walk(word)` is the slot.
 
-    The last word is the end of the node.
+    The slot must be in a node's right child, so that the last word is the last word that the node accepts.
     """
     inside = next(word for word in range(2**64 - 1, 0, -(2**57)) if walk(word) == slot)
     edges = []
@@ -74,16 +78,20 @@ def region(walk, slot):
 
 
 def right_share(walk, slot):
-    """Return the probability of going right at a node, and a word that does so.
+    """Return the probability of a step to a node's right child, and a word that leads there.
 
-    The rest of the scripted words must then lead to the slot. A word at the very edge would need a further word.
+    The other scripted words must then lead to the slot. The returned word is the middle one, because a word at the
+    edge would make the sampler read another word.
     """
     first, last = region(walk, slot)
     return Fraction(last + 1 - first, last + 1), (first + last) // 2
 
 
 def acceptance(select, slot):
-    """Return the probability of acceptance. Small words accept; a rejection leads to another slot."""
+    """Return the probability that the sampler accepts a slot.
+
+    The sampler accepts small words. After a rejection, the scripted words lead to another slot.
+    """
     low, high = 0, 2**64
     while high - low > 1:
         middle = (low + high) // 2
@@ -92,9 +100,10 @@ def acceptance(select, slot):
 
 
 def enumerated_law(counts, reference, gamma, bottom, offset):
-    """Return P[select = slot] for two candidates and the stop element from the random words alone, to about 2^-60.
+    """Return P[select = slot] for two candidates and the stop element, with an error of about 2^-60.
 
-    The tree is ((0, 1), (stop, empty)): one word at the root, one at the node below, and one for acceptance.
+    The probabilities come from a search for the words at which the result changes. The tree is ((0, 1), (stop,
+    empty)). The sampler reads a word at the root, a word at the node below, and a word for acceptance.
     """
 
     def select(*words):
@@ -120,7 +129,7 @@ def enumerated_law(counts, reference, gamma, bottom, offset):
         (([5, 3], 5, 0.5, 1, 7.991464547108 / 2), DOUBLE),
     ],
 )
-def test_enumerated_words_give_the_exponential_mechanism(arguments, law):
+def test_select_of_all_words_is_the_exponential_mechanism(arguments, law):
     found = enumerated_law(*arguments)
     counts, _, gamma, bottom, offset = arguments
     weights = [math.exp(gamma * score) for score in [*counts, bottom + offset / gamma]]
@@ -129,9 +138,10 @@ def test_enumerated_words_give_the_exponential_mechanism(arguments, law):
 
 
 def peel_law(weights, stop, k):
-    """Return the probability of every outcome of peeling.
+    """Return the probability of every outcome of peeling: the slots in order of selection.
 
-    It is the product of each selected weight's share of the remaining weights.
+    The probability is a product. Each selected slot contributes its weight over the sum of the remaining weights,
+    including the stop element's. If fewer than k slots are selected, the stop element contributes its own share.
     """
     outcomes = {}
     for n in range(min(k, len(weights)) + 1):
@@ -146,7 +156,7 @@ def peel_law(weights, stop, k):
     return outcomes
 
 
-def test_the_test_vectors_follow_plackett_luce():
+def test_the_expected_values_follow_plackett_luce():
     weights, stop = [math.exp(5), math.exp(3)], math.exp(1 + OFFSET)
     assert peel_law(weights, stop, 2) == pytest.approx(PAIRS, abs=1e-12)
     total = sum(weights) + stop
@@ -174,7 +184,7 @@ def selections(arguments, slots, size, seed):
         (([5], 5, 1.0, 0, OFFSET), [0.73189683670287, 1 - 0.73189683670287]),
     ],
 )
-def test_draws_follow_the_exponential_mechanism(arguments, law):
+def test_select_follows_the_exponential_mechanism(arguments, law):
     assert chi_square(selections(arguments, len(law), 300_000, seed=4), law) > SIGNIFICANCE
 
 
@@ -182,7 +192,7 @@ def test_a_wrong_offset_is_detected():
     assert chi_square(selections(([5, 3], 5, 1.0, 1, OFFSET + 0.05), 3, 300_000, seed=4), LAW) < SIGNIFICANCE
 
 
-def test_peeling_follows_plackett_luce():
+def test_peel_follows_plackett_luce():
     rng = seeded_rng(7)
     seen = dict.fromkeys(PAIRS, 0)
     for _ in range(300_000):
@@ -193,7 +203,10 @@ def test_peeling_follows_plackett_luce():
 
 
 def permute_and_flip_law(scores):
-    """Return the distribution over all orders, each candidate being taken with probability exp(-(best - score))."""
+    """Return the distribution of permute-and-flip for these scores.
+
+    The slots come in uniformly random order. Each slot is taken with probability exp(score - best score).
+    """
     law = np.zeros(len(scores))
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:
@@ -240,13 +253,13 @@ def test_counts_out_of_range_are_clamped():
         assert ours.permute_and_flip(odd, 1.0, -1, 1.0) == same.permute_and_flip(even, 1.0, 0, 1.0)
 
 
-def test_peeling_needs_a_positive_k():
+def test_peel_refuses_k_zero():
     with pytest.raises(ParameterError, match="k must be"):
         seeded_rng(1).peel([1], 1, 1.0, 0, 1.0, 0)
 
 
 @pytest.mark.parametrize(("gamma", "far"), [(1024.0, 2**35), (5e-324, 2**35), (1e-9, 1)])
-def test_scores_at_the_ends_of_their_range_are_supported(gamma, far):
+def test_scores_at_the_ends_of_their_range_are_accepted(gamma, far):
     rng = seeded_rng(1)
     for counts in ([far, 1, 7], [far, far, 0]):
         candidates = [slot for slot, count in enumerate(counts) if count]

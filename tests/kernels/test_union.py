@@ -1,4 +1,7 @@
-"""Weights of a set union: the reference, test vectors, and sensitivity in exact integers over random neighbours."""
+"""Weights of a set union: the reference, test vectors, and the sensitivity over random neighbours in exact integers.
+
+Neighbours are two tables of which one lacks a user of the other.
+"""
 
 import math
 
@@ -184,7 +187,7 @@ def test_a_million_neighbours_change_the_weights_by_at_most_one():
 
 
 def test_returning_twice_the_excess_exceeds_the_sensitivity():
-    # A wrong version that returns twice the excess: its change exceeds one.
+    # This wrong version returns twice the excess weight, so one user changes the weights by more than one.
     worst = 0.0
     rng = np.random.default_rng(2)
     for _ in range(4000):

@@ -1,4 +1,4 @@
-"""The parameters with which each mechanism is audited."""
+"""The parameters with which each mechanism is audited, by class."""
 
 from discreet import (
     GaussianThreshold,

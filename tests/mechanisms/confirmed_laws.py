@@ -1,7 +1,9 @@
-"""The exact law of confirmed counts on small tables, by trying every outcome of the reference's draws.
+"""The exact law of confirmed counts on small tables, from every outcome of the draws of the reference.
 
-The reference is `discreet.reference.confirmed_counts`, which Rust follows bit for bit. It runs on levels with scales so
-small that all noise can be enumerated.
+The reference is `discreet.reference.confirmed_counts`, which Rust follows bit for bit. The reference runs on levels
+whose noise is so small that all values of the noise can be enumerated. A slot holds an item that the next draw can
+select, and k_bar is the number of slots. The bound is a noisy upper bound of the largest count outside the slots. A
+transcript lists the bounds, the selected or rejected items, the published values and the reason for the end.
 """
 
 import math
@@ -21,7 +23,11 @@ FAR = -(10**9)
 
 
 class Case:
-    """The public parameters of a release, and how neighbours differ: "centred", "plain" or "replace"."""
+    """The public parameters of a release.
+
+    `mode` is "replace" if neighbours differ in one replaced user. Otherwise one user is added or removed, and the
+    number of users is known ("centred") or unknown ("plain").
+    """
 
     def __init__(
         self, mode, *, k_bar, epsilon, variance, bound_variance, delta, steps, room, cut=None, start=11, ranges=None
@@ -66,7 +72,7 @@ margin, reach = cache(theorem.margin), cache(theorem.reach)
 
 
 class Table:
-    """Items by count, and the number of users."""
+    """The items by descending count, and the number of users."""
 
     def __init__(self, users, missing=0):
         counts = {}
@@ -84,7 +90,7 @@ class Table:
 
 
 class Path:
-    """One path through all draws: the choice of each draw by number, and the first choice beyond."""
+    """One path through all draws: the n-th draw has the outcome with the n-th number. Later draws have outcome 0."""
 
     def __init__(self, numbers):
         self.numbers, self.taken, self.widths, self.chance = numbers, [], [], 1.0
@@ -100,7 +106,7 @@ class Path:
 
 @cache
 def gaussian(sigma):
-    """Return the values of the noise with their probabilities, without negligible ones."""
+    """Return the values of the noise with their probabilities, without values of negligible probability."""
     wide = math.ceil(sigma * math.sqrt(-2 * math.log(NEGLIGIBLE)))
     weights = [math.exp(-(z**2) / (2 * sigma**2)) for z in range(-wide, wide + 1)]
     return [(z, weight / sum(weights)) for z, weight in zip(range(-wide, wide + 1), weights, strict=True)]
@@ -109,8 +115,8 @@ def gaussian(sigma):
 class Draws:
     """The random draws of the reference.
 
-    With `other`, the draws are limited to the part of the law that the proof compares. Slots that only one neighbour
-    has are rejected, and the noise of the bound stays in the range of both.
+    With `other`, the draws are limited to the part of the law that the proof compares: items in the slots of only one
+    neighbour are rejected, and the bound stays within the ranges of both neighbours.
     """
 
     def __init__(self, path, case, table, other=None):
@@ -153,7 +159,7 @@ class Draws:
 
 
 def slots_of(module):
-    """Return the reference's slots with an enumerated draw."""
+    """Return the class of the reference's slots with a draw that is enumerated."""
 
     class Slots(module.Slots):
         def draw(self, draws, gamma):
@@ -188,7 +194,7 @@ def changed(*edits):
 
 
 def law(case, table, other=None, *, module=twin, limit="as cut", **changes):
-    """Return transcripts with their probabilities, their prices, and 1 less their shares of delta."""
+    """Return each transcript with its probability, its price, and 1 less its share of delta."""
     rows = len(table.counts) if case.cut is None else min(len(table.counts), case.cut)
     counts = np.array(table.counts[:rows], np.int64)
     limit = case.cut if limit == "as cut" else limit
@@ -214,7 +220,7 @@ def law(case, table, other=None, *, module=twin, limit="as cut", **changes):
 
 
 def worst(case, first, second, **how):
-    """Return by how much the laws of two neighbours exceed the theorem, which should be at most zero.
+    """Return by how much the laws of two neighbours exceed the theorem: at most zero if the theorem holds.
 
     The theorem has three parts. No path exceeds the budget. The compared part of a law, times 1 less its share of
     delta, is below the law. The Renyi divergence of the two compared parts is within the prices, at several orders.

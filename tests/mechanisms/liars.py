@@ -1,4 +1,7 @@
-"""Mechanisms whose releases do not follow the law of their parameters."""
+"""Mechanisms whose releases do not follow the law of their parameters.
+
+A law is the exact distribution of the releases, computed from the parameters.
+"""
 
 import numpy as np
 
@@ -40,7 +43,7 @@ def all_exact(mechanism, histogram, rng):
 
 
 def noise_ignored(mechanism, histogram, rng):
-    """Decide by noisy counts, and publish exact ones, all raised above the threshold."""
+    """Choose the items by noisy counts, but publish exact counts, or the least count above the threshold."""
     rows, _ = mechanism.threshold.release(histogram._counts(), rng)
     floor = mechanism.threshold.value + 1
     return publish(mechanism, histogram, rows, rng, np.maximum(histogram._counts()[rows], floor))
@@ -63,7 +66,7 @@ def half_the_noise(mechanism, histogram, rng):
 
 
 def one_noise_for_all(mechanism, histogram, rng):
-    """Publish counts that each follow the law, but not jointly."""
+    """Add the same noise to all counts: each count follows the law, but all counts together do not."""
     noise = int(rng.sample(mechanism.noise, 1)[0])
     return above(mechanism, histogram, histogram._counts() + noise, rng)
 
@@ -99,7 +102,7 @@ def lower_offset(mechanism, histogram, rng):
 
 
 def no_margin_noise(mechanism, histogram, rng):
-    """Add noise to the counts, and none to the threshold."""
+    """Add noise to the counts, but no noise to the threshold."""
     counts = histogram._counts()[: mechanism.k_bar]
     bottom = int(histogram._counts()[mechanism.k_bar]) if len(histogram._counts()) > mechanism.k_bar else 0
     noisy = counts + rng.sample(mechanism.noise, len(counts))
@@ -108,7 +111,7 @@ def no_margin_noise(mechanism, histogram, rng):
 
 
 def without_luck(mechanism, histogram, rng):
-    """Publish exactly the items with at least an even chance."""
+    """Publish exactly the items whose release chance is at least one half."""
     rows = [row for row, n in enumerate(histogram._counts().tolist()) if mechanism.release_chance(n) >= 0.5]
     return mechanism._published(histogram, np.array(rows, np.int64), rng)
 
@@ -162,7 +165,7 @@ LIARS = {
     f"{type(mechanism).__name__} {lie}": (mechanism, run)
     for mechanism in (LAPLACE, GAUSS, BOUNDED)
     for lie, run in THRESHOLD_LIES.items()
-    # With one item per user there is one count, which has no order and shares no noise.
+    # If l0 is 1, the audit releases one count, so neither an order nor a common noise can be found.
     if mechanism.l0 > 1 or run not in (one_noise_for_all, in_order_of_counts)
 } | {
     "GumbelTopK publishes the exact list": (GUMBEL, largest_first),

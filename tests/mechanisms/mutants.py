@@ -1,4 +1,4 @@
-"""Mechanisms that are wrong in one thing each."""
+"""Mutants: mechanisms with one error each, in the guarantee or in a value from which the releases are computed."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Continual mechanisms with one error each in the release rule."""
+"""Mutants: continual mechanisms with one error each in the rule that decides which estimates are released."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ RIGHT = {
 
 
 class AlsoEqual(ReleaseRule):
-    """A rule that also releases estimates equal to its value, with the tail for larger ones."""
+    """A rule that also releases estimates equal to its value, with the tail for larger estimates."""
 
     def passed(self, estimates):
         return estimates >= self.value

@@ -1,4 +1,7 @@
-"""Every mechanism's exact law on small neighbouring histograms, compared with its guarantee; and mutants that fail."""
+"""Audits of every mechanism: the exact law on small neighbouring histograms is compared with the guarantee.
+
+A law is the exact distribution of the releases. A mutant is a mechanism with an error that the audit must find.
+"""
 
 import re
 from pathlib import Path
@@ -50,7 +53,7 @@ def test_none_of_10_000_pairs_violates_the_guarantee(case):
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_the_worst_pair_uses_half_of_the_guarantee(kind):
+def test_the_worst_pair_uses_more_than_half_of_the_guarantee(kind):
     assert max(audit(kind(**given), pairs=40, runs=0).tightest.ratio for given in SETS[kind][:4]) > 0.5
 
 
@@ -72,7 +75,7 @@ def test_the_readme_states_the_number_of_mutants():
 @pytest.mark.parametrize("name", MUTANTS)
 @pytest.mark.parametrize("pairs", [100, pytest.param(400, marks=pytest.mark.statistical)])
 def test_a_mutant_is_caught(name, pairs):
-    # Law and releases are wrong in the same way, so only the exact law can reveal the mutant.
+    # Law and releases have the same error, so a comparison of releases with the law cannot find the mutant.
     found = audit(MUTANTS[name](), pairs=pairs, seed=7, runs=0)
     assert found.violations, str(found)
     assert f"{len(found.violations):,} VIOLATION" in str(found)
@@ -95,7 +98,7 @@ def test_a_mechanism_without_a_known_law_is_refused():
         audit(PrivateCountRelease(rho=1.0, delta=1e-6))
 
 
-def test_an_examination_names_its_pair():
+def test_an_examination_contains_its_pair():
     found = examine(LAPLACE, {}, {"a": 1})
     assert (found.first, found.second) == ({}, {"a": 1})
     assert not found.violates

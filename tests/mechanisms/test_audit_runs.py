@@ -29,7 +29,7 @@ def test_releases_that_follow_the_law_pass(mechanism):
 @pytest.mark.parametrize("lie", LIARS)
 def test_releases_that_do_not_follow_the_law_fail(lie):
     mechanism, run = LIARS[lie]
-    # The guarantee was verified with the law, which the releases do not follow.
+    # The law keeps the guarantee, but the releases do not follow the law.
     found = audit(running(mechanism, run), pairs=3, rng=seeded_rng(2))
     assert not found.violations
     assert found.failed, str(found)
@@ -41,7 +41,7 @@ def test_releases_that_do_not_follow_the_law_fail(lie):
 def test_a_trial_compares_its_runs_with_the_law(lie):
     mechanism, run = LIARS[lie]
     centre = runs.centre(mechanism)
-    # Both sides are equal, so no guarantee can be violated, and only the law reveals the defect.
+    # Both tables are equal, so no guarantee can be violated. Only the comparison with the law finds the defect.
     alike = {"0": centre}
     found = trial(running(mechanism, run), alike, alike, runs=1000, rng=seeded_rng(3))
     assert not found.violates
@@ -83,7 +83,7 @@ def test_the_command_fails_if_releases_break_the_law(verb, kind, monkeypatch, ca
         assert ("NOT FOLLOW" in capsys.readouterr().out) is bool(code)
 
 
-def test_one_output_of_probability_zero_fails():
+def test_one_output_of_probability_zero_fails_the_comparison():
     table = {"0": runs.centre(LAPLACE)}
     rows = runs.released(LAPLACE, table, 300, seeded_rng(6))
     assert not runs.compared(LAPLACE, [(table, rows)])
@@ -98,7 +98,7 @@ def test_one_output_of_probability_zero_fails():
 
 
 @pytest.mark.parametrize("kind", SETS)
-def test_the_cells_of_a_law_sum_to_one(kind):
+def test_the_probabilities_of_every_view_sum_to_one(kind):
     for given in SETS[kind]:
         mechanism = kind(**given)
         for table in runs.tables(mechanism, itertools.islice(neighbours(mechanism, 2, 0), 2)):
@@ -108,7 +108,7 @@ def test_the_cells_of_a_law_sum_to_one(kind):
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.1, 0.01, 1e-4, 0.999])
-def test_a_comparison_keeps_its_significance_level(chance):
+def test_a_comparison_rejects_at_most_at_its_level(chance):
     trials, level = 200, 1e-3
     limit = math.log(2 / level)
     rejected = sum(

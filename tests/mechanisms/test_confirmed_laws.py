@@ -1,4 +1,7 @@
-"""The theorem of confirmed counts against the exact law of the reference, and of references wrong on purpose."""
+"""The theorem of confirmed counts, tested with exact laws.
+
+The law of the reference meets the theorem. The laws of references that are wrong on purpose do not.
+"""
 
 import math
 
@@ -62,7 +65,7 @@ NEXT = "int(counts[following]) if following < len(counts)"
 AFTER = "int(counts[following + 1]) if following + 1 < len(counts)"
 DRAW = "        drawn = slots.draw(rng, level.gamma)\n"
 STOP = "        if not any(slots.members):\n            return ended('items')\n"
-# Each entry breaks the fact that its key states.
+# Each entry breaks the fact that its key states. N is the number of users.
 LIES = {
     "a hidden item's count is one larger": {"margin": lambda sigma, delta: margin(sigma, delta) - 1},
     "the bound has noise": {"reach": lambda sigma, delta: 0},

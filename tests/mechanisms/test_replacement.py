@@ -66,7 +66,7 @@ def test_no_replaced_user_violates_the_guarantee(kind, given):
 
 
 @pytest.mark.parametrize("pairs", [6, pytest.param(25, marks=pytest.mark.statistical)])
-def test_the_audit_replaces_users(pairs):
+def test_an_audit_of_replacement_replaces_users(pairs):
     class Lie(Replacement):
         """A mechanism for added users that claims to be for replaced users."""
 

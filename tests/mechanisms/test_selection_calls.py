@@ -1,4 +1,7 @@
-"""The law of one call of Private Count Release, on small neighbouring histograms, by enumeration."""
+"""The exact law of one call of Private Count Release, on small neighbouring histograms.
+
+A call selects one item or the stop element.
+"""
 
 import itertools
 import math

@@ -159,7 +159,7 @@ def test_small_and_large_epsilons_are_met():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
-def test_novel_items_are_seen_with_at_most_delta(method, l0):
+def test_novel_items_are_released_with_at_most_delta(method, l0):
     mechanism = SetUnion.from_rho(method=method, rho=0.5, delta=1e-5, l0=l0)
     unit = 1 << mechanism.bits
 
@@ -268,7 +268,7 @@ def test_a_shared_order_releases_more_of_long_lists():
         SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, shared_order=1)
 
 
-def test_user_items_show_nothing():
+def test_the_text_of_user_items_contains_no_data():
     items = dp.tables.UserItems.from_pairs(["u"], ["secret"])
     assert "secret" not in repr(items)
     with pytest.raises(TypeError):

@@ -1,4 +1,8 @@
-"""Streams on disk: crashes, copies and damage."""
+"""Streams on disk: crashes, copies and damage.
+
+A stream has three files: the state, the journal of its rounds ("-rounds") and the key of its noise ("-key"). A failure
+point is a place in the code at which a test can stop the process.
+"""
 
 import gc
 import os
@@ -68,7 +72,7 @@ def test_a_file_keeps_the_type_of_its_items(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+@pytest.mark.skipif(os.name != "posix", reason="the system has no POSIX file modes")
 def test_only_the_owner_may_read_the_files(tmp_path):
     stream_at(tmp_path / "s", 1)
     for path in tmp_path.iterdir():
@@ -111,9 +115,9 @@ for number in range(stream.round + 1, 7):
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="kill -9 is POSIX's")
+@pytest.mark.skipif(os.name == "nt", reason="the system has no SIGKILL")
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_process_loses_no_round_and_no_noise(tmp_path, point):
+def test_a_stream_continues_as_before_after_a_kill(tmp_path, point):
     path = tmp_path / "s"
     stream_at(path, 3).detach()
     for ending in ("", "-rounds", "-key"):
@@ -124,7 +128,7 @@ def test_a_killed_process_loses_no_round_and_no_noise(tmp_path, point):
     stream = Stream.open(path)
     assert stream.round == (5 if point in ("written", "done") else 4)
     stream.detach()
-    # The witness has the same key and the same data, so both streams must release the same.
+    # The witness is a copy with the same key and the same data, so both streams must release the same rows.
     with stream_at(path, 6) as crashed, stream_at(tmp_path / "witness", 6) as witness:
         assert list(crashed.show()) == list(witness.show())
 

@@ -71,7 +71,7 @@ def first_runs(path):
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
-    """A handler interrupts each line when it runs for the first time."""
+    """A handler runs before each line of the code, when the line runs for the first time."""
     lines = first_runs(tmp_path / "first")
     assert len(lines) > 150
     assert sum(check_handler(tmp_path, ending, line) for line in lines) > 150
@@ -80,7 +80,7 @@ def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
 @pytest.mark.statistical
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
 def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
-    """A handler interrupts every third line that runs."""
+    """A handler runs before every third line that runs."""
     for line in itertools.count(0, 3):
         if not check_handler(tmp_path, ending, line):
             break
@@ -88,9 +88,9 @@ def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
 
 
 def check_handler(tmp_path, ending, line):
-    """Close the stream, or add the round, in a handler that interrupts one line of a step and ignores errors.
+    """Close or detach the stream, or add the round, in a handler that runs before one line of a step.
 
-    Return whether the step reached that line.
+    Returns whether the step reached that line.
     """
     reached = False
     path = tmp_path / f"s{line}"

@@ -116,7 +116,7 @@ def interrupted(stream, first, second):
 
 
 def check_file(folder, first, second):
-    """Interrupt a step of a stream in a file, and require that it continues as if without an interrupt."""
+    """Interrupt a step of a stream in a file. Its counts must then be those of a stream without an interrupt."""
     path = folder / f"{first}-{second}"
     stream = begun(path)
     raised = interrupted(stream, first, second)

@@ -14,7 +14,7 @@ from discreet.streams.key import read_key
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=50)
 EVENTS = [["common", "secret-label"]] * 40
 BESIDE = ("key", "rounds", "journal")
-posix = pytest.mark.skipif(os.name == "nt", reason="links and kill -9 are POSIX's")
+posix = pytest.mark.skipif(os.name == "nt", reason="the system has no POSIX links and signals")
 
 
 def begun(path, rounds=3):

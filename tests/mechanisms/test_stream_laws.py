@@ -20,7 +20,7 @@ from discreet.streams.square_root import rounded
 
 
 class Grid:
-    """A replacement for the noise of items, in which each item is one combination of noise values at all nodes."""
+    """A replacement for the noise of a stream: each item has another combination of noise values at all nodes."""
 
     def __init__(self, nodes, reach):
         self.values = np.arange(-reach, reach + 1)
@@ -86,7 +86,10 @@ def estimates(mechanism, rounds, arrival):
 
 @lru_cache(maxsize=8)
 def weighted_estimates(mechanism, rounds):
-    """Return the same for weighted sums, in whole numbers of 1/(6 Q^rounds). They do not depend on the arrival."""
+    """Return what `estimates` returns, for weighted sums.
+
+    The sums are computed exactly, as multiples of 1/(6 Q^rounds). The noise does not depend on the arrival.
+    """
     column, scale = mechanism.column, mechanism.nodes(1)[0][1]
     reach = math.ceil(5.2 * scale)
     grid = Grid(list(range(rounds)), reach)

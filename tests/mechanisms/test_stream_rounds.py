@@ -1,4 +1,7 @@
-"""Streams whose file and journal disagree about a round."""
+"""Streams whose file and journal disagree about a round.
+
+The journal has a digest of each round's data. A round is begun when its digest is in the journal.
+"""
 
 import shutil
 

@@ -48,7 +48,7 @@ class Careless(LaplaceThreshold):
 
 
 class Exposed(GaussianThreshold):
-    """A mechanism with noise of a quarter of the scale, which no exact law of its parameters shows."""
+    """A mechanism with a quarter of the stated noise. The exact law of its parameters does not contain this error."""
 
     def _run(self, histogram, rng):
         counts = histogram._counts()
@@ -64,7 +64,7 @@ class Exposed(GaussianThreshold):
         (Exposed(sigma=8.0, delta=1e-3, l0=1), ({"a": 90}, {"a": 91})),
     ],
 )
-def test_trials_catch_code_that_breaks_its_guarantee(mechanism, pair):
+def test_trials_find_code_that_breaks_its_guarantee(mechanism, pair):
     found = trial(mechanism, *pair, runs=10_000, rng=seeded_rng(5))
     assert found.violates, str(found)
     assert "VIOLATION" in str(found)

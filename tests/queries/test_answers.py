@@ -163,7 +163,7 @@ def test_seeded_answers_repeat_and_are_marked():
     assert "no privacy" in repr(first)
 
 
-def test_a_budget_pays_for_answers_and_unions():
+def test_a_budget_is_charged_for_answers_and_unions():
     budget = dp.Budget(rho=1.0, delta=1e-5)
     mechanism = budget.afford(dp.queries.GumbelCorrection, share=0.25, k=30)
     answers = budget.release(mechanism, [1] * 30)

@@ -1,4 +1,8 @@
-"""Corrections by one pass of sparse vector: exact law on two queries, reference crossings, cost and error bound."""
+"""Corrections of noisy answers: exact law on two queries, reference crossings, cost and error bound.
+
+A sparse vector searches for answers that are far off (crossings), and these answers are drawn again. The square is the
+set of pairs of answers from -REACH to REACH.
+"""
 
 import dataclasses
 from functools import lru_cache
@@ -26,7 +30,7 @@ PAIRS = [
 
 
 def gaussian(scale, centre):
-    """Return the masses of discrete Gaussian noise around a value, on one side of the square."""
+    """Return the probabilities of the integers from -REACH to REACH under discrete Gaussian noise around a value."""
     x, wide = np.arange(-REACH, REACH + 1), np.arange(-60, 61)
     return np.exp(-((x - centre) ** 2) / (2 * scale**2)) / np.exp(-(wide**2) / (2 * scale**2)).sum()
 
@@ -74,7 +78,7 @@ def searched(mechanism):
 
 @lru_cache(maxsize=64)
 def law(mechanism, values, tau=None):
-    """Return the law of both answers, on a square around zero; with `tau`, of the guarded answers."""
+    """Return the joint law of both answers on the square. With `tau`, the law is that of the guarded answers."""
     places = np.arange(-REACH, REACH + 1)
     first = [gaussian(mechanism.sigma, value) for value in values]
     again = [gaussian(mechanism.again, value) for value in values]

@@ -1,4 +1,4 @@
-"""The rigorous composition, compared with exact sums, published values and Rényi divergences."""
+"""Composition with rigorous bounds of delta, compared with exact sums, published values and Rényi divergences."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from discreet.theorems.privacy_losses import bounded_loss, bounded_masses, bound
 
 
 def exact_delta(reach, power, k, epsilon):
-    """Return the delta of k = 1 or 2 bounded noises, by enumeration with 40 digits."""
+    """Return the exact delta of one (k = 1) or two releases with bounded noise, by enumeration with 40 digits."""
     with mp.workdps(40):
         x = range(1 - reach, reach)
         weight = {v: mp.mpf(reach**2 - v**2) ** power for v in x}

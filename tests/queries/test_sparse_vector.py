@@ -1,4 +1,4 @@
-"""The sparse-vector family by exact enumeration, and wrong published variants that the enumeration must reject.
+"""Exact laws of the sparse-vector mechanisms, and of wrong published variants that the test must reject.
 
 Most variants are from M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017).
 """
@@ -27,16 +27,17 @@ def laplace(scale):
 
 
 def law(values, *, bar, queries, threshold=1, most=None, shows=False):
-    """Return the law of a sparse vector's answers, above or below, until `most` are above.
+    """Return the law of a sparse vector's answers: for each query, whether the value is above the threshold.
 
-    `bar` and `queries` are the scales of the noise. With `shows`, an answer above includes its noisy value.
+    The answers end after `most` answers "above". `bar` is the scale of the noise on the threshold, and `queries` the
+    scale of the noise on the values. With `shows`, the answer "above" includes the noisy value.
     """
     bars, chances = laplace(bar)
     noise, weights = laplace(queries)
     outcomes = {}
 
     def above(value):
-        """Return the probability to be above, for each noisy threshold."""
+        """Return the probability that the noisy value reaches the threshold, for each noisy threshold."""
         tails = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
         return tails[np.clip(threshold + bars - value + (len(noise) - 1) // 2, 0, len(noise))]
 
@@ -59,7 +60,7 @@ def law(values, *, bar, queries, threshold=1, most=None, shows=False):
 
 
 def worst(of, pairs=PAIRS):
-    """Return the largest mass by which one law exceeds e^epsilon times its neighbour's."""
+    """Return the largest probability by which one law exceeds e^epsilon times the law of a neighbour."""
     excess = 0.0
     for first, second in pairs:
         p, q = of(first), of(second)
@@ -68,7 +69,7 @@ def worst(of, pairs=PAIRS):
 
 
 def of_mechanism(values):
-    """Return the law of `AboveThreshold`, from its own scales."""
+    """Return the law of `AboveThreshold`, computed from the scales of its noise."""
     mechanism = dp.queries.AboveThreshold(epsilon=EPSILON, threshold=1)
     bar, queries = mechanism.scales
     return law(values, bar=bar, queries=queries, most=1)
@@ -90,11 +91,11 @@ VARIANTS = {
     "shows the value": {"bar": 2, "queries": 2, "most": 1, "shows": True},
     # Lee and Clifton 2014: the noise on queries does not grow with the number that may be above.
     "noise for one": {"bar": 4, "queries": 4 / 3, "most": 3},
-    # Stoddard, Chen and Machanavajjhala 2014: no noise on queries, no limit.
+    # Stoddard, Chen and Machanavajjhala 2014: no noise on queries, and no limit on the answers above.
     "no noise on queries": {"bar": 2, "queries": 0},
-    # Chen, Xiao, Zhang and Xu 2015: noise on both, no limit.
+    # Chen, Xiao, Zhang and Xu 2015: noise on threshold and queries, and no limit on the answers above.
     "no limit": {"bar": 2, "queries": 2},
-    # The general form of the previous two, with other shares of epsilon: no limit either.
+    # As in the previous two entries there is no limit, but the noise has other shares of epsilon.
     "no limit, other shares": {"bar": 4, "queries": 4 / 3},
     # The noise for monotone queries, which all move in one direction, on other queries.
     "noise of monotone queries": {"bar": 2, "queries": 2, "most": 1},
@@ -158,7 +159,7 @@ def test_stages_correct_answers_that_are_far_off():
     assert np.abs(answers.values).max() == pytest.approx(mechanism.expected_error, rel=0.15)
 
 
-def test_a_budget_pays_for_crossings_and_seeds_are_marked():
+def test_each_search_for_crossings_charges_the_budget():
     budget = dp.Budget(rho=1.0, delta=1e-6)
     mechanism = dp.queries.AboveThreshold(epsilon=0.1, threshold=3000)
     for values in ([1, 2, 30_000], [-90_000]):

@@ -1,4 +1,8 @@
-"""Tests whether integers follow a law: cells by chi-square, tails and signs by binomials, order by pairs."""
+"""Statistical tests of whether random integers follow a law, which is a distribution over the integers.
+
+A chi-square test compares the numbers of draws in cells, which are intervals of integers. Binomial tests compare tails
+and signs. Chi-square tests of pairs check that draws at a distance (lag) are independent.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ class Law:
 
 
 def gaussian(sigma):
-    """Return the discrete Gaussian law: summed, or for a scale above 3000 by midpoints."""
+    """Return the discrete Gaussian law. Above a scale of 3000, the tail is the continuous one half an integer lower."""
     if sigma > 3000:
         return Law(f"gaussian {sigma:g}", lambda m: special.ndtr(-(m - 0.5) / sigma), 12 * sigma)
     reach = math.ceil(14 * sigma) + 3
@@ -80,7 +84,7 @@ def geometric(scale):
 
 
 def cell_edges(law, n):
-    """Return edges of cells with at least LEAST expected draws: all integers, or about 500 quantiles."""
+    """Return the upper edges of cells: all integers, or about 500 quantiles if the law is wide."""
     start = -law.reach if law.symmetric else -1.0
     if law.reach <= 300:
         return np.arange(math.floor(start), math.ceil(law.reach) + 1, dtype=float)
@@ -95,9 +99,9 @@ def cell_edges(law, n):
 
 
 def pooled(law, edges, n):
-    """Return the edges without the ones that leave a cell too small, and the probabilities of the cells.
+    """Return the edges of cells with at least LEAST expected draws, and the probabilities of the cells.
 
-    The cells lie between the edges and beyond both ends.
+    The cells are the intervals between the edges and beyond both ends.
     """
     kept: list[float] = []
     for edge in edges:
@@ -111,7 +115,7 @@ def pooled(law, edges, n):
 
 
 def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
-    """Return the p-value of each test for n draws; under the law, each is uniform or larger."""
+    """Return the p-value of each test for n draws. Under the law, P[p-value <= x] is at most about x."""
     edges, law_of_cells = pooled(law, cell_edges(law, n), n)
     far = far_points(law, n)
     cells = np.zeros(len(edges) + 1)
@@ -132,7 +136,7 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
         sides += np.count_nonzero(draws > 0), np.count_nonzero(draws < 0)
         kind = np.searchsorted(kinds, draws, side="left")
         for i, lag in enumerate(LAGS):
-            # Pairs do not overlap, so they are independent.
+            # The pairs do not overlap, so that they are independent.
             whole = len(kind) // (2 * lag) * (2 * lag)
             first, second = kind[:whole].reshape(-1, 2, lag).transpose(1, 0, 2).reshape(2, -1)
             pairs[i] += np.bincount(first * width + second, minlength=width * width)
@@ -152,7 +156,7 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
 
 
 def far_points(law, n):
-    """Return values on both sides that few draws or none should exceed."""
+    """Return values on both sides with an expected number of draws beyond from n/1000 down to 1/1000."""
     points = []
     for p in (1e-3, 100 / n, 10 / n, 0.1 / n, 1e-3 / n):
         low, high = 0.0, math.ceil(law.reach)

@@ -66,7 +66,7 @@ def sample(name, parameters, rng):
 
 
 def smallest(results):
-    """Return the least p-value times the number of tests, and the test it belongs to."""
+    """Return the least p-value times the number of tests, and the name of the test with this p-value."""
     test = min(results, key=results.get)
     return results[test] * len(results), test
 
@@ -120,7 +120,7 @@ SCALE, SIGMA = 3.0, 10.0
 
 
 class Broken:
-    """Correct draws of two laws and numpy's generator, and the defects made from them."""
+    """Methods that draw correctly from two laws, and methods that draw with one defect each."""
 
     def __init__(self, seed=11):
         self.rng, self.numpy = seeded_rng(seed), np.random.default_rng(seed)

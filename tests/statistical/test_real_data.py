@@ -38,7 +38,7 @@ def share_far_off(release, truth):
     return np.mean(np.abs(release.counts - true) > 0.1 * true)
 
 
-def test_chat_words_match_the_numpy_reference():
+def test_chat_words_are_released_as_often_as_by_numpy():
     histogram, truth = words("ubuntu_irc_words")
     releases = [MECHANISM.release(histogram, rng=seeded_rng(seed)) for seed in range(60)]
     ours = np.array([len(release) for release in releases])

@@ -1,6 +1,6 @@
-"""The number and the accuracy of the items that confirmed counts name, compared with Private Count Release.
+"""The number and the accuracy of the items that ConfirmedCounts releases, compared with PrivateCountRelease.
 
-Real data is used if it is available (see test_real_data.py), generated data always.
+A count is good if it is within 10 % of the truth. Real data is used if it is available (see test_real_data.py).
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import discreet as dp
 from discreet.engines import local
 from discreet.testing import seeded_rng
 
-# Data; rho; mean number of items named, and of items within 10 % of the truth, in runs of a separate program.
+# Data; rho; mean number of released items and of good counts, measured by another program.
 EXPECTED = [
     ("tiny_retail_500", 1.0, 81.25, 74.67),
     ("askreddit_1pct_words", 0.1, 77.5, 71.67),
@@ -36,9 +36,10 @@ def zipf(users, items, exponent, seed):
 
 
 def runs(mechanism, histogram, truth, count):
-    """Return means over releases.
+    """Return figures over several releases.
 
-    They are: items named, items within 10 %, root mean squared relative error, and the share of items beyond 10 %.
+    The figures are the mean numbers of items and of good counts, the root of the mean squared relative error, and the
+    share of counts that are not good.
     """
     found = []
     for seed in range(count):
@@ -73,7 +74,7 @@ SHAPES = [(20_000, 5_000, 1.0), (200_000, 50_000, 1.0), (50_000, 20_000, 0.8), (
     "users, items, exponent", [*SHAPES[:2], *(pytest.param(*s, marks=pytest.mark.statistical) for s in SHAPES[2:])]
 )
 @pytest.mark.parametrize("rho", [0.1, 1.0])
-def test_confirmed_counts_names_more_generated_items(users, items, exponent, rho):
+def test_confirmed_counts_gives_more_good_counts(users, items, exponent, rho):
     counts = zipf(users, items, exponent, 1)
     truth = dict(enumerate(counts.tolist()))
     histogram = dp.Histogram.from_counts(list(truth), counts, l0=None, linf=1, complete=True, users=users)
@@ -88,7 +89,7 @@ def test_confirmed_counts_names_more_generated_items(users, items, exponent, rho
 @pytest.mark.parametrize("delta", [1e-4, 1e-9, 1e-15])
 @pytest.mark.parametrize("error", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("rho", [0.003, 0.1, 3.0, 30.0])
-def test_no_parameters_lose_to_private_count_release(rho, error, delta):
+def test_no_parameters_give_much_fewer_good_counts(rho, error, delta):
     counts = zipf(50_000, 20_000, 1.0, 2)
     truth = dict(enumerate(counts.tolist()))
     histogram = dp.Histogram.from_counts(list(truth), counts, l0=None, linf=1, complete=True, users=50_000)
