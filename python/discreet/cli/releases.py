@@ -58,8 +58,8 @@ def count(**options: Any) -> None:
 def top_k(**options: Any) -> None:
     """Rank the K items of FILE that most users have, without counts.
 
-    The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of items.
-    The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
+    The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
+    items. The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
 
     \b
     discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
