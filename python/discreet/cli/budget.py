@@ -119,9 +119,9 @@ def history(ledger: str, dataset: str | None) -> None:
     """List all charges with time, mechanism, cost and status.
 
     \b
-    reserved   charged; nothing was released yet
+    reserved   charged, and no release of the rows is recorded
     released   charged, and the rows were released
-    charged    charged for work outside the ledger, such as a stream
+    charged    charged for a release that was made elsewhere, such as a stream
     """
     outputs.require_apart(None, ledger)
     names = ["number", "time", "dataset", "mechanism", "rho", "delta", "status", "digest"]

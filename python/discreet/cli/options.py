@@ -69,7 +69,7 @@ counting = joined(
     ),
 )
 top = joined(
-    click.option("-k", "--k", type=int, required=True, metavar="N", help="Number of items to release."),
+    click.option("-k", "--k", type=int, required=True, metavar="N", help="Most items to release."),
     click.option(
         "--k-bar",
         type=int,
@@ -83,7 +83,7 @@ top = joined(
         type=click.Choice(["gumbel", "discover+peel"]),
         default="gumbel",
         show_default=True,
-        help="gumbel ranks the most common items. discover+peel ranks the items that a set union finds first.",
+        help="gumbel ranks the most common items. discover+peel first finds items with a set union, then ranks them.",
     ),
     click.option(
         "--l0", type=int, metavar="N", help="With discover+peel, find items from at most N items of each user."
@@ -97,7 +97,7 @@ selected = joined(
         type=click.Choice(["auto", "threshold", "dp_sips", *METHODS]),
         default="auto",
         show_default=True,
-        help="threshold selects by counts; the other methods are set unions, which select by weights.",
+        help="threshold selects items by their counts. All methods but auto and threshold are set unions.",
     ),
 )
 written = joined(

@@ -35,9 +35,9 @@ def count(**options: Any) -> None:
     Without --l0, a user may have any number of items. The mechanism is confirmed counts, with the accuracy that
     --relative-error sets. A larger --rho releases more items; the noise of a count stays about the same.
 
-    With --l0 N, at most N items of each user count. Noise is far smaller if users have few items, and shrinks as
-    --rho grows. The command uses the threshold mechanism that releases the rarest items. The parameters alone decide
-    which one, not the data (see `discreet plan count`).
+    With --l0 N, at most N items of each user count. The noise is far smaller if users have few items, and it shrinks
+    as --rho grows. The command uses the threshold mechanism that can release items with the fewest users. The choice
+    depends on the parameters alone, not on the data (see `discreet plan count`).
 
     The column sigma is the standard deviation of a count's noise.
 
@@ -58,8 +58,8 @@ def count(**options: Any) -> None:
 def top_k(**options: Any) -> None:
     """Rank the K items of FILE that most users have, without counts.
 
-    The release has fewer than K items if the others are not safe to publish. A user may have any number of items.
-    The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
+    The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
+    items. The default mechanism is the unknown-domain Gumbel mechanism (Rogers 2023).
 
     \b
     discreet top-k visits.parquet --user user --item item -k 10 --epsilon 1 --delta 1e-6
@@ -75,16 +75,16 @@ def top_k(**options: Any) -> None:
 def select(**options: Any) -> None:
     """List the items of FILE that are safe to publish, without counts.
 
-    At most --l0 items of each user count. With --method auto, the parameters alone decide the method, not the data
-    (see `discreet plan select`):
+    At most --l0 items of each user count. With --method auto, the choice of the method depends on the parameters
+    alone, not on the data (see `discreet plan select`):
 
     \b
     --l0 1                     a threshold on counts
     --epsilon and a small l0   the greedy set union (up to an l0 of about ten)
     otherwise                  dp_sips, a set union in rounds
 
-    A set union is not chosen if an item needs far more users than with a threshold. If no set union remains, the
-    threshold is used.
+    A set union collects the items of all users, and gives each item a weight from its users. --method auto uses a
+    threshold on counts instead if an item could need far more users with a set union.
 
     \b
     discreet select visits.parquet --user user --item item --l0 1 --epsilon 1 --delta 1e-6

@@ -48,7 +48,13 @@ def stream() -> None:
 @click.option(
     "--horizon", type=int, metavar="ROUNDS", help="Number of rounds. Without it, the stream takes any number."
 )
-@click.option("--item-bytes", type=int, default=4400, show_default=True, help="Memory limit for one item, in bytes.")
+@click.option(
+    "--item-bytes",
+    type=int,
+    default=4400,
+    show_default=True,
+    help="Memory limit for one item, in bytes, without its label.",
+)
 @click.option(
     "--items", type=click.Choice([*ITEM_TYPES]), default="text", show_default=True,
     help="Type of the items. The items of CSV files are text.",
@@ -135,14 +141,15 @@ def step(
     DATA is a Parquet or CSV file. Without --time it is one round. With --time, the command closes all rounds up to
     --until, even empty ones, because the end of the data is private.
 
-    An event is all rows of DATA with the same value of --user. It belongs to the round of its first row. Use a column
-    of visits: a person who comes on ten days then counts ten times. By a column of users the person counts once.
+    An event is all rows of DATA with the same value of --user. The event belongs to the round of its first row. Use a
+    column of visits: a person who comes on ten days then counts ten times. With a column of users, this person counts
+    once in each DATA.
 
     The command skips rows without a time, rows in closed rounds and rows at or after --until. You can therefore repeat
     the same command. Standard error always lists the rounds that were closed.
 
-    A text column may hold anything, and whether its cells are times is private. The command therefore asks once before
-    it closes rounds by a text column; --yes answers. The stream remembers the column.
+    A text column may hold any text, and whether its cells are times is private. The command therefore asks before it
+    first closes rounds by a text column. --yes answers the question. The stream remembers the column.
     """
     if time is None and (every, since, until) != (None, None, None):
         raise click.UsageError("--every, --since and --until need --time COLUMN.")
@@ -190,7 +197,7 @@ def step(
 @click.argument("file")
 @_rows
 def show(file: str, output: str | None, form: str | None, quiet: bool) -> None:
-    """Print the release of the last round again, at no cost."""
+    """Print the release of the last round again, at no privacy cost."""
     outputs.require_form(output, form)
     outputs.require_apart(output, file, *map(str, beside(file).values()))
     with _opened(file) as opened:

@@ -31,7 +31,7 @@ def audit() -> None:
     """Verify a guarantee by computing the exact output distribution on small neighbouring datasets.
 
     The audit also releases some of the datasets 1,000 times each. It fails if these releases do not follow the exact
-    distribution. A correct mechanism fails with a probability of one in a million.
+    distribution. A correct mechanism fails with a probability of at most one in a million.
 
     An audit needs `count --l0`, `top-k --method gumbel` or `select --method threshold`. The other mechanisms have too
     many outcomes to compute: `count` without --l0, and the set unions that `select --method auto` uses for an --l0
@@ -55,7 +55,7 @@ _examined = joined(
         "--runs",
         type=click.IntRange(min=0),
         default=0,
-        help="Also release both datasets of the worst pair N times (at least 100).",
+        help="Also release both datasets of the pair closest to the guarantee N times (at least 100).",
     ),
     _as_json,
 )
