@@ -273,3 +273,25 @@ def test_a_note_says_if_the_number_of_users_is_unknown():
         assert any("does not know the number of users" in note for note in mechanism.release(table).notes) is noted
         replaced = Replacement(mechanism=mechanism).release(table)
         assert not any("does not know" in note for note in replaced.notes)
+
+
+def test_a_forecast_knows_what_a_small_delta_confirms():
+    wide = ConfirmedCounts(rho=1.0, delta=1e-6).forecast(10**6)[0]
+    narrow = ConfirmedCounts(rho=1.0, delta=1e-30).forecast(10**6)[0]
+    assert 0.5 * wide < narrow < 0.9 * wide
+    assert ConfirmedCounts(rho=1.0, delta=1e-100).forecast(10**6)[0] == 0
+    for largest, exponent in ((0, 1.0), (10, 0.0), (10, float("nan"))):
+        with pytest.raises(ParameterError):
+            ConfirmedCounts(rho=1.0, delta=1e-6).forecast(largest, exponent)
+
+
+def test_a_chance_tries_all_choices_of_noise():
+    mechanism = ConfirmedCounts(rho=1.0, delta=1e-10, relative_error=0.17)
+    assert mechanism.release_chance(10_000) > 0.9
+
+
+@pytest.mark.parametrize(("delta", "k_bar", "reason"), [(1e-100, 2**14, "raise delta"), (1e-6, 2, "larger k_bar")])
+def test_a_note_names_why_no_further_count_is_confirmed(delta, k_bar, reason):
+    mechanism = ConfirmedCounts(rho=1.0, delta=delta, k_bar=k_bar)
+    notes = mechanism.release(histogram([1000] * 40, 1500), rng=seeded_rng(1)).notes
+    assert any(reason in note for note in notes)

@@ -220,3 +220,7 @@ def test_methods_that_need_delta_refuse_a_delta_of_zero():
     for wrong in ({"rho": 1.0, "epsilon": 1.0}, {}, {"epsilon": 0}, {"rho": -1}):
         with pytest.raises(dp.errors.ParameterError):
             dp.answer_queries([1, 2], delta=0, method="laplace", **wrong)
+
+
+def test_an_epsilon_whose_exponential_is_no_float_is_answered():
+    assert dp.answer_queries([1, 2], epsilon=710, delta=1e-6).values.tolist() == [1, 2]

@@ -21,6 +21,7 @@ from discreet.privacy.conversion import round_down, round_up
 from discreet.theorems.rogers2024 import UNIT
 
 __all__ = [
+    "CHOICES",
     "FINE",
     "FIRST_FALL",
     "FIRST_SHARE",
@@ -60,7 +61,7 @@ _STEEPNESS = 11
 _LARGEST_SCALE = 0.08
 _BOUND_SCALE = 0.03
 _HEADROOM = 0.78
-_VARIANTS = 4
+CHOICES = 4
 
 
 class Measurement(NamedTuple):
@@ -95,15 +96,15 @@ def scale(relative_error: float) -> float:
     return min(0.475 * relative_error, _LARGEST_SCALE)
 
 
-def forecast(rho: float, relative_error: float, largest: int, exponent: float) -> tuple[int, int]:
+def forecast(rho: float, relative_error: float, largest: int, exponent: float, *, choice: int = 0) -> tuple[int, int]:
     """Return about how many items are named, and the smallest of their counts, if counts follow Zipf's law.
 
     The i-th count is largest/i^exponent, and the number of all users is known. The result is a forecast, not a bound.
     It pays for a draw and a count for each item, and for the last measurement of the number of users. It adds about 2.5
     draws that name nothing and about 1.5 measurements of the bound. It supposes that the (k_bar+1)-th count is far
-    smaller.
+    smaller. `choice` is the choice of noise on each count, 0 for the widest.
     """
-    share = scale(relative_error)
+    share = scale(relative_error) / math.sqrt(2**choice)
     step = _STEEPNESS**2 / 8 + 1 / (8 * share**2)
     inverse, items = 0.0, 0
     while items < MOST:
@@ -131,7 +132,7 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
         users = level_users(number)
         gamma = _STEEPNESS / users
         draw = ranges * Fraction(gamma) ** 2 / 8
-        sigmas = [factor * share * users / math.sqrt(2**v) for v in range(_VARIANTS)]
+        sigmas = [factor * share * users / math.sqrt(2**v) for v in range(CHOICES)]
         bound = factor * _BOUND_SCALE * users
         return Level(
             gamma=gamma,

@@ -71,6 +71,7 @@ def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[floa
     bounds = gaussian_sum_tail(sigma, terms)
 
     def divergence(epsilon: float) -> float:
+        epsilon = min(epsilon, 700.0)  # the divergence falls with epsilon, and e^epsilon must be a float
         m = math.floor(epsilon * sigma**2 / linf - terms * linf / 2) + 1
         above, moved = bounds(m)[1], bounds(m + terms * linf)[0]
         # If rounding picked m +- 1 instead of m, the difference is at most above * _ROUNDING.

@@ -27,6 +27,8 @@ _LARGEST_SIGMA = 1e9
 _ENDINGS = {
     "bound": "more than k_bar ({k_bar:,}) items are nearly as common as the next item to release; a larger k_bar, "
     "chosen without the data, releases more",
+    "delta": "no smaller count can be confirmed with delta={delta:g} and relative_error={relative_error:g}; raise "
+    "delta or lower relative_error",
     "most": "a release has at most {most:,} items",
 }
 """Notes by the reason why a release ended."""
@@ -177,15 +179,31 @@ class ConfirmedCounts(HistogramMechanism):
         left, found = budget_units(self.rho) - spent, []
         for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
             level = levels[number - theorem.LOWEST]
-            step, bound = level.steps[0], level.bound
-            left -= step.price + bound.price
-            delta = theorem.deltas([step.price, bound.price], self.rho, self.delta)
-            if left < 0 or max(delta) >= 0.5:
+            confirming = self._confirming(level)
+            choice, least = confirming or (0, 0)
+            left -= level.steps[choice].price + level.bound.price
+            if left < 0:
                 break
-            least = 2 + theorem.margin(step.sigma, delta[0]) + theorem.reach(bound.sigma, delta[1])
-            if least <= level.ceiling:
-                found.append((level.gamma, step.sigma, least))
+            if confirming is not None:
+                found.append((level.gamma, level.steps[choice].sigma, least))
         return tuple(found)
+
+    def _confirming(self, level: theorem.Level) -> tuple[int, int] | None:
+        """Return the first choice of noise that can confirm an item, and the least confirming value.
+
+        The bound is supposed to be that of a table without items outside the slots. Return None if no choice can.
+        """
+        deltas = theorem.deltas([level.bound.price, *(step.price for step in level.steps)], self.rho, self.delta)
+        if deltas[0] >= 0.5:
+            return None
+        reach = theorem.reach(level.bound.sigma, deltas[0])
+        for choice, (step, delta) in enumerate(zip(level.steps, deltas[1:], strict=True)):
+            if delta >= 0.5:
+                return None
+            least = 2 + theorem.margin(step.sigma, delta) + reach
+            if least <= level.ceiling:
+                return choice, least
+        return None
 
     def deviation_of(self, users: int) -> float:
         """Return the approximate standard deviation of an item's count.
@@ -205,13 +223,32 @@ class ConfirmedCounts(HistogramMechanism):
 
         Args:
             largest: The largest count, in users.
-            exponent: The exponent of Zipf's law.
+            exponent: The exponent of Zipf's law: above 0.
 
         Returns:
             The number of items and the smallest of their counts, both approximate.
+
+        Raises:
+            ParameterError: A parameter is out of range.
         """
-        items, smallest = theorem.forecast(self.rho, self.relative_error, largest, exponent)
+        largest, exponent = require_whole("largest", largest, 1, 2**35), require_number("exponent", exponent, 0, 20)
+        for choice in range(theorem.CHOICES):
+            items, smallest = theorem.forecast(self.rho, self.relative_error, largest, exponent, choice=choice)
+            confirming = self._confirming(self._level_of(smallest, self._levels(2)))
+            if confirming is not None and confirming[0] <= choice:
+                break
+        else:
+            # Counts of this size cannot be confirmed at this delta: name only those that can.
+            while confirming is None and smallest < largest:
+                smallest = math.ceil(smallest * 1.1)
+                confirming = self._confirming(self._level_of(smallest, self._levels(2)))
+            items = 0 if confirming is None else min(items, math.floor((largest / smallest) ** (1 / exponent)))
         return (items, smallest) if items <= self.k_bar else (self.k_bar, math.floor(largest / self.k_bar**exponent))
+
+    def _level_of(self, users: float, levels: tuple[theorem.Level, ...]) -> theorem.Level:
+        """Return the level that looks for items with this number of users."""
+        number = round(16 * math.log2(max(users, 1)))
+        return levels[min(max(number, theorem.LOWEST), theorem.HIGHEST) - theorem.LOWEST]
 
     @cached_property
     def _first(self) -> theorem.Measurement:
@@ -274,11 +311,17 @@ class ConfirmedCounts(HistogramMechanism):
                     known = (noisy * precision + again * sigma**-2) / (precision + sigma**-2)
                     precision += sigma**-2
         common = 1 / precision if precision else 0.0
+        counts = np.rint((values + known) / factor).astype(np.int64)
+        if ending == "bound":
+            # The next item has fewer users than the ones released so far, or at most as many as there are.
+            next_users = counts.min() / 2 if len(rows) else theorem.level_users(start // 16)
+            if self._confirming(self._level_of(next_users, levels)) is None:
+                ending = "delta"
         return self._published(
             histogram,
             rows,
             rng,
-            noisy=np.rint((values + known) / factor).astype(np.int64),
+            noisy=counts,
             sigmas=np.sqrt(variances + common) / factor,
             spent=Guarantee(min(self.rho, units_rho(spent)), theorem.spent_delta(spent, self.rho, self.delta)),
             calls=steps,
@@ -304,8 +347,8 @@ class ConfirmedCounts(HistogramMechanism):
             )
         if users is not None:
             notes.append(
-                f"about {max(0, round(users)):,} users have at least one item (sigma {deviation:.3g}); all counts "
-                f"share half of the error of this number (sigma {deviation / 2:.3g}), which their sigma includes"
+                f"number of users with at least one item: about {max(0, round(users)):,} (sigma {deviation:.3g}); all "
+                f"counts share half of its error (sigma {deviation / 2:.3g}), which their sigma includes"
             )
         elif not replaced:
             notes.append(
@@ -313,5 +356,9 @@ class ConfirmedCounts(HistogramMechanism):
                 "count_users=True, or from_counts with users="
             )
         if ending in _ENDINGS:
-            notes.append(_ENDINGS[ending].format(k_bar=self.k_bar, most=theorem.MOST))
+            notes.append(
+                _ENDINGS[ending].format(
+                    k_bar=self.k_bar, most=theorem.MOST, delta=self.delta, relative_error=self.relative_error
+                )
+            )
         return tuple(notes)
