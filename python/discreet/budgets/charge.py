@@ -109,7 +109,7 @@ class Account:
         Raises ParameterError if a parameter is out of range, or if both or neither of rho and epsilon are given.
         """
         if (rho is None) == (epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon")
+            raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
         if epsilon is None:
             terms: dict[str, Any] = {"rho": require_number("rho", rho, 0, RHO_LIMIT)}
             terms["delta"] = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
