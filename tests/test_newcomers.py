@@ -56,7 +56,7 @@ def test_a_budget_shows_its_total_once():
     assert repr(budget).startswith("Budget of (1, 1e-06)-DP per user (added or removed): nothing is spent")
     assert repr(budget).count("rho") == 1
     dp.count(LOG, **COLUMNS, epsilon=1.0, delta=1e-6, budget=budget)
-    assert repr(budget).endswith("one release of its epsilon and delta used it up")
+    assert repr(budget).endswith("one release at this epsilon and delta used it up")
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,8 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         promised = _mechanism(made_by).guarantee
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
         raise InputError(
-            f"the certificate of {path} names a mechanism that this version does not know: it is damaged, or newer than this discreet"
+            f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
+            "or a newer version of discreet wrote it; restore the certificate, or update discreet"
         ) from None
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
