@@ -174,6 +174,16 @@ def test_an_invalid_or_missing_certificate_is_refused(tmp_path, content):
     certificate(path).unlink()
     with pytest.raises(InputError, match="find the file that was written"):
         verify(path)
+
+
+def test_missing_fields_of_a_certificate_are_named(tmp_path):
+    path = tmp_path / "rows.json"
+    written(path)
+    content = json.loads(certificate(path).read_text())
+    del content["rho"], content["digest"]
+    certificate(path).write_text(json.dumps(content))
+    with pytest.raises(InputError, match="lacks the fields rho, digest"):
+        verify(path)
     path.unlink()
     with pytest.raises(InputError, match="no such file"):
         verify(path)

@@ -145,7 +145,7 @@ class Exchange(Single):
         """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
 
         The list is charged with `k` outcomes before noise is drawn, and gets a refund for the unused ones. An error
-        before the draw is refunded in full. After the draw the charge stands.
+        before the draw is refunded in full. An error after the draw is not refunded.
 
         Args:
             histogram: The counts.

@@ -61,7 +61,7 @@ __all__ = [
 _LINE = 512
 HEAD_SIZE = 3 * _LINE
 SEAL_SIZE = 65
-"""Bytes of a seal in hexadecimal and of the line feed behind it."""
+"""Bytes of a seal in hexadecimal and of the line feed after the seal."""
 
 _MAGIC = b"discreet ledger "
 _VERSION = 1

@@ -197,5 +197,5 @@ def _fewest_users(
         raise refused or ParameterError("no mechanism has this guarantee; give a larger rho, epsilon or delta")
     best = min(half, key=lambda mechanism: half[mechanism])
     others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
-    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a chance of 50 % to be released"
+    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a 50 % chance of a release"
     return best, (f"{reason} (others: {others})" if others else reason,)

@@ -164,7 +164,7 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
             is the number of queries.
 
     Returns:
-        A Plan, or for "answer_queries" an AnswerPlan. Printing either shows the forecast.
+        A Plan, or for "answer_queries" an AnswerPlan. Print it to read the forecast.
 
     Raises:
         ParameterError: A parameter is missing or out of range.

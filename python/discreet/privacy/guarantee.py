@@ -249,13 +249,13 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     notes = []
     if delta >= _LARGE_DELTA:
         notes.append(
-            f"delta {delta:g} is a weak promise: it is the chance that the promise fails. Choose it far below "
-            "1 / users, such as 1e-6"
+            f"delta {delta:g} makes a weak guarantee: delta is the probability that the guarantee fails. Choose it far "
+            "below 1 / number of users, such as 1e-6"
         )
     if epsilon > _LARGE_EPSILON:
         notes.append(
-            f"epsilon {epsilon:.4g} is a weak promise: most published releases promise 10 or less. Choose a smaller "
-            "epsilon or rho"
+            f"epsilon {epsilon:.4g} makes a weak guarantee: most published releases have an epsilon of 10 or less. "
+            "Choose a smaller epsilon or rho"
         )
     return tuple(notes)
 

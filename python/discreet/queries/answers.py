@@ -70,7 +70,7 @@ class Answers:
         chance = self.bound_chance
         most = f"never above {bound}" if chance == 0 else f"above {bound} with a probability of at most {chance:g}"
         lines = [
-            f"{len(self)} answers by {self.made_by}, in .values",
+            f"{len(self)} answers in .values, by {self.made_by}",
             f"guarantee: {promise}",
             f"largest error: {self.expected_error:.4g} expected, {most}",
         ]

@@ -53,8 +53,8 @@ class AnswerPlan:
     def __str__(self) -> str:
         lines = [f"{self.k:,} queries: {self.mechanism!r}", f"guarantee: {self.guarantee.promise}"]
         for name, expected, bound, chance in self.methods:
-            how = "never above" if chance == 0 else f"above with probability {chance:g}:"
-            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, {how} {bound:10.6g}")
+            most = f"never above {bound:.6g}" if chance == 0 else f"above {bound:.6g} with probability {chance:g}"
+            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, {most}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

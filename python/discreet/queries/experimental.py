@@ -44,9 +44,9 @@ class SparseVectorCorrection(CorrectedAnswers):
 
     The pass visits the queries in a random order. Let f be the exact values and g the first answers. Sparse vector at
     `epsilon` searches for the next query whose |f - g| reaches the noisy threshold. That query is measured again with
-    noise of scale `again`. The search goes on behind it with fresh noise on the threshold, at most m times. A distance
-    moves by at most one when f does, so each search is epsilon-DP. In total the mechanism is
-    k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, even if fewer than m queries are found.
+    noise of scale `again`. The search goes on after this query with fresh noise on the threshold, for at most m
+    queries. A distance changes by at most one if f changes by one, so each search is epsilon-DP. In total the mechanism
+    is k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, even if fewer than m queries are found.
 
     Args:
         k: The number of queries, from 1 to 2^24.

@@ -157,7 +157,7 @@ def _require_one_kind(kinds: set[type]) -> None:
 
 
 def _priority_bytes(label: Item) -> bytes:
-    """Return the bytes of a label that are hashed to order an event's items; a letter tells the types apart."""
+    """Return the bytes of a label that are hashed to order an event's items; the first byte stands for the type."""
     if isinstance(label, int):
         return b"i" + format(label, "x").encode()
     return b"t" + label.encode("utf-8", "surrogatepass") if isinstance(label, str) else b"b" + label

@@ -213,7 +213,7 @@ class PrivateCountRelease(HistogramMechanism):
         return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is selected at some level, if no other item competes with it.
+        """Return the probability that an item is selected at some level, if there is no other candidate.
 
         Args:
             users: The number of users of the item above the (k_bar+1)-th largest count.
