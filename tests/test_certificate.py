@@ -51,7 +51,7 @@ def test_a_written_release_is_verified(tmp_path, suffix, items):
     assert found.guarantee == release.guarantee
     assert found.version == discreet.__version__
     assert found.made_by == release.made_by
-    assert "promises 1e-06-approximate" in str(found)
+    assert "guarantee: 1e-06-approximate" in str(found)
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -122,7 +122,7 @@ def test_changed_rows_fail_verification(tmp_path, suffix):
         ({"delta": 1e-9}, "claims more"),
         ({"unit": "event"}, "claims more"),
         ({"neighbours": "replaced"}, "claims more"),
-        ({"neighbours": "other"}, "invalid fields"),
+        ({"neighbours": "other"}, "invalid field: neighbours"),
         ({"epsilon": 1e-3, "total_delta": 1e-6}, "claims more"),
         ({"made_by": "GaussianThreshold(sigma=1.0, delta=1e-06, l0=1)"}, "claims more"),
         ({"made_by": "GaussianThreshold(sigma=-1.0, delta=1e-06, l0=1)"}, "does not know"),
@@ -132,13 +132,13 @@ def test_changed_rows_fail_verification(tmp_path, suffix):
         ({"made_by": "__import__('os').system('true')"}, "does not know"),
         ({"made_by": "Os(x=1)"}, "does not know"),
         ({"made_by": "(" * 500}, "does not know"),
-        ({"rho": "much"}, "invalid fields"),
-        ({"rho": True}, "invalid fields"),
-        ({"delta": float("nan")}, "invalid fields"),
+        ({"rho": "much"}, "invalid field: rho"),
+        ({"rho": True}, "invalid field: rho"),
+        ({"delta": float("nan")}, "invalid field: delta"),
         ({"digest": None}, "not those"),
         ({"digest": "0" * 64}, "not those"),
         ({"columns": ["item"]}, "not those"),
-        ({"columns": None}, "invalid fields"),
+        ({"columns": None}, "invalid field: columns"),
     ],
 )
 def test_a_changed_certificate_is_refused(tmp_path, change, message):
@@ -173,6 +173,16 @@ def test_an_invalid_or_missing_certificate_is_refused(tmp_path, content):
         verify(path)
     certificate(path).unlink()
     with pytest.raises(InputError, match="find the file that was written"):
+        verify(path)
+
+
+def test_missing_fields_of_a_certificate_are_named(tmp_path):
+    path = tmp_path / "rows.json"
+    written(path)
+    content = json.loads(certificate(path).read_text())
+    del content["rho"], content["digest"]
+    certificate(path).write_text(json.dumps(content))
+    with pytest.raises(InputError, match="lacks the fields rho, digest"):
         verify(path)
     path.unlink()
     with pytest.raises(InputError, match="no such file"):

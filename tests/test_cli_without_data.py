@@ -10,7 +10,7 @@ from command import BUDGET, discreet, process
 def test_plans_need_no_data():
     code, out, _ = process("plan", "count", "--epsilon", "1", "--delta", "1e-6", "--l0", "10")
     assert code == 0
-    assert "users for a chance of 50 %" in out
+    assert "users for a 50 % chance" in out
     code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--json")
     assert code == 0
     assert json.loads(out)["mechanism"].startswith("GumbelTopK(k=3")

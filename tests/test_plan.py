@@ -45,7 +45,7 @@ def test_planned_numbers_of_users_are_the_least(mechanism):
         assert users == 1 or mechanism.release_chance(users - 1) < chance
     assert [c for _, c in planned.chances] == sorted(c for _, c in planned.chances)
     assert json.loads(planned.to_json())["users_for_50_percent"] == planned.users_for_50_percent
-    is_printed = f"{planned.users_for_50_percent:,} users for a chance of 50 %" in str(planned)
+    is_printed = f"{planned.users_for_50_percent:,} users for a 50 % chance" in str(planned)
     assert is_printed is not bool(planned.forecast)
 
 
@@ -201,7 +201,7 @@ def test_streams_are_planned_at_the_widest_noise():
     assert made.memory <= 8 * (2 * 10 + 1)
     assert dp.plan(dp.BinaryMechanism.from_rho(rho=0.5, delta=1e-6, l0=1, horizon=1000)).memory <= 8 * (2 * 10 + 1)
     assert "bytes" in str(made)
-    assert "events for a chance" in str(made)
+    assert "events for a 50 % chance" in str(made)
     assert "users" not in str(made)
     assert json.loads(made.to_json())["unit"] == "event"
     assert isinstance(dp.Stream.recommended(rho=0.5, delta=1e-6, l0=1), dp.streams.HybridMechanism)
@@ -241,11 +241,11 @@ def test_a_plan_of_counts_forecasts_the_released_items():
         planned = dp.plan(mechanism)
         for largest, items, smallest in planned.forecast:
             assert (
-                f"{items:,} items are named, down to about {smallest:,} users, where the first has {largest:,}"
+                f"{items:,} items are released, down to about {smallest:,} users, if the first has {largest:,}"
                 in str(planned)
             )
-        # The chances of a single item are not printed: if there are other items, an item needs more users.
-        assert "for a chance of" not in str(planned)
+        # The chances of a single item are not printed: among other items it needs more users.
+        assert "50 % chance" not in str(planned)
         assert json.loads(planned.to_json())["forecast"][0]["items"] == planned.forecast[0][1]
     rng = seeded_rng(7)
     for users, items in dp.plan(dp.PrivateCountRelease(rho=1.0, delta=1e-6)).affordable[:6]:

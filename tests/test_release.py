@@ -203,7 +203,10 @@ COLUMNS = {"user": "user", "item": "item"}
 def test_a_release_says_that_its_counts_are_clipped(tmp_path, l0):
     made = discreet.count(LOG, **COLUMNS, epsilon=4.0, delta=1e-6, l0=l0)
     noun = "item" if l0 == 1 else "items"
-    note = f"counts of users clipped to {l0} {noun} each; sigma is the noise alone"
+    note = (
+        f"these counts are lower than the true numbers of users if users have more than {l0} {noun}: only {l0} {noun} "
+        "of each user count; sigma does not include this"
+    )
     assert made.clipped
     assert made.notes.count(note) == 1
     assert note in repr(made)
@@ -219,7 +222,7 @@ def test_mechanisms_note_clipped_tables(l0):
         Histogram.from_table(LOG, **COLUMNS, l0=l0),
         Histogram.from_pairs(LOG["user"], LOG["item"], l0=l0),
     ):
-        assert "clipped" in mechanism.release(histogram).notes[-1]
+        assert "lower than the true numbers" in mechanism.release(histogram).notes[-1]
     assert discreet.Plume(rho=1.0, delta=1e-6, m=2, m_prime=l0).release(LOG, **COLUMNS).clipped
 
 

@@ -47,9 +47,9 @@ def count(
     """Release how many users have each item, for items whose labels are not known in advance.
 
     A user counts once for each item. Without `l0` a user may have any number of items, and `ConfirmedCounts` releases
-    counts to about `relative_error`. A larger rho releases more items; a smaller relative_error gives sharper counts of
-    fewer items. With `l0` at most l0 items of each user count, chosen uniformly. A threshold mechanism then releases
-    all noisy counts above its threshold. `plan` says which mechanism is chosen, and the release says why.
+    counts to about `relative_error`. A larger rho releases more items; a smaller relative_error means less noise on
+    fewer items. With `l0`, at most l0 items of each user count, chosen uniformly. A threshold mechanism then releases
+    all items whose noisy counts exceed its threshold. `plan` says which mechanism is chosen and why, without data.
 
     Args:
         data: Rows of (user, item): a path or glob of Parquet or CSV files, a frame or relation with
@@ -61,13 +61,14 @@ def count(
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; far below one over the number of users.
         l0: The most items of a user that count; None for any number.
-        relative_error: The target standard deviation, as a fraction of a count. Only without `l0`.
+        relative_error: The target error of a count, as a fraction of the count: from 0.005 to below 1. The standard
+            deviation is 0.475 times that, and at most 8 % of the count. Only without `l0`.
         k_bar: Consider only the k_bar most common items. Only without `l0`.
         mechanism: A mechanism that reads a histogram, such as `PrivateCountRelease(rho=1, delta=1e-6)`, instead of the
             chosen one. Leave out rho, epsilon, delta, l0, relative_error and k_bar then.
         budget: A `Budget` or a `Ledger`'s dataset. It is charged after the data was read and before noise is drawn.
-        memory: Bytes, or text such as "2GB", that counting may use; half of the machine's by default. Rows that do not
-            fit spill to encrypted temporary files.
+        memory: Bytes, or text such as "2GB", that counting may use; half of the machine's memory by default. Rows that
+            do not fit spill to encrypted temporary files.
         progress: A function that is called now and then, without numbers: the number of rows is not public.
 
     Returns:
@@ -77,7 +78,7 @@ def count(
         ParameterError: A parameter is missing or out of range.
         SchemaError: A column is missing, or is neither integers nor text.
         InputError: The data cannot be read.
-        BudgetExceeded: The budget is insufficient. None of these errors costs budget.
+        BudgetExceeded: The budget is insufficient. No error before noise is drawn costs budget.
 
     Example:
         >>> import discreet as dp
@@ -123,8 +124,8 @@ def top_k(
 ) -> Release:
     """Release the `k` items that most users have, ranked and without counts.
 
-    The release has fewer items if the others cannot be released safely. `GumbelTopK` selects them among the `k_bar`
-    largest counts (Rogers 2023, Algorithm 3). A user may have any number of items.
+    The release has fewer items if other items cannot be released safely. `GumbelTopK` selects the items among the
+    `k_bar` most common ones (Rogers 2023, Algorithm 3). A user may have any number of items.
 
     Args:
         data: Rows of (user, item), as for `count`.
@@ -182,9 +183,10 @@ def select(
 ) -> Release:
     """Release the items that enough users have, without counts.
 
-    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. It takes the greedy
-    set union for an l0 of up to about ten if epsilon is given, and "dp_sips" for more. The choice depends only on the
-    guarantee, l0 and the kind of table. The release says what was chosen and why.
+    At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. For a larger l0 it
+    takes the greedy set union if epsilon is given and l0 is at most about ten. Otherwise it takes "dp_sips", or a
+    threshold if "dp_sips" could need far more users for an item. The choice depends only on the guarantee, l0 and the
+    kind of table. The release says what was chosen and why.
 
     Args:
         data: Rows of (user, item), as for `count`.
@@ -195,7 +197,7 @@ def select(
         delta: The probability that the guarantee fails.
         l0: The most items of a user that count.
         method: "auto"; "threshold": `OptimalSelection` (Desfontaines et al. 2020) or a threshold mechanism without its
-            counts, whichever releases smaller items; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
+            counts, whichever releases items of fewer users; "dp_sips" (`IteratedSetUnion`); or a method of `SetUnion`:
             "weighted_gaussian", "weighted_laplace", "policy_gaussian", "policy_laplace", "greedy", "adaptive_gaussian".
             Spark and Ibis support "threshold", "dp_sips" and the weighted methods.
         budget: A `Budget` or a `Ledger`'s dataset.
@@ -241,14 +243,15 @@ def answer_queries(
 ) -> Answers:
     """Answer many counting queries at once, with a small largest error.
 
-    One user changes each query by at most one, up or down, and may change all of them. The number of queries is public.
+    One user changes the true answer of each query by at most one, up or down, and may change all true answers. The
+    number of queries is public.
 
     Args:
         values: A list or one-dimensional array of whole numbers: the true answers.
         rho: The privacy cost, in zCDP. Give exactly one of rho and epsilon.
         epsilon: The total (epsilon, delta)-DP guarantee.
         delta: The probability that the guarantee fails; 0 for methods that need none, such as "laplace" with epsilon.
-        method: "gaussian", "laplace", "bounded" (no error exceeds the bound), "gumbel_correction",
+        method: "gaussian", "laplace", "bounded" (no error exceeds `error_bound`), "gumbel_correction",
             "iterative_sparse_vector", "sparse_vector_correction", "guarded_correction"; or "auto", which takes the
             method with the smallest expected largest error. The choice depends only on the number of queries and the
             guarantee.
@@ -256,7 +259,7 @@ def answer_queries(
         rng: Seeded randomness for tests (`discreet.testing.seeded_rng`); not with a budget.
 
     Returns:
-        Answers, with `values`, `error_bound`, `expected_error` and `guarantee`.
+        Answers. `values` has the noisy answers; `error_bound`, `expected_error` and `guarantee` describe them.
 
     Raises:
         ParameterError: The values are not whole numbers, the method is unknown or a parameter is out of range.
@@ -283,7 +286,7 @@ def answer_queries(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A call of a public function: its name, guarantee and parameters."""
+    """The arguments of a public function: its name, the guarantee and the other parameters."""
 
     verb: str
     rho: float | None
@@ -332,7 +335,7 @@ def _given(
 def _read_twice(
     mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, asked: _Asked, **columns: Any
 ) -> Release:
-    """Return the release of a mechanism that reads the table itself, twice."""
+    """Return the release of a mechanism that reads the rows twice."""
     if budget is None:
         return mechanism.release(data, **columns)
     asked.require_paid(budget, mechanism)
@@ -341,7 +344,9 @@ def _read_twice(
 
 def _require_budget(budget: object) -> None:
     if not isinstance(budget, PrivacyFilter):
-        raise ParameterError("budget must be a Budget or a dataset of a Ledger")
+        raise ParameterError(
+            'budget must be a Budget, or a dataset of a Ledger: Ledger.open("privacy.ledger").dataset("name")'
+        )
 
 
 def _publish(
@@ -353,7 +358,7 @@ def _publish(
     *,
     without_counts: bool = False,
 ) -> Release:
-    """Return the release of the histogram that `read` makes, charged to the budget if there is one."""
+    """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     if budget is not None:
         asked.require_paid(budget, mechanism)  # refuse before reading the data
     histogram, guarantee = read(), asked.guarantee(mechanism)

@@ -17,8 +17,10 @@ from discreet.release import export
 
 __all__ = ["Verified", "verify"]
 
+_FIELDS = ("made_by", "version", "rho", "delta", "unit", "neighbours", "columns", "digest")
+"""The fields that every certificate has."""
 _FORMER = {"spend": "meet_relative_error", "together": "shared_order"}
-"""Current names of parameters that were renamed, by the former names, which old certificates have."""
+"""The current name of each renamed parameter. Old certificates have the former name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Verified:
 
     Args:
         made_by: The mechanism and its parameters.
-        guarantee: The guarantee, which the parameters imply.
+        guarantee: The guarantee that the certificate claims. The parameters of the mechanism imply it.
         version: The version of discreet that made the rows.
         digest: The SHA-256 of the rows as CSV.
         dataset: The dataset of the ledger that paid for the rows; None if no ledger was given.
@@ -43,7 +45,7 @@ class Verified:
         lines = [
             "the rows match their certificate",
             f"made by {self.made_by}, version {self.version}",
-            f"promises {self.guarantee.promise}",
+            f"guarantee: {self.guarantee.promise}",
             f"rows sha256 {self.digest}",
         ]
         return "\n".join(lines if self.dataset is None else [*lines, f"paid for by the dataset {self.dataset!r}"])
@@ -83,19 +85,38 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
         pair = (content["epsilon"], content["total_delta"]) if "epsilon" in content else None
         claimed = Guarantee(content["rho"], content["delta"], content["unit"], pair, content["neighbours"])
         columns, expected = [str(name) for name in content["columns"]], content["digest"]
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"the certificate of {path} has missing or invalid fields") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the certificate of {path} {_fault(content, error)}; restore the certificate that was written with these "
+            "rows"
+        ) from None
     try:
         promised = _mechanism(made_by).guarantee
     except (ValueError, TypeError, ImportError, AttributeError, RecursionError, MemoryError):
-        raise InputError(f"the certificate of {path} names a mechanism that this version does not know") from None
+        raise InputError(
+            f"the certificate of {path} names a mechanism that this version does not know: the certificate is damaged, "
+            "or a newer version of discreet wrote it; restore the certificate, or update discreet"
+        ) from None
     if not _implies(promised, claimed):
         raise InputError(f"the certificate of {path} claims more than its mechanism promises, which is {promised}")
     digest = export.file_digest(path, columns)
     if digest != expected:
-        raise InputError(f"the rows of {path} are not those of its certificate: their digest differs")
+        raise InputError(
+            f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
+            "that was written with this certificate, or write the Release again with certificate=True"
+        )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
     return Verified(made_by=made_by, guarantee=claimed, version=version, digest=digest, dataset=dataset)
+
+
+def _fault(content: dict[str, Any], error: Exception) -> str:
+    """Return what is wrong with the fields of a certificate that raised this error."""
+    names = [*_FIELDS, "total_delta"] if "epsilon" in content else _FIELDS
+    missing = [name for name in names if name not in content]
+    if missing:
+        return f"lacks the field{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+    detail = str(error) if isinstance(error, ValueError) else "columns must be a list of names"
+    return f"has an invalid field: {detail}"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -152,5 +173,7 @@ def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:
     rows = Ledger.open(ledger, create=False).history
     found = [row.dataset for row in rows if row.digest == digest and f"{row.mechanism}({row.parameters})" == made_by]
     if not found:
-        raise InputError("the ledger has no release of these rows")
+        raise InputError(
+            f"the ledger {ledger} has no release of these rows by this mechanism; give the ledger that paid for them"
+        )
     return found[-1]

@@ -140,7 +140,7 @@ class ResourceError(DiscreetError):
 
 
 def raise_alone(error: BaseException) -> NoReturn:
-    """Raise an error without its context. The handled error may quote cells, and `from None` only hides it."""
+    """Raise an error without its context. The context may quote cells, and `from None` alone keeps it."""
     try:
         raise error from None
     finally:

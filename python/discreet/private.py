@@ -1,4 +1,4 @@
-"""`Private`: a base class that hides the data of an object from Python's introspection."""
+"""`Private`: a base class that prevents accidental copies and prints of an object's sensitive data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ __all__ = ["Private"]
 
 
 class Private:
-    """A base class that shows no attribute of its instances.
+    """A base class whose instances do not reveal the values of their attributes to tools that inspect objects.
 
-    Debuggers, notebooks, loggers and test runners inspect objects by `dir`, `vars`, `repr`, `copy` and `pickle`. None
-    of these shows an attribute here. Only code that names an attribute reads it.
+    Debuggers, notebooks, loggers and test runners inspect objects with `dir`, `vars`, `copy` and `pickle`. Here `dir`
+    lists names of methods and slots, but no values. `vars`, `copy` and `pickle` raise TypeError. This prevents
+    accidents, not attacks: code that names an attribute, as in `object.name`, still reads it.
     """
 
     @property
     def __dict__(self) -> dict[str, object]:  # type: ignore[override]
-        raise AttributeError(f"a {type(self).__name__} is sensitive and does not show its attributes")
+        raise AttributeError(
+            f"a {type(self).__name__} is sensitive: its attributes are not listed; publish a Release of it"
+        )
 
     def __sizeof__(self) -> int:
+        # Constant: the size in memory could depend on the data.
         return 64
 
     def __getstate__(self) -> NoReturn:

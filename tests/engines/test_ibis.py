@@ -145,5 +145,5 @@ def test_a_closed_connection_is_an_input_error():
 
 
 def test_a_column_is_refused_as_a_table():
-    with pytest.raises(ParameterError, match="only a table"):
+    with pytest.raises(ParameterError, match="not a column or a scalar"):
         counted(table().item)

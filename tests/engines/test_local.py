@@ -260,7 +260,7 @@ def test_lists_of_incompatible_tables_are_refused(parquet, tmp_path):
         counted([parquet, {"user": ["1"], "item": ["a"]}])
     with pytest.raises(SchemaError, match="did you mean 'user'"):
         counted([parquet, {"usr": [1], "item": ["a"]}], user="usr")
-    with pytest.raises(InputError, match="different forms"):
+    with pytest.raises(InputError, match="different formats"):
         counted([parquet, csv(tmp_path, "user,item\n1,a\n")])
     with pytest.raises(ParameterError, match="table"):
         counted([])

@@ -239,7 +239,7 @@ class StreamContract(Contract):
             self.mechanism().release(self.plain(), rng=seeded_rng(1))
 
     def test_a_budget_charges_a_stream_with_charge(self):
-        with pytest.raises(ParameterError, match=r"charge\(\) pays for a stream"):
+        with pytest.raises(ParameterError, match=r"charged once for all its rounds"):
             dp.Budget(rho=5.0, delta=1e-3).release(self.mechanism(), self.plain())
 
 

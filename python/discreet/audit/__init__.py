@@ -1,8 +1,8 @@
-"""Verifies a guarantee with the exact output distribution on small neighbouring histograms, and with runs.
+"""Verification of a guarantee with exact output distributions on small neighbouring histograms, and with runs.
 
-The exact laws come from the mechanism's own thresholds and tails (`discreet.laws`), so a wrong predicate, scale or
-threshold shows as a violation. Releases of the mechanism are compared with these laws, so a sampler or a release that
-does not follow its law shows as a misfit.
+`discreet.laws` computes the exact distributions from the mechanism's own thresholds and tails. So a wrong threshold or
+noise scale is reported as a violation of the guarantee. A run is one release. If the runs of a mechanism do not follow
+the exact distribution, the audit reports a misfit.
 """
 
 from discreet.audit.exact import audit

@@ -1,4 +1,4 @@
-"""Comparison of guarantees with exact laws, and of exact laws with runs of the mechanism."""
+"""Comparison of guarantees with exact output distributions (laws), and of these laws with runs of the mechanism."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def audit(
 
     The audit examines `pairs` neighbouring pairs of small histograms around the mechanism's thresholds. It then
     releases a few of them `runs` times each and compares the releases with the exact law, at a family-wise level of
-    1e-6. An output of probability zero under the law fails at once.
+    1e-6. One output of probability zero under the law suffices to fail.
 
     Args:
         mechanism: A mechanism whose exact law is known.
         pairs: The number of neighbouring pairs, at least 1.
         seed: The seed of the pairs. It does not seed the noise.
-        dp: The (epsilon, delta) pair that was asked for, to be checked besides everything the mechanism guarantees.
+        dp: An (epsilon, delta) pair to check in addition to the mechanism's own guarantee; None for no pair.
         runs: The number of releases of each table: 0, or 100 to 1e7. With 0 the mechanism is not run.
         rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
 
@@ -66,7 +66,7 @@ def audit(
     pairs = require_whole("pairs", pairs, 1)
     runs = require_whole("runs", runs, 0, 10**7)
     if 0 < runs < 100:
-        raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs show too little")
+        raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs detect too little")
     if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError(
             f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
@@ -110,16 +110,16 @@ def audit(
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
-    """Return the finding of the largest ratio for one pair, over both directions, several epsilons and orders."""
+    """Return the finding with the largest ratio for one pair of histograms, among several epsilons and orders."""
     return max(_findings(mechanism, first, second, mechanism.guarantee), key=lambda finding: finding.ratio)
 
 
 def _findings(
     mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
 ) -> list[Finding]:
-    """Return a finding for each promise, the promises of `guarantee` first.
+    """Return a finding for each (epsilon, delta) that is guaranteed, beginning with the pairs of `guarantee`.
 
-    An order of the Renyi divergence that exceeds rho adds a finding.
+    A Renyi divergence that exceeds rho times its order adds a finding.
     """
     p, q = joint_law(mechanism, first, second)
     pair = {"first": first, "second": second}
@@ -141,9 +141,9 @@ def _findings(
 
 
 def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
-    """Return whether rho must hold without delta: both histograms have the same items, and all of them are considered.
+    """Return whether rho must hold without delta: both histograms have the same items, and the mechanism considers all.
 
-    A mechanism built from an (epsilon, delta) for each item spends delta on known items too.
+    A mechanism with an (epsilon, delta) for each item needs delta even then.
     """
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
@@ -151,9 +151,10 @@ def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], seco
 
 
 def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:
-    """Return the worst pair of a mechanism that decides item by item: a user who alone has l0 items.
+    """Return the finding for a user with l0 items that nobody else has; None unless a mechanism decides item by item.
 
-    Any of these items in the output reveals the user, so 1 - (1 - p)^l0 must be at most the delta of the guarantee.
+    Any of these items in the output reveals the user. Each is released with probability p. So 1 - (1 - p)^l0 must be at
+    most the delta of the guarantee.
     """
     mechanism = unwrapped(mechanism)
     protected = mechanism.protects

@@ -1,4 +1,4 @@
-"""The findings of an audit: the share of a guarantee that a pair of histograms uses up."""
+"""The findings of an audit: how close the exact output distributions come to the limits of a guarantee."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.wording import counted
 __all__ = ["LEVEL", "Audit", "Divergence", "Finding", "Misfit", "hockey_stick", "promises", "renyi", "runs_text"]
 
 SLACK = 1e-14
-"""The largest rounding error of a divergence, besides 1 part in 10^9 of it. A violation is larger."""
+"""The largest absolute rounding error of a divergence. The relative error is at most 1e-9. A violation exceeds both."""
 _EXACT = 1e-12
 LEVEL = 1e-6
 """The probability that all comparisons of an audit together report a misfit of a correct mechanism."""
@@ -51,12 +51,12 @@ class Finding:
 
     @property
     def ratio(self) -> float:
-        """The delta found over the delta allowed; a ratio above one is a violation."""
+        """The delta that was found, divided by the allowed delta. A ratio above one is a violation, or rounding."""
         return self.delta / self.allowed if self.allowed else math.inf if self.delta > SLACK else 0.0
 
     @property
     def violates(self) -> bool:
-        """Whether more was found than is allowed, beyond rounding."""
+        """Whether the delta that was found exceeds the allowed delta by more than rounding errors."""
         return self.delta > self.allowed * (1 + 1e-9) + SLACK
 
     def __str__(self) -> str:
@@ -93,15 +93,18 @@ class Divergence(Finding):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """A cell of a release that occurs more often, or less often, than the exact law allows.
+    """An outcome that occurs more often, or less often, than the exact distribution allows.
+
+    An audit compares parts of a release, such as the list of items, and calls them views. A cell is one value of a view
+    or one interval of its values.
 
     Args:
         table: The labels and counts of the histogram that was released.
-        view: The part of a release that was compared.
-        cell: The cell: one value or band of values of the view.
-        chance: The probability of the cell by the exact law.
-        seen: The number of runs that showed the cell.
-        runs: The number of runs.
+        view: The view that was compared.
+        cell: The cell of the view.
+        chance: The probability of the cell by the exact distribution.
+        seen: The number of runs in which the view was in the cell.
+        runs: The number of runs. A run is one release.
 
     Example:
         >>> import discreet as dp
@@ -119,14 +122,14 @@ class Misfit:
 
     def __str__(self) -> str:
         return (
-            f"{self.view}: {self.cell} came in {self.seen:,} of {self.runs:,} runs, and the exact law gives it a "
-            f"chance of {self.chance:.4g}, on the table {dict(self.table)}"
+            f"{self.view}: {self.cell} occurred in {self.seen:,} of {self.runs:,} runs, but its exact probability is "
+            f"{self.chance:.4g}, on the table {dict(self.table)}"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The result of an audit: violations, misfits of runs, and the largest share of the guarantee that is used.
+    """The result of an audit: violations, misfits, and the pair of histograms that comes closest to a violation.
 
     Args:
         mechanism: The mechanism and its parameters.
@@ -158,12 +161,12 @@ class Audit:
 
     @property
     def failed(self) -> bool:
-        """Whether the guarantee is violated, or the mechanism does not follow the law it was verified with."""
+        """Whether the guarantee is violated, or the runs do not follow the exact distribution."""
         return bool(self.violations or self.misfits)
 
     def __str__(self) -> str:
         verdict = counted(len(self.violations), "VIOLATION").upper() if self.violations else "no violation"
-        lines = [self.mechanism, f"promises {self.guarantee}"]
+        lines = [self.mechanism, f"guarantee: {self.guarantee}"]
         if self.quoted is not None:
             epsilon, delta = self.guarantee.quoted
             holds = "is VIOLATED" if self.quoted.violates else "holds"

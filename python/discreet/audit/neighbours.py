@@ -19,8 +19,8 @@ _FAR = 2**36
 def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
     """Yield `pairs` pairs of neighbouring histograms around the mechanism's thresholds.
 
-    The user is in the second histogram. If the mechanism protects replaced users, another user is in the first. All
-    items of the first pair are new, as many as a mechanism with ranks can consider.
+    The second histogram has one user more than the first. If the mechanism protects replaced users, the first has
+    another user in this place. In the first pair, the second histogram has items of this user only.
     """
     chance = random.Random(seed)
     protected = mechanism.protects
@@ -41,7 +41,7 @@ def neighbours(mechanism: HistogramMechanism, pairs: int, seed: int) -> Iterator
             steps = dict.fromkeys(labels[: min(most, getattr(inner, "k_bar", most))], protected.linf)
         second = {label: count + steps.get(label, 0) for label, count in first.items()}
         if mechanism.guarantee.neighbours == "replaced":
-            # The replaced user's items are drawn independently of the other user's.
+            # The items of the replaced user do not depend on the items of the other user.
             for label in chance.sample(labels, chance.randint(0, most)):
                 first[label] += chance.choice((1, protected.linf))
         yield {k: c for k, c in first.items() if c}, {k: c for k, c in second.items() if c}
@@ -55,7 +55,7 @@ def unwrapped(mechanism: HistogramMechanism) -> HistogramMechanism:
 
 
 def ranks(mechanism: HistogramMechanism) -> bool:
-    """Return whether the mechanism ranks items, so that items with unchanged counts matter too."""
+    """Return whether the mechanism ranks items. Then unchanged counts also affect the probability of an output."""
     return hasattr(unwrapped(mechanism), "k_bar")
 
 

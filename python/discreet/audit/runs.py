@@ -1,4 +1,4 @@
-"""Comparison of runs of a mechanism with the exact law that its audit is based on."""
+"""Comparison of runs of a mechanism with its exact output distribution (law). A run is one release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = ["compared", "histogram_of", "released", "tables"]
 def tables(
     mechanism: HistogramMechanism, pairs: Iterable[tuple[Mapping[str, int], Mapping[str, int]]]
 ) -> list[dict[str, int]]:
-    """Return the tables to run on: both sides of the pairs, and one whose items have an even chance of release."""
+    """Return the tables to release: both tables of each pair, and one whose items have about a 50 % chance of release.
+
+    For a mechanism that ranks fewer than 10 items, one more table has one item more than it can rank.
+    """
     middle = max(1, centre(mechanism))
     labels = [f"{i}" for i in range(min(mechanism.protects.l0 or 3, 3))]
     found = [{label: middle + 3 * place for place, label in enumerate(labels)}]
@@ -37,9 +40,10 @@ def compared(
 ) -> list[Misfit]:
     """Return the misfits between the rows of runs on some tables and the exact laws of these tables.
 
-    The number of runs in a cell of probability p is binomial. By Chernoff's bound a share q of n runs deviates this far
-    from p, on either side, with probability at most exp(-n KL(q, p)). LEVEL is divided evenly among both sides of all
-    cells of all tables, so the bound holds for any number of runs. A cell of probability zero fails at its first run.
+    A cell is an outcome, or a set of outcomes, that the law gives a probability. The number of runs in a cell of
+    probability p is binomial. By Chernoff's bound, the share of n runs is q or further from p, on the same side, with
+    probability at most exp(-n KL(q, p)). LEVEL is divided evenly among both sides of all cells of all tables. So a
+    correct mechanism has a misfit with probability at most LEVEL. One run in a cell of probability zero is a misfit.
     """
     looked_at = [(table, rows, view) for table, rows in found for view in views(mechanism, table)]
     limit = math.log(2 * sum(len(view.law) + 1 for *_, view in looked_at) / LEVEL)

@@ -1,4 +1,4 @@
-"""Verification of guarantees by runs alone: a lower bound of delta at a confidence level."""
+"""Verification of a guarantee with runs: a lower bound of delta at a confidence level. A run is one release."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Trial(Finding):
 
     def __str__(self) -> str:
         verdict = "a VIOLATION" if self.violates else "no violation"
-        text = f"{self.runs:,} runs each show, at confidence {self.confidence:g}, {verdict}: {Finding.__str__(self)}"
+        text = f"{self.runs:,} runs on each table: {verdict} at confidence {self.confidence:g}; {Finding.__str__(self)}"
         return f"{runs_text(self.runs, self.misfits)}\n{text}" if self.compared else text
 
 
@@ -73,9 +73,10 @@ def trial(
 ) -> Trial:
     """Release two neighbouring histograms many times, and bound delta from below.
 
-    The first half of the runs chooses one promise, one direction and one set of outcomes. The second half bounds the
-    probabilities of that set (Clopper and Pearson 1934), so the choice does not bias the bound. If the exact law of the
-    mechanism is known, all runs are compared with it, at a family-wise level of 1e-6.
+    The first half of the runs chooses a guaranteed (epsilon, delta), an order of the two histograms and a set of
+    outcomes. The second half bounds the probabilities of this set (Clopper and Pearson 1934), so the choice does not
+    bias the bound. If the exact output distribution of the mechanism is known, all runs are compared with it, at a
+    family-wise level of 1e-6.
 
     Args:
         mechanism: The mechanism to run.
@@ -140,10 +141,10 @@ def trial(
 def _halves(
     found: Sequence[tuple[Row, ...]], middle: Mapping[str, float]
 ) -> list[tuple[Counter[_Outcome], Counter[_Outcome]]]:
-    """Return how often each outcome occurred in both halves of the runs, in a fine and in a coarse view.
+    """Return the number of runs with each outcome, for each half of the runs, in a fine and in a coarse view.
 
-    With wide noise no outcome occurs twice in the fine view. The coarse view shows only whether a noisy count is above
-    the midpoint of its two exact counts.
+    The fine view is the items and their noisy counts. With wide noise few fine outcomes occur twice. So the
+    coarse view replaces a noisy count by whether it is above `middle`, the mean of the item's two exact counts.
     """
     fine: list[_Outcome] = [tuple((item, noisy) for item, noisy, _ in rows) for rows in found]
     coarse: list[_Outcome] = [

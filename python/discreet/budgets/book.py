@@ -22,7 +22,7 @@ class Book:
 
     number: int = 0
     hash: str = ""
-    """The seal (SHA-256) of the last event."""
+    """The seal of the last event: the SHA-256 of its line and of the seal before it."""
     end: int = 0
     """The file offset after the last event."""
     accounts: dict[str, Account] = field(default_factory=dict)

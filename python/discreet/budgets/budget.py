@@ -21,8 +21,8 @@ class Budget(Single, PrivacyFilter):
     a forked process cannot charge it, since a copy could spend the same budget again. A `Ledger` keeps budgets in a
     file for many processes.
 
-    A budget in epsilon pays in one of two ways, and the first charge decides which. Either releases share the rho that
-    implies epsilon, and half of delta. Or one (epsilon, delta)-DP release uses up the whole budget.
+    A budget in epsilon can be spent in one of two ways. Either several releases share the rho that implies epsilon, and
+    half of delta. Or one (epsilon, delta)-DP release uses up the whole budget. The first charge decides between them.
 
     Args:
         rho: The total rho, in zCDP, above 0 and at most 5,000. Give exactly one of rho and epsilon.
@@ -73,7 +73,7 @@ class Budget(Single, PrivacyFilter):
             delta: The total delta, above 0.
 
         Returns:
-            The same as `Budget(epsilon=epsilon, delta=delta)`.
+            A Budget, as from `Budget(epsilon=epsilon, delta=delta)`.
 
         Raises:
             ParameterError: A parameter is out of range.

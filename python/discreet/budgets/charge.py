@@ -83,9 +83,9 @@ class Protected(NamedTuple):
 class Account:
     """A privacy filter: a total fixed beforehand, and the sum of the charges so far.
 
-    If rhos and deltas add up to at most the total, all releases together are approximate zCDP for the total. This holds
-    even if each release was chosen with the earlier ones in view (Rogers 2024, Theorem 5; Whitehouse et al. 2023). The
-    filter compares rho and delta separately.
+    If the rhos and the deltas of releases add up to at most the total, the total is a guarantee of all releases
+    together. This holds even if the choice of each release depends on earlier releases (Rogers 2024, Theorem 5;
+    Whitehouse et al. 2023). The filter compares rho and delta separately.
 
     A total in (epsilon, delta) has a second rule. One release that is (epsilon, delta)-DP by any proof uses up the
     whole account, even if its rho is larger. Only the first charge can use this rule. No release came before it, so
@@ -109,7 +109,7 @@ class Account:
         Raises ParameterError if a parameter is out of range, or if both or neither of rho and epsilon are given.
         """
         if (rho is None) == (epsilon is None):
-            raise ParameterError("give exactly one of rho and epsilon")
+            raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
         if epsilon is None:
             terms: dict[str, Any] = {"rho": require_number("rho", rho, 0, RHO_LIMIT)}
             terms["delta"] = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
@@ -228,13 +228,13 @@ class Account:
     def left(self) -> str:
         """The remaining budget as text."""
         if self.used_by_epsilon:
-            return "one release of its epsilon and delta used it up"
+            return "one release at this epsilon and delta used it up"
         left, total = self.remaining, self.guarantee(self.total, up=False)
         rest = f"rho {left.rho:.6g} of {total.rho:.6g} and delta {left.delta:.6g} of {total.delta:.6g} left"
         if self.promise.dp is not None and self.spent == NOTHING:
             return (
-                "nothing is spent; it pays for one release of its epsilon and delta, or for several that add up to "
-                f"rho {left.rho:.6g} and delta {left.delta:g}"
+                "nothing is spent; it suffices for one release at this epsilon and delta, or for several releases that "
+                f"add up to rho {left.rho:.6g} and delta {left.delta:g}"
             )
         return f"{rest}. {OUT_OF_DELTA}" if self.out_of_delta else rest
 

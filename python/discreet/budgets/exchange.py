@@ -43,9 +43,9 @@ class Payer(Protocol):
 class Exchange(Single):
     """A series of top-k lists that is charged by the items it returns, made by `Budget.pay_what_you_get`.
 
-    Each list may be chosen with the earlier ones in view. It is a list of `GumbelTopK` with the exchange's `epsilon`,
-    and its stop element depends on its own k_bar. It costs epsilon²/8 of rho for each item that it returns, the same
-    for its stop element if that ended the list, and `delta` once.
+    The parameters of a list may depend on earlier lists. `GumbelTopK` makes each list, with the exchange's `epsilon`. A
+    list costs `delta`, and a rho of epsilon²/8 for each outcome. An outcome is an item of the list, or the stop element
+    if the stop element ended the list.
 
     An exchange cannot be copied or pickled, and a forked process cannot use it, since a copy could return the same
     outcomes again without paying.
@@ -53,7 +53,7 @@ class Exchange(Single):
     Args:
         payer: The budget or the ledger's dataset to which the lists are charged.
         outcomes: The most items of all lists together, stop elements included, from 1 to 2^30.
-        queries: The most lists, from 1 to 2^30.
+        queries: The largest number of lists, from 1 to 2^30.
         epsilon: The epsilon of each selection, from 1e-9 to 100.
         delta: The delta of each list.
 
@@ -145,7 +145,7 @@ class Exchange(Single):
         """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
 
         The list is charged with `k` outcomes before noise is drawn, and gets a refund for the unused ones. An error
-        before the draw is refunded in full. After the draw the charge stands.
+        before the draw is refunded in full. An error after the draw is not refunded.
 
         Args:
             histogram: The counts.
@@ -204,7 +204,7 @@ class Exchange(Single):
 def _advice(lacks_rho: bool, lacks_delta: bool) -> str:
     """Return advice on which parameters of an exchange to reduce: epsilon is for one item, delta for one list."""
     if lacks_rho and lacks_delta:
-        return "Try fewer outcomes and queries, or a smaller epsilon and delta: they are for each item and each list."
+        return "Try fewer outcomes and queries, or a smaller epsilon and delta, which are for each item and each list."
     if lacks_delta:
-        return "Try fewer queries, or a smaller delta: it is for each list."
-    return "Try fewer outcomes, or a smaller epsilon: it is for each item."
+        return "Try fewer queries, or a smaller delta, which each list costs."
+    return "Try fewer outcomes, or a smaller epsilon, which is for each item."

@@ -31,10 +31,10 @@ _LONGEST = 1000
 class PrivacyFilter(Uncopied, ABC):
     """A privacy filter: a total of rho and delta that limits all releases charged to it together.
 
-    A charge is made before the randomness of a release is drawn, and it stands even if the release then fails. If the
-    budget is in a file, the charge is on the disk by then. So a crash or an interrupt can lose budget, and can never
-    spend it twice. An error before the draw costs nothing. The choice of each mechanism and of its parameters may
-    depend on everything that was released before (Rogers 2024, Theorem 5).
+    A charge is made before the randomness of a release is drawn, and is not undone if the release then fails. If the
+    budget is in a file, the charge is on the disk before the draw. So a crash or an interrupt can waste budget, but the
+    same budget is never spent twice. An error before the draw costs nothing. The choice of each mechanism and of its
+    parameters may depend on everything that was released before (Rogers 2024, Theorem 5).
     """
 
     __slots__ = ()
@@ -92,7 +92,9 @@ class PrivacyFilter(Uncopied, ABC):
             ['a', 'b']
         """
         if hasattr(mechanism, "start"):
-            raise ParameterError("charge() pays for a stream, once for all its rounds: call it, then mechanism.start()")
+            raise ParameterError(
+                "a stream is charged once for all its rounds: call budget.charge(mechanism), then mechanism.start()"
+            )
         if not hasattr(mechanism, "release"):
             raise ParameterError(
                 "release takes a mechanism and then the data; use charge() for anything that is not a mechanism"
@@ -124,7 +126,9 @@ class PrivacyFilter(Uncopied, ABC):
 
         release = draw(open_rng)
         if release.seeded or not reserved:
-            raise ParameterError("a budget pays for private releases only, and this one was seeded; leave out rng")
+            raise ParameterError(
+                "a budget cannot be charged for a seeded release, which gives no privacy; leave out rng"
+            )
         given_back = account.unused(promised, Charge.of(release.spent)) if charge == "spent" else NOTHING
         self._settle(reserved[0], given_back, release)
         return release
@@ -132,10 +136,10 @@ class PrivacyFilter(Uncopied, ABC):
     def charge(self, cost: Any, *, made_by: str | None = None) -> None:
         """Charge a guarantee for a stream, another library or anything else that runs outside this budget.
 
-        Charge before it runs. One charge pays for all rounds of a stream, even if other releases come in between. With
-        probability 1 - delta its rounds are post-processing of one release; see `StreamMechanism`, and "Streams beside
-        other releases" in docs/budgets.md. For other interactive mechanisms charges add up by Lyu (2022) and Haney et
-        al. (2023).
+        Charge before the mechanism runs. One charge suffices for all rounds of a stream, even with other releases in
+        between. With probability 1 - delta the rounds are post-processing of one release; see `StreamMechanism`, and
+        "Streams beside other releases" in docs/budgets.md. For other interactive mechanisms charges add up by Lyu
+        (2022) and Haney et al. (2023).
 
         Args:
             cost: A Guarantee, or a mechanism, whose guarantee is charged.
@@ -188,8 +192,8 @@ class PrivacyFilter(Uncopied, ABC):
     def split(self, n: int) -> list[Guarantee]:
         """Return `n` equal Guarantees that can all be charged to the remaining budget.
 
-        Each is rounded down to whole units and to floats, so less than n units, or one part in 2^52, is lost. Make a
-        mechanism of one with `from_rho(rho=share.rho, delta=share.delta, ...)`.
+        Each Guarantee is rounded down to whole units and to floats, so fewer than n units, or one part in 2^52, stay
+        unused. Make a mechanism from one with `from_rho(rho=share.rho, delta=share.delta, ...)`.
 
         Args:
             n: The number of shares, from 1 to 2^24.
@@ -273,7 +277,7 @@ class PrivacyFilter(Uncopied, ABC):
 
     @property
     def total(self) -> Guarantee:
-        """The largest sum of charges, in rho and delta. It is an amount; the guarantee is `guarantee`."""
+        """The largest sum of charges, in rho and delta. It is an amount; `guarantee` is the guarantee."""
         account = self._account()
         return account.guarantee(account.total)
 
@@ -289,24 +293,28 @@ class PrivacyFilter(Uncopied, ABC):
 
     @property
     def remaining(self) -> Guarantee:
-        """The remaining budget, rounded down."""
+        """The remaining rho and delta, rounded down.
+
+        It is an amount, not a guarantee, although it prints like one. An unused budget in epsilon includes the pair
+        (epsilon, delta) of its total.
+        """
         return self._account().remaining
 
     def odometer(self, delta: float) -> tuple[float, float]:
         """Return an (epsilon, delta) for the charges so far. It holds at any time, even a time chosen by outputs.
 
-        For every number e, all outputs up to now together with "the reading is at most e" are (e, delta)-
-        indistinguishable between neighbours. This holds for any rule that decides when to read. So an analysis that
-        stops before the reading exceeds e is (e, delta)-DP. The odometer does not limit releases; the total does.
+        The reading is the epsilon. For every number e, restrict the outputs so far to those with a reading of at most
+        e. These outputs are (e, delta)-indistinguishable between neighbouring datasets, whatever rule decides when to
+        read. So an analysis that stops before the reading exceeds e is (e, delta)-DP. The odometer does not limit
+        releases; the total does.
 
         Args:
-            delta: The failure chance of the reading itself, from 1e-300 to 0.5.
+            delta: The probability that the reading itself fails, from 1e-300 to 0.5.
 
         Returns:
-            The epsilon and the delta. The delta is `delta` plus the whole delta of the budget, not the deltas charged
-            so far. Their sum at a time chosen by outputs bounds nothing: an analyst who stops at the first failure was
-            charged little, and has failed. If one release used up a budget in epsilon, the (epsilon, delta) of the
-            budget is returned.
+            The epsilon and the delta. The delta is `delta` plus the whole delta of the budget. The sum of the deltas
+            charged so far would not suffice: an analyst who stops at the first failure was charged little, and has
+            failed. If one release used up a budget in epsilon, the (epsilon, delta) of the budget is returned.
 
         Raises:
             ParameterError: `delta` is out of range.

@@ -1,7 +1,11 @@
-"""The latest state of each ledger that this process has seen, by the identity of the ledger.
+"""The newest book of each ledger that this process has read or written, by the identity of the ledger.
 
-It outlives every `Ledger` object. So no object in this process accepts an older copy of a ledger, which lacks charges
-and would let the same budget be spent again. The path of the copy does not matter.
+A book is the content of a ledger at one time: the number of its events, their hash and the accounts (`budgets.book`).
+An identity is the random name that a ledger gets when it is created, so that all copies of its file have it. A state is
+a book in this module, linked to the next state.
+
+The states outlive all `Ledger` objects. So no object in this process accepts an older copy of a ledger at any path. An
+older copy may lack the latest charges, so the same budget could be spent twice.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ __all__ = ["advance", "known"]
 
 
 class _State:
-    """A book and, once it exists, the next state."""
+    """A book, and the next state once there is one."""
 
     __slots__ = ("book", "following")
 
@@ -22,22 +26,23 @@ class _State:
 
 
 _states: dict[str, _State] = {}
-"""For each ledger a state from which the latest one can be reached."""
+"""A state of each ledger, by identity. The links from this state lead to the latest one."""
 
 
 def known(identity: str) -> Book | None:
-    """Return the book of a ledger that this process has seen last, or None."""
+    """Return the newest book of a ledger that this process has read or written, or None."""
     return _latest(identity).book
 
 
 def advance(identity: str, before: Book | None, after: Book) -> bool:
     """Remember the book `after`, which continues the book `before`.
 
-    Returns False if a thread or a signal handler has remembered other events meanwhile. Threads that use the same file
-    wait for its lock, so the other thread has used another copy of the file.
+    Returns False if a thread or a signal handler has remembered a book with other events meanwhile. Threads that use
+    the same file wait for the lock of the file. So this means that two copies of the file are in use.
 
-    There is no lock in memory. It would hang if a signal handler charged the ledger whose charge it interrupts, and a
-    forked process could inherit it locked. Instead `setdefault`, which is atomic, gives each state only one successor.
+    There is no lock in memory. With a lock, a signal handler would hang if it interrupted a charge and charged the same
+    ledger. A process that is forked while a thread holds the lock would hang too. Instead `setdefault`, which is
+    atomic, gives each state only one successor.
     """
     new = _State(after)
     while True:

@@ -121,7 +121,7 @@ class Ledger:
         if not isinstance(name, str) or not name.isprintable() or not name.strip() or len(name) > _NAME_LENGTH:
             raise ParameterError(f"the name of a dataset must be printable text of 1 to {_NAME_LENGTH} characters")
         if epsilon is not None and rho is not None:
-            raise ParameterError("give exactly one of rho and epsilon")
+            raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
 
         def decide(book: Book) -> Event | None:
             if name in book.accounts:

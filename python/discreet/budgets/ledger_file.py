@@ -80,7 +80,7 @@ class LedgerFile:
             _sync(self._raw.fileno())
 
     def require_name(self) -> None:
-        """Raise LedgerError if another file has taken the path: the charge was written to a file nobody can find."""
+        """Raise LedgerError if another file has taken the path. The charge is then in a file without a name."""
         with _failures(self._path):
             if not _has_name(self._raw, self._path):
                 raise LedgerError(f"the ledger {self._path} was replaced by another file during a charge; charge again")

@@ -1,10 +1,11 @@
 """The file format of a ledger: a head of fixed size, then one sealed line of JSON for each event.
 
 The head has three lines of 512 bytes: the version and the identity of the ledger, and two marks. An event's line ends
-with its seal, the SHA-256 of the seal before it and of the line itself. The first seal covers the head's first line.
+with its seal, the SHA-256 of the seal before it and of the line up to the seal. Before the first event, the SHA-256 of
+the head's first line serves as the seal. The identity is 32 random hexadecimal digits, drawn for each new ledger.
 A random nonce in each line makes seals unique: two copies that are both continued differ, even with equal charges.
 
-A mark names an event that is on the disk: its number, the end of its line, and its seal. An append writes and syncs
+A mark names an event that is on the disk, by its number, the end of its line, and its seal. An append writes and syncs
 the event, then writes and syncs a mark over the older of the two marks, and only then returns. It follows:
 
 - Every charge whose append has returned is before the newest mark. All bytes before that mark must verify, so a file
@@ -60,14 +61,14 @@ __all__ = [
 _LINE = 512
 HEAD_SIZE = 3 * _LINE
 SEAL_SIZE = 65
-"""Bytes of a seal in hexadecimal and of the line feed behind it."""
+"""Bytes of a seal in hexadecimal and of the line feed after the seal."""
 
 _MAGIC = b"discreet ledger "
 _VERSION = 1
 _SQLITE = b"SQLite format 3\0"
 _SQLITE_APPLICATION = slice(68, 72), b"dcrt"
 _CHUNK = 512
-"""Lines that are parsed as one JSON list: opening 100,000 events took 0.12 s, and 0.41 s line by line."""
+"""The number of lines that are parsed as one JSON list. Opening 100,000 events takes 0.12 s; line by line, 0.41 s."""
 
 _TEXTS = ("time", "dataset", "mechanism", "parameters", "version", "digest")
 

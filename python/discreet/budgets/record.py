@@ -60,8 +60,10 @@ class Spending:
     """The cost after refunds, rounded up."""
     delta: float
     status: Literal["reserved", "charged", "released"]
-    """The last step: "reserved" before a draw that is not published (yet), "charged" for a release made elsewhere, or
-    "released" after publication."""
+    """The last step of the charge.
+
+    "reserved": charged for a release that is not published, or not yet. "charged": charged for work outside the
+    budget. "released": the release was published."""
     digest: str
     """The SHA-256 of the published rows; empty if there are none."""
     version: str

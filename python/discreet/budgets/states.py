@@ -15,7 +15,7 @@ class States(Generic[T]):
 
     A lock would hang if a signal handler charged the budget whose charge it interrupts. Instead each state has a number
     in a dictionary, and `setdefault` is atomic: only one thread gets a number. A thread that does not get it computes
-    its state again from the newer one. So no charge is lost, and none is decided from an old balance.
+    its state again from the newer one. So every charge is counted, and none is decided from an old balance.
     """
 
     __slots__ = ("_states",)

@@ -25,7 +25,7 @@ _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset
 
 
 def dataset_to_charge(ledger: str | None, dataset: str | None) -> Dataset | None:
-    """Return the dataset that --ledger and --dataset name, None without these options."""
+    """Return the dataset that --ledger and --dataset name; None if neither option is given."""
     if (ledger is None) != (dataset is None):
         raise click.UsageError("Give --ledger and --dataset together.")
     return None if ledger is None or dataset is None else _dataset(ledger, dataset)
@@ -82,7 +82,9 @@ def budget() -> None:
 def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
     """Set the total budget of a dataset, in a new or existing LEDGER. The total cannot be changed later."""
     Account.holding(rho, delta, unit, "added", epsilon=epsilon)  # validate before the file is created
-    made = Ledger.open(ledger).dataset(dataset, rho=rho, delta=delta, epsilon=epsilon, unit=unit)
+    opened = Ledger.open(ledger)
+    exists = dataset in opened.datasets
+    made = opened.dataset(dataset, rho=rho, delta=delta, epsilon=epsilon, unit=unit)
     if epsilon is None:
         click.echo(f"{dataset}: {made.guarantee.promise}", err=True)
     else:
@@ -90,6 +92,12 @@ def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, de
         click.echo(
             f"{dataset}: ({epsilon:g}, {delta:g})-DP per {unit}. It covers one release at this epsilon and delta, or "
             f"several with a total cost of rho={total.rho:.6g} and delta={total.delta:.6g}.",
+            err=True,
+        )
+    if exists:
+        left = made.remaining
+        click.echo(
+            f"The dataset exists already, and was not changed. Remaining: rho {left.rho:.6g}, delta {left.delta:.3g}.",
             err=True,
         )
     for note in unusual(made.guarantee):

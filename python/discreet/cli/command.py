@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from discreet.startup import INTERRUPTED, INTERRUPTED_CODE, release
 
 __all__ = ["main"]
 
+_DECIMAL_COMMA = re.compile(r"'-?\d*,\d+' is not a valid float")
 _EXIT = {ParameterError: 2, BudgetExceeded: 3}
 
 
@@ -92,20 +94,25 @@ def _write_utf8() -> None:
 
 
 def _with_remedy(error: click.ClickException) -> click.ClickException:
-    """Return an error of click with a remedy added."""
+    """Return an error of click, with a remedy added to texts that lack one."""
+    message = error.message
     if isinstance(error, click.NoSuchOption) and error.option_name in ("--seed", "--random-state"):
         remedy = "There is no seed: a release that can be repeated gives no privacy."
     elif _reads_no_data(error):
         remedy = "This reads no data. Leave out the file, and give count, top-k or select with its parameters."
     elif isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
         remedy = "Give several files as one quoted glob, such as 'logs/*.csv'."
+    elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "delta":
+        message, remedy = error.format_message(), "Choose it far below 1 / number of users, such as --delta 1e-6."
+    elif isinstance(error, click.BadParameter) and _DECIMAL_COMMA.match(error.message):
+        message, remedy = error.format_message(), "Use a point as the decimal separator, such as 0.5."
     else:
         return error
-    return click.UsageError(f"{error.message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
+    return click.UsageError(f"{message.rstrip('.')}. {remedy}", ctx=getattr(error, "ctx", None))
 
 
 def _reads_no_data(error: click.ClickException) -> bool:
-    """Return whether a file or another extra word was given to `plan` or `audit`."""
+    """Return whether the error is about a file or another extra word after `plan` or `audit`."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return False
     begins = ("No such command", "Got unexpected extra argument")

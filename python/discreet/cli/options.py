@@ -18,7 +18,7 @@ _NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
 
 
 def in_options(text: str) -> str:
-    """Return an error text with Python parameters replaced by options: `--unit event` for unit='event'."""
+    """Return an error text with Python parameters replaced by options, such as unit='event' by `--unit event`."""
     text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
     said, tried, advice = text.partition(" Try ")
     return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
@@ -57,7 +57,9 @@ counting = joined(
         type=float,
         default=0.1,
         show_default=True,
-        help="Target error of a count, as a fraction of the count. A smaller value releases fewer items.",
+        help="Target error of a count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) is about "
+        "half of it: 0.475 times, at most 8 % of the count, so values above 0.17 change nothing. A smaller value "
+        "releases fewer items.",
     ),
     click.option(
         "--k-bar",

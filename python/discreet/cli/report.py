@@ -118,18 +118,27 @@ def guarantee_lines(release: Release) -> list[str]:
     if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
         lines.append(
             f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "
-            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {counted(release.calls, 'selection')}."
+            f"delta {spent.delta:.3g} of {release.guarantee.delta:g} in {counted(release.calls, 'step')}. "
+            "A step draws at most one item."
         )
     if not len(release):
         lines.append(
             "No item is common enough to be released. Raise --rho (or --epsilon) or --delta, or use data of more "
-            "users. `discreet plan` with the same command and parameters says how many users an item needs. Rows with "
-            "an empty user or item are skipped, and so are CSV rows that are not UTF-8: check --user and --item, the "
-            "encoding of the file, and that each quote in it is closed."
+            f"users. {_forecast(release)}Rows with an empty user or item are skipped, and so are CSV rows that are not "
+            "UTF-8: check --user and --item, the encoding of the file, and that each quote in it is closed."
         )
     if release.stopped_early:
         lines.append("The release stopped early: the truncated table ran out of rows before the budget was spent.")
     return lines + [f"Note: {note}." for note in release.notes]
+
+
+def _forecast(release: Release) -> str:
+    """Return a sentence about the plan of the command that made a release; a stream has no such command."""
+    if release.round is not None:
+        return ""
+    if release.made_by.startswith("ConfirmedCounts("):
+        return "`discreet plan count` with the same parameters forecasts how many items are released. "
+    return "`discreet plan` with the same command and parameters says how many users an item needs. "
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: 
     if budget is not None:
         again = lambda e, d: Stream.recommended(**{**parameters, "epsilon": e, "delta": d})  # noqa: E731
         require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
-        # Charge before the stream file exists. A process that ends in between loses budget, but leaves no stream whose
+        # Charge before the stream file exists. A process that ends in between wastes budget, but leaves no stream whose
         # cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.
         budget.charge(mechanism)
     with Stream.open(file, mechanism, items=items):
@@ -141,9 +141,9 @@ def step(
     DATA is a Parquet or CSV file. Without --time it is one round. With --time, the command closes all rounds up to
     --until, even empty ones, because the end of the data is private.
 
-    An event is all rows of DATA with the same value of --user. The event belongs to the round of its first row. Use a
-    column of visits: a person who comes on ten days then counts ten times. With a column of users, this person counts
-    once in each DATA.
+    An event is all rows of DATA with the same value of --user. It belongs to the round of its first row. Use a column
+    of visits: a person who comes on ten days then counts ten times. With a column of users the person counts once in
+    each round.
 
     The command skips rows without a time, rows in closed rounds and rows at or after --until. You can therefore repeat
     the same command. Standard error always lists the rounds that were closed.

@@ -31,7 +31,7 @@ class CsvRows:
         first = _header(source.paths[0], source.delimiter)
         if any(_header(path, source.delimiter) != first for path in source.paths[1:]):
             raise SchemaError(
-                f"the files of {source.shown} do not all have the same header; read files of one header at a time"
+                f"the files of {source.shown} do not all have the same header; read files with the same header together"
             )
         return cls(source.paths, source.delimiter, _places(first, columns, source.shown, source.delimiter))
 
@@ -71,7 +71,7 @@ def _places(header: list[bytes], columns: list[str], shown: str, delimiter: str)
     """
     names = [cell.decode("utf-8", "replace") for cell in header]
     marks = "tabs" if delimiter == "\t" else "commas"
-    headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, with {marks} in between"
+    headless = f"; the first line of a CSV file must be the names of its columns, in UTF-8, separated by {marks}"
     files.require_columns(names, columns, instead="" if {*names} & {*columns} else headless)
     # Other columns are not read, so their names may repeat.
     files.require_distinct(columns, shown)

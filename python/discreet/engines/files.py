@@ -73,7 +73,7 @@ def find(paths: Sequence[str | os.PathLike[str]]) -> Source:
     forms = {form_of(name) for name in found}
     if len(forms) > 1:
         raise InputError(
-            f"cannot read {', '.join(given)}: these are files of different forms; give files of one form, or a query "
+            f"cannot read {', '.join(given)}: these files have different formats; give files of one format, or a query "
             "that combines both by UNION ALL"
         )
     for name in found:
@@ -119,11 +119,11 @@ def _require_readable(name: str) -> None:
     try:
         status = Path(name).stat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"cannot read {name}: it is not a regular file")
+            raise InputError(f"cannot read {name}: it is not a regular file; give the path of a file")
         with Path(name).open("rb"):
             pass
     except (OSError, ValueError):
-        raise InputError(f"cannot read {name}: it does not exist or may not be read") from None
+        raise InputError(f"cannot read {name}: it does not exist, or its permissions forbid reading") from None
     if status.st_size == 0:
         raise InputError(f"cannot read {name}: it is empty")
 
@@ -151,10 +151,10 @@ def require_distinct(names: Sequence[str], given: str) -> None:
 
 
 def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "", is_schema: bool = False) -> None:
-    """Raise SchemaError, with a near miss or `instead` as a hint, unless each wanted name occurs exactly once.
+    """Raise SchemaError unless each wanted name occurs exactly once. The text suggests a similar name or `instead`.
 
-    If no wanted name occurs, the names may be the first data row of a file without a header. The text then shows no
-    near miss, unless the names are known to come from a schema (`is_schema`).
+    If no wanted name occurs, the names may be the first row of data in a file without a header, and so private. The
+    text then has no similar name, unless the names are known to come from a schema (`is_schema`).
     """
     import difflib
 

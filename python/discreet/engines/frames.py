@@ -19,7 +19,7 @@ __all__ = ["frame", "is_read_once", "library", "names", "plain_column", "require
 
 _LIBRARIES = frozenset({"duckdb", "pandas", "polars", "pyarrow"})
 _FRAMES = frozenset({"DataFrame", "LazyFrame"})
-"""The classes of tables in pandas and polars. Other objects of theirs are columns or unfinished queries."""
+"""The classes of tables in pandas and polars. Other objects of these libraries are columns or unfinished queries."""
 
 
 def is_read_once(data: object) -> bool:
@@ -122,7 +122,7 @@ def _remedy(data: Any, missing: set[str]) -> str:
 
 
 def require_labels(table: dict[str, Any], columns: list[str]) -> None:
-    """Raise SchemaError, with its name, for a column that cannot hold users or items."""
+    """Raise SchemaError with the name of a column that cannot hold users or items, if there is one."""
     for name in columns:
         try:
             if name in table:

@@ -52,7 +52,7 @@ def histogram(
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
-            # One query counts both: a second query might see a table with one more user.
+            # One query counts users and items: before a second query, the table could get another user.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
             pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count(), first=lambda rows: rows["first"].sum())
@@ -93,7 +93,7 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
     import ibis
 
     if not isinstance(source, ibis.Table):
-        raise ParameterError("data of Ibis must be a table: only a table is counted")
+        raise ParameterError("data of Ibis must be a table, not a column or a scalar; give the table")
     backend = ibis.get_backend(source)
     files.require_columns(source.columns, [user, item])
     kinds = {name: _kind(source[name], name) for name in (user, item)}

@@ -33,7 +33,7 @@ _REMEDIES = {
 }
 """Further remedies in errors about unreadable frames, by library."""
 _PARSED = {"GEOMETRY", "JSON"}
-"""Types of text and bytes that DuckDB parses in a scan, which fails at the first invalid cell."""
+"""Types of text and bytes that DuckDB parses. A scan of such a column fails at the first invalid cell."""
 
 
 def histogram(
@@ -111,10 +111,10 @@ def read(
 
 
 def retried_carefully(paths: Sequence[str | os.PathLike[str]], attempt: Callable[[bool], _Result]) -> _Result:
-    """Return the result of a scan of files, by a second and careful attempt if the first one fails.
+    """Return the result of a scan of files. If the first attempt fails, make a second, careful one (see `scan`).
 
     DuckDB fails at the first Parquet text that is not UTF-8, but one cell must not decide whether a release succeeds.
-    DuckDB's error text may quote cells, so any failure of a Parquet scan leads to the careful attempt.
+    DuckDB's error text may quote cells, so it is not read: any failure of a Parquet scan leads to the careful attempt.
     """
     try:
         return attempt(False)
@@ -155,7 +155,7 @@ def scan(
         return without_long_labels(_rows(connection, source, columns, time, careful=careful))
     except duckdb.Error:
         raise_alone(
-            InputError(f"cannot read {source.shown} as {source.form}: it must be complete and match its suffix")
+            InputError(f"cannot read {source.shown} as {source.form}: files must be complete and match their suffix")
         )
 
 

@@ -74,8 +74,9 @@ class Memory:
 def random_limit(room: int) -> int:
     """Return a random limit in the last eighth of `room` bytes, a new one in every call.
 
-    It limits data that must fit into memory. An exact limit would reveal by a refusal whether one row is there. With a
-    random limit, a user's rows change the chance of a refusal by about their share of an eighth of `room`.
+    It limits data that must fit into memory. With an exact limit, a refusal could reveal whether one row is in the
+    data. With a random limit, a user's rows change the probability of a refusal by about their size, divided by an
+    eighth of `room`.
 
     Raises:
         EntropyError: The operating system provides no randomness.

@@ -26,8 +26,8 @@ _MOST_OFFSET = 18
 class TimedEvents:
     """The events of a file, each in the round of its first row only.
 
-    A time with a zone is a moment, also as text such as 2026-01-31T12:00:00+01:00. A time without a zone is UTC,
-    whatever the zone of this machine. Text with an offset from UTC of more than 18 hours is not a time.
+    Times may have a zone, as in 2026-01-31T12:00:00+01:00. A time without a zone is UTC, whatever the zone of this
+    machine. Text with an offset from UTC of more than 18 hours is not a time.
 
     Args:
         data: The path of the file.
@@ -45,11 +45,11 @@ class TimedEvents:
         if len({event, item, time}) < 3:
             raise ParameterError("user, item and time must be the names of three different columns")
         self._data, self._columns = data, (event, item, time)
-        # All three columns, because an error suggests a near miss only if another name is right.
+        # All three columns: if a column is missing, the error suggests a similar name only if another column exists.
         found = scan([data], list(self._columns), time=time)
         kind = "VARCHAR" if isinstance(found, CsvRows) else str(found.types[2])
         self.text = kind in _TEXT
-        """Whether the times are text, of which a cell may be any."""
+        """Whether the times are text. Cells of text need not be times."""
         if not self.text and kind not in _LOCAL | _ZONED:
             raise SchemaError(
                 f"the column {time!r} is of the type {kind}, which cannot hold times: give timestamps, dates or text"
@@ -106,7 +106,6 @@ def _text_moment(cell: str) -> str:
     """
     # DuckDB does not parse a space before the offset, as in 2026-01-31 12:00:00 +0100.
     text = f"regexp_replace({cell}, ' ([+-][0-9]{{2}}:?[0-9]{{2}})$', '\\1')"
-    """Whether the times are text, whose cells may be invalid."""
     moment, local = f"TRY_CAST({text} AS TIMESTAMPTZ)", f"TRY_CAST({text} AS TIMESTAMP)"
     is_near = f"abs(epoch({local}) - epoch({moment})) <= {_MOST_OFFSET * 3600}"
     return f"CASE WHEN {is_near} AND NOT regexp_matches({text}, '[+-][0-9]{{2}}:?[6-9][0-9]$') THEN {moment} END"

@@ -147,7 +147,7 @@ def _require_reading(connection: DuckDBPyConnection, sql: str) -> None:
     """Raise SchemaError unless the query is one SELECT whose parts, at any depth, only read.
 
     In DuckDB 2 a common table expression may be COPY, INSERT, UPDATE or DELETE, and some functions run SQL from text or
-    write files. So the check walks the parsed statement and refuses every part that is not on a list.
+    write files. So the check visits every part of the parsed statement, and refuses parts that are not on a list.
     """
     import duckdb
 

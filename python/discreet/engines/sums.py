@@ -1,4 +1,4 @@
-"""Sums of values by user and item, clipped and added over the users, by DuckDB."""
+"""Sums of values by DuckDB: for each item, the sum over users of each user's clipped sum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.errors import DiscreetError, InputError, ParameterError, SchemaErr
 __all__ = ["clipped_sums"]
 
 _MOST = 2**53
-"""The bound of a row's value in units. A sum of this size is clipped anyway."""
+"""The largest absolute value of a row, in units. Larger sums are clipped anyway, to at most 2^30."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -74,7 +74,7 @@ def clipped_sums(
 
 def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
     low, high = bounds
-    # Floats hold whole units exactly up to 2^53. The sum is defined over rounded rows.
+    # Floats hold whole numbers exactly up to 2^53. Each row is rounded to whole units before the rows are summed.
     units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
     totals = connection.sql(
         f"""SELECT own.place, CAST(sum(greatest({low}, least({high}, own.total))) AS BIGINT) FROM (

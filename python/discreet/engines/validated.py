@@ -59,5 +59,5 @@ def _checked(reader: pyarrow.RecordBatchReader, call: Reading) -> Iterator[pyarr
             batch.validate()
             yield batch
     except KeyboardInterrupt:
-        call.interrupted = True  # Arrow turns it into another error, and the flag tells them apart
+        call.interrupted = True  # Arrow raises another error instead; the flag marks it as an interrupt
         raise

@@ -1,4 +1,4 @@
-"""Exact laws of what a mechanism publishes about a small histogram, from its own thresholds and tails."""
+"""Exact output distributions (laws) of a mechanism on a small histogram, from its own thresholds and noise tails."""
 
 from discreet.laws.joint import joint_law
 

@@ -1,4 +1,4 @@
-"""The joint law of a mechanism under two histograms."""
+"""The output distributions (laws) of a mechanism on two histograms, over the same outcomes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["joint_law"]
 def joint_law(mechanism: HistogramMechanism, first: Counts, second: Counts) -> Pair:
     """Return the probability of each outcome under two histograms, in the same order: two arrays of equal length.
 
-    Items that are decided independently and have the same count in both are left out. Raises ParameterError if the law
-    is not known in closed form, or has too many outcomes.
+    An item that is decided independently of other items is left out if it has the same count in both histograms. Raises
+    ParameterError if the law is not known, or has too many outcomes.
     """
     raise ParameterError(f"the exact law of {type(mechanism).__name__} is not known")
 

@@ -1,7 +1,7 @@
-"""Laws as arrays: products of independent parts, two laws over the same outcomes, integer noise.
+"""Probability distributions (laws) as arrays: independent parts, pairs over the same outcomes, and integer noise.
 
-The law of a noisy count lists each value separately, until the remaining tail has probability at most _REST. That tail
-is one outcome.
+The law of a noisy count lists each value separately, until the remaining tail has a probability of at most _REST. The
+tail is one outcome.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The exact law of a release of one small histogram, in cells whose frequency runs can be compared with.
+"""The exact output distribution (law) of a mechanism on one small histogram, to compare with runs. A run is a release.
 
-A view maps the rows of a release to a cell and knows the probability of each cell. A row that the mechanism cannot
-publish falls into a cell of probability zero. Examples are an unknown item, a count at or below the threshold, and rows
-out of the order of their published counts. Noisy counts are grouped into bands; the exact count has a band of its own.
+A view is a function from the rows of a release to a cell, with the probability of each cell. A cell is a value of the
+view, or a group of values. Rows that the mechanism cannot publish are in a cell of probability zero. Examples are an
+unknown item, a count at or below the threshold, and rows out of the order of their published counts. A band is an
+interval of noisy counts. The exact count has a band of its own.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ _COARSE = (_UNSEEN, "at most the count", "above the count")
 
 @dataclass(frozen=True)
 class _Slot:
-    """The law of one noisy count: not published, or in a band between `cuts`."""
+    """The law of the noisy count of one item: not published, or in one of the bands that begin at `cuts`."""
 
     count: int
     cuts: tuple[int, ...]
@@ -199,7 +200,7 @@ class _Slot:
 
     @classmethod
     def of(cls, noise: NoiseLaw, deviation: float, count: int, least: int | None, *, near: int | None = None) -> _Slot:
-        """Return the law of `count` with noise, published from `least` on. Bands are narrow around `near`."""
+        """Return the law of `count` with noise, published if it is at least `least`. Bands are narrow around `near`."""
         lowest = count - noise.reach if least is None else least
         steps = sorted({1, 2, max(1, round(deviation / 2)), max(1, round(3 * deviation / 2))})
         cuts = {lowest, count, count + 1, *(count - step for step in steps), *(count + step for step in steps)}
@@ -249,7 +250,7 @@ def _independent(slots: Mapping[str, _Slot]) -> list[View]:
 
 
 def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[View]:
-    """Return a view of each count, one of all counts together, and one of rows that no release may hold."""
+    """Return a view of each count, a view of all counts together, and a view of the items and their order."""
     require_few(len(joint))
 
     def noisy(rows: Rows, label: str) -> int | str:

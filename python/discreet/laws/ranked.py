@@ -1,4 +1,4 @@
-"""Laws of mechanisms whose items compete: top-k by noise, top-k by selection, and Private Count Release."""
+"""Output distributions (laws) of top-k mechanisms and Private Count Release, whose items depend on each other."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 _COST = 1_000
-"""One run of the reference implementation takes as long as about 1,000 outcomes."""
+"""One run of the reference implementation counts as 1,000 outcomes, because it takes about as long."""
 
 
 def ranked(counts: Counts) -> tuple[list[str], Histogram]:
-    """Return the labels in the order of their ranks, and the histogram that a mechanism would read."""
+    """Return the labels by descending count, and the histogram of the counts."""
     present = {label: count for label, count in counts.items() if count > 0}
     order = sorted(present, key=lambda label: (-present[label], label))
     return order, Histogram.from_counts(order, [present[label] for label in order], l0=None, linf=1, complete=True)
@@ -110,7 +110,7 @@ def private_count_release(mechanism: PrivateCountRelease, first: Counts, second:
 
 
 def _scores(mechanism: GumbelTopK, counts: Counts) -> tuple[list[str], Chances]:
-    """Return the candidates, and their scores and the stop element's over the scale."""
+    """Return the candidates, and the scores of the candidates and of the stop element, in units of the scale."""
     labels, histogram = ranked(counts)
     shown, bottom = largest(histogram, mechanism.k_bar)
     scores = [*(mechanism.gamma * shown), mechanism.gamma * bottom + mechanism.offset]
@@ -162,7 +162,7 @@ def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
 def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tuple[str, int], ...], float]:
     """Return the law of rows and levels in the order of their selection.
 
-    It runs the reference implementation for every choice of every call.
+    It runs the reference implementation once for every sequence of choices.
     """
     labels, histogram = ranked(counts)
     calls = rogers2024.most_calls(mechanism.delta, mechanism.delta_star)
@@ -184,14 +184,14 @@ def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tup
 
 
 class _OpenError(Exception):
-    """Raised at a call whose choice the script does not determine, with the probabilities of its slots."""
+    """The error of a call for which the script has no choice, with the probabilities of the possible choices."""
 
     def __init__(self, chances: list[float]) -> None:
         self.chances = chances
 
 
 class _Script:
-    """A replacement for the reference implementation's randomness: the given choices, and no noise."""
+    """A substitute for random draws in the reference implementation: the given choices (a script), and no noise."""
 
     def __init__(self, choices: tuple[int, ...], chance: float = 1.0) -> None:
         self.choices, self.chance, self._made = choices, chance, 0

@@ -30,7 +30,7 @@ class Value:
 
 
 class Mechanism(Value, ABC, Generic[Data, Released]):
-    """A frozen value whose guarantee depends on its parameters alone.
+    """A mechanism with frozen parameters. The guarantee depends on the parameters alone.
 
     `reads` is the type that `release` takes. `HistogramMechanism` takes counts, `UnionMechanism` takes users' items and
     `TableMechanism` takes rows. `queries.Answering` takes the values of queries, and `streams.StreamMechanism` takes
@@ -50,7 +50,7 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of every release of this mechanism."""
+        """Return the guarantee of one release. Several releases cost the sum of their guarantees."""
 
     @abstractmethod
     def release(self, data: Data, *, rng: _core.Rng | Opening | None = None) -> Released:

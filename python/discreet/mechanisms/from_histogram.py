@@ -29,11 +29,11 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     @abstractmethod
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released, if no other item competes with it.
+        """Return the probability that an item is released, if no other item can take its place.
 
         Args:
-            users: The number of users of the item. For a mechanism that ranks items: the number above the (k_bar+1)-th
-                largest count.
+            users: The number of users of the item. For a mechanism that ranks items, give this number less the
+                (k_bar+1)-th largest count.
 
         Returns:
             A probability from 0 to 1.
@@ -41,11 +41,11 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
     @property
     def cap(self) -> int | None:
-        """Return the count above which the mechanism treats all counts alike, or None if there is no such count."""
+        """Return a count from which on all counts have the same effect, or None if there is no such count."""
         return None
 
     def _require(self, histogram: Histogram) -> None:
-        """Raise SensitivityError if the histogram lacks counts that this mechanism must see."""
+        """Raise SensitivityError if the histogram lacks counts that this mechanism needs."""
 
     @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
@@ -68,7 +68,7 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
 
         Raises:
             SensitivityError: One user can change the histogram by more than the mechanism protects, or the histogram
-                lacks counts that the mechanism must see.
+                lacks counts that the mechanism needs.
             ParameterError: The data is not a Histogram.
             EntropyError: The operating system provides no randomness.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clipped", "published", "uncounted"]
 
-_CLIPPED = "counts of users clipped to"
+_CLIPPED = "these counts are lower than the true numbers of users"
 """The beginning of the note that `clipped` adds."""
 
 
@@ -64,11 +64,12 @@ def published(
 def clipped(release: Release, l0: int | None) -> Release:
     """Return a release with a note that counts were clipped to `l0` items of each user.
 
-    A clipped count is below the number of users by an amount that sigma does not include.
+    Clipping makes a count at most the number of the item's users. Sigma does not include the difference.
     """
     if l0 is None or release.counts is None:
         return release
-    note = f"{_CLIPPED} {counted(l0, 'item')} each; sigma is the noise alone"
+    most = counted(l0, "item")
+    note = f"{_CLIPPED} if users have more than {most}: only {most} of each user count; sigma does not include this"
     return replace(release, clipped=True, notes=(*release.notes, note))
 
 

@@ -24,14 +24,15 @@ from discreet.theorems.tails import least
 __all__ = ["VERBS", "choose", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
-"""The functions that have a plan, for error texts."""
+"""The functions that have a plan, as text for errors."""
 _LIMIT = 2**36
 _GREEDY_RATIO, _DP_SIPS_RATIO = 2.5, 1.5
-"""The largest accepted ratios of users that an item needs, for the greedy method and for dp_sips.
+"""The largest accepted ratios for the greedy method and for dp_sips.
 
-The ratio compares the worst case, in which users have no items in common, with a threshold. Users have items in common
-in practice, which compensates for it. The greedy method stays below its ratio for an l0 of up to about ten. In that
-range it releases most items on counts that follow Zipf's law (docs/set_union.md)."""
+A ratio divides the users that an item needs with the set union by the users that it needs with a threshold. The set
+union is in its worst case: users have no other items in common. In practice they do, and need fewer users. The greedy
+method stays below its ratio for an l0 of up to about ten. For such an l0 the greedy method releases the most items on
+counts that follow Zipf's law (docs/set_union.md)."""
 _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
 _THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
@@ -59,7 +60,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
-    """Return the guarantee in the caller's terms: with epsilon if it was given."""
+    """Return the guarantee in the caller's terms: with epsilon if the caller gave epsilon."""
     epsilon, delta = parameters.get("epsilon"), parameters["delta"]
     return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
 
@@ -101,14 +102,18 @@ def _for_top_k(
     resolve_rho(rho, epsilon, delta)
     if method == "discover+peel":
         if l0 is None:
-            raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
+            raise ParameterError(
+                'method="discover+peel" needs l0: the most items of one user from which it finds items'
+            )
         if rho is not None:
             return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
         return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
     if method != "gumbel":
         raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
     if l0 is not None:
-        raise ParameterError('l0 goes with method="discover+peel": by "gumbel" a user may have any number of items')
+        raise ParameterError(
+            'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0'
+        )
     if rho is not None:
         return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
     return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
@@ -123,9 +128,10 @@ def _for_select(
     method: str = "auto",
     rows_here: bool = True,
 ) -> tuple[HistogramMechanism | UnionMechanism, tuple[str, ...]]:
-    """Return the given method, or for "auto" a threshold for l0=1, the greedy set union or dp_sips.
+    """Return the mechanism of a method, and the reasons for it.
 
-    The greedy method is for a small l0 and needs the rows on this machine.
+    "auto" means a threshold for l0=1. Above that it means the greedy set union, dp_sips or, if neither is acceptable
+    in the worst case, a threshold. The greedy method needs an epsilon and rows on this machine.
     """
     resolve_rho(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
@@ -143,7 +149,7 @@ def _for_select(
     if method not in ("auto", "threshold"):
         return made(SetUnion, method=method), ()
     threshold, reasons = _fewest_users(_THRESHOLDS, rho, epsilon, delta, l0)
-    # For a given rho, the greedy method's Laplace noise costs more than dp_sips' Gaussian noise.
+    # For a given rho, the greedy method's Laplace noise is larger than the Gaussian noise of dp_sips.
     greedy = rows_here and epsilon is not None
     union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, greedy)
     return union or (threshold, reasons)
@@ -152,7 +158,7 @@ def _for_select(
 def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
 ) -> tuple[UnionMechanism, tuple[str, ...]] | None:
-    """Return a set union whose worst case is acceptable compared with the threshold, or None."""
+    """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold.release_chance, 0.5)
     for kind, more, close in ((SetUnion, {"method": "greedy"}, _GREEDY_RATIO), (IteratedSetUnion, {}, _DP_SIPS_RATIO)):
         if more and not greedy:
@@ -165,9 +171,9 @@ def _set_union(
         if users <= close * needed:
             name = "greedy" if more else "dp_sips"
             return union, (
-                f"{kind.__name__} was chosen (method {name}): in the worst case an item needs {users:,} users for a "
-                f"chance of 50 % to be released, and usually fewer, because users have items in common. By a threshold "
-                f"on counts it always needs {needed:,}",
+                f"{kind.__name__} was chosen (method {name}): users have items in common, so it usually releases more "
+                f"items than a threshold on counts. In the worst case, an item needs {users:,} users for a 50 % chance "
+                f"of a release. With the threshold, it always needs {needed:,}",
             )
     return None
 
@@ -191,5 +197,5 @@ def _fewest_users(
         raise refused or ParameterError("no mechanism has this guarantee; give a larger rho, epsilon or delta")
     best = min(half, key=lambda mechanism: half[mechanism])
     others = ", ".join(f"{type(m).__name__} {users:,}" for m, users in half.items() if m is not best)
-    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a chance of 50 % to be released"
+    reason = f"{type(best).__name__} was chosen: an item needs {half[best]:,} users for a 50 % chance of a release"
     return best, (f"{reason} (others: {others})" if others else reason,)

@@ -25,32 +25,36 @@ Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPee
 """The mechanisms whose items have a release chance by their number of users."""
 _ONE_BY_ONE = (ConfirmedCounts, PrivateCountRelease)
 """Mechanisms that select items one after another, each at a cost."""
+_WORST = ("SetUnion(", "IteratedSetUnion(", "DiscoverAndPeel(")
+"""Mechanisms whose chances are for the worst case: no other user has the other items of an item's users."""
 _LARGEST = (1_000, 10_000, 100_000, 1_000_000)
 """The largest counts for which a plan forecasts the number of released items."""
 _DOUBLINGS = 8
-"""How often the number of users doubles in the lists of affordable items and of deviations."""
+"""The number of entries in the lists of affordable items and of deviations. Each entry doubles the users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The behaviour of a mechanism, computed from its parameters only.
 
-    If ranks decide, a number of users is the number by which an item exceeds the (k_bar+1)-th one.
+    For a top-k mechanism that considers k_bar items, a number of users is a difference: how many more users an item has
+    than the (k_bar+1)-th item. For a set union, the chances are for the worst case, in which users have no other items
+    in common.
 
     Args:
         mechanism: The mechanism and its parameters.
-        guarantee: Its guarantee.
-        deviation: The standard deviation of a count's noise; None if it publishes no counts or has several.
+        guarantee: The guarantee of the mechanism.
+        deviation: The standard deviation of the noise of every count; None if the mechanism publishes no counts, or if
+            the deviation depends on the count.
         users_for_50_percent: The least number of users (or events, if these are protected) for which an item has a 50 %
             chance of a release.
-        users_for_95_percent: The same for 95 %.
+        users_for_95_percent: The least number of users for a chance of 95 %.
         chances: Pairs of a number of users and the chance that an item with this number is released.
-        affordable: For mechanisms that select items one after another: pairs of a number of users and about how many
-            items with this number the guarantee pays for. `users_for_50_percent` and the chances are then for a single
-            item, and are not printed.
+        affordable: For `PrivateCountRelease`: pairs of a number of users and about how many items with this number
+            the budget suffices for.
         forecast: For mechanisms that select items one after another, on counts that follow Zipf's law (the i-th is 1/i
             of the largest): triples of the largest count, about how many items are released, and the smallest of their
-            counts.
+            counts. With a forecast, `users_for_50_percent` and the chances are for a single item, and are not printed.
         reasons: The reasons for this mechanism, if it was chosen.
         deviations: If the noise grows with the count: pairs of a number of users and the standard deviation of a count
             of this number.
@@ -76,11 +80,13 @@ class Plan:
     memory: int | None = None
 
     def __str__(self) -> str:
-        lines = [self.mechanism, f"promises {self.guarantee.promise}"]
+        lines = [self.mechanism, f"guarantee: {self.guarantee.promise}"]
         if self.deviation is not None:
             lines.append(f"noise of standard deviation {self.deviation:.4g} on every count")
         if self.memory is not None:
-            lines.append(f"at the widest; {self.memory:,} bytes for an item, beside its label")
+            lines.append(
+                f"in the round with the most noise; at most {self.memory:,} bytes for an item, without its label"
+            )
         if self.deviations:
             ends = [(number, _rounded(sigma)) for number, sigma in (self.deviations[0], self.deviations[-1])]
             on = " and ".join(f"{sigma} on a count of {number:,}" for number, sigma in ends)
@@ -88,18 +94,20 @@ class Plan:
         unit = self.guarantee.unit
         if not self.forecast:
             half, nearly = counted(self.users_for_50_percent, unit), f"{self.users_for_95_percent:,}"
-            lines.append(f"an item needs {half} for a chance of 50 %, {nearly} for 95 %")
+            worst = "in the worst case, " if self.mechanism.startswith(_WORST) else ""
+            lines.append(f"{worst}an item needs {half} for a 50 % chance of a release, {nearly} for 95 %")
             lines += [
                 f"{number:>12,} {_noun(number, unit):<{len(unit) + 1}}  {chance:10.4g}"
                 for number, chance in self.chances
             ]
         if self.forecast:
             lines.append(
-                "Where the second item has half as many users as the first, the third a third, and so on, about"
+                f"If counts follow Zipf's law (the second item has half as many {unit}s as the first, the third a "
+                "third), about"
             )
             lines += [
-                f"{items:>12,} {_noun(items, 'item')} are named, down to about {counted(smallest, unit)}, "
-                f"where the first has {largest:,}"
+                f"{items:>12,} {_noun(items, 'item')} {'is' if items == 1 else 'are'} released, down to about "
+                f"{counted(smallest, unit)}, if the first has {largest:,}"
                 for largest, items, smallest in self.forecast
             ]
         return "\n".join([*lines, *self.reasons])
@@ -156,7 +164,7 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
             is the number of queries.
 
     Returns:
-        A Plan, or for "answer_queries" an AnswerPlan. Printing either shows the forecast.
+        A Plan, or for "answer_queries" an AnswerPlan. Print it to read the forecast.
 
     Raises:
         ParameterError: A parameter is missing or out of range.

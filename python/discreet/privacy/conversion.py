@@ -1,8 +1,11 @@
 """Conversions between differential privacy, bounded range and concentrated differential privacy.
 
-All functions take and return floats and round conservatively. An epsilon, delta or rho that is claimed is rounded up; a
-rho that may be spent is rounded down. `rho` is the parameter of zero-concentrated differential privacy (zCDP, Bun and
-Steinke 2016). All logarithms are natural.
+All functions take and return floats and round conservatively. An epsilon, delta or rho that a guarantee states is
+rounded up. A rho that a mechanism may spend is rounded down. `rho` is the parameter of zero-concentrated differential
+privacy (zCDP, Bun and Steinke 2016).
+
+A mechanism has bounded range epsilon if, for any two neighbouring datasets, its privacy loss log(P(output)/P'(output))
+varies by at most epsilon over all outputs. All logarithms are natural.
 """
 
 from __future__ import annotations
@@ -26,27 +29,33 @@ _ULP = 2.0**-52
 
 
 def round_up(value: float, ulps: int = 4) -> float:
-    """Return a float a few units in the last place above `value`, more than the rounding error of a short formula."""
+    """Return a float above `value` by more than the rounding error of a short formula.
+
+    The difference is about `ulps` times 2^-52, relative to `value`.
+    """
     return math.nextafter(value + abs(value) * ulps * _ULP, math.inf)
 
 
 def round_down(value: float, ulps: int = 4) -> float:
-    """Return a float a few units in the last place below `value`."""
+    """Return a float below `value` by more than the rounding error of a short formula; see `round_up`."""
     return -round_up(-value, ulps)
 
 
 def pure_rho(epsilon: float, *, tight: bool = False) -> float:
-    """Return the rho of an epsilon-DP mechanism: epsilon^2/2 (Rogers 2023, Theorem 3).
+    """Return a rho such that every epsilon-DP mechanism is rho-zCDP: epsilon^2/2 (Rogers 2023, Theorem 3).
 
-    With `tight` it is epsilon tanh(epsilon/2), which randomised response attains.
+    With `tight`, rho is epsilon tanh(epsilon/2). No smaller rho holds for randomised response.
     """
     return round_up(epsilon * math.tanh(epsilon / 2) if tight else epsilon**2 / 2)
 
 
 def bounded_range_rho(epsilon: float, *, tight: bool = False) -> float:
-    """Return the rho of a mechanism of bounded range epsilon: epsilon^2/8 (Rogers 2023, Theorem 5).
+    """Return a rho such that every mechanism of bounded range epsilon is rho-zCDP: epsilon^2/8.
 
-    The exponential mechanism is one. With `tight` rho is x - 1 - log x at x = epsilon/(e^epsilon - 1).
+    The exponential mechanism has bounded range. With `tight`, rho is x - 1 - log x at x = epsilon/(e^epsilon - 1).
+
+    Source:
+        Rogers (2023), Theorem 5, for epsilon^2/8.
     """
     if not tight or epsilon == 0:
         return round_up(epsilon**2 / 8)
@@ -59,7 +68,7 @@ def bounded_range_rho(epsilon: float, *, tight: bool = False) -> float:
 
 
 def bun_steinke_epsilon(rho: float, delta: float) -> float:
-    """Return the epsilon of rho-zCDP at delta: rho + 2 sqrt(rho log(1/delta)).
+    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-DP: rho + 2 sqrt(rho log(1/delta)).
 
     Source:
         Bun and Steinke (2016), Proposition 1.3.
@@ -68,10 +77,13 @@ def bun_steinke_epsilon(rho: float, delta: float) -> float:
 
 
 def cdp_delta(rho: float, epsilon: float) -> float:
-    """Return the least delta for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
+    """Return a delta such that every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    It is the infimum over orders in Canonne, Kamath and Steinke (2020), Proposition 12. Every order gives a valid
-    bound, so an inexact minimiser only makes the bound less tight.
+    For each Renyi order alpha above 1, Proposition 12 gives a valid delta. The function minimises it over alpha. An
+    inexact minimiser only makes delta larger. A smaller delta may hold by another proof.
+
+    Source:
+        Canonne, Kamath and Steinke (2020), Proposition 12.
     """
     if rho == 0:
         return 0.0
@@ -87,7 +99,10 @@ def cdp_delta(rho: float, epsilon: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """Return alpha - 1 at the root of (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), by bisection of its logarithm."""
+    """Return alpha - 1 at the root of (2 alpha - 1) rho - epsilon + log(1 - 1/alpha), by bisection of log(alpha - 1).
+
+    At this root the delta of `cdp_delta` is least.
+    """
     low = math.log(max(math.exp(-min(rho, 600.0) - 60.0), 1e-300))
     high = math.log((epsilon + 1) / (2 * rho) + 2)
     for _ in range(60):
@@ -102,9 +117,10 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def cdp_epsilon(rho: float, delta: float) -> float:
-    """Return the least epsilon for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
+    """Return an epsilon such that every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    It inverts `cdp_delta` by bisection and returns an epsilon for which the inequality was checked.
+    Bisection finds about the least epsilon with cdp_delta(rho, epsilon) <= delta. This inequality was checked for the
+    returned epsilon.
     """
     if cdp_delta(rho, 0.0) <= delta:
         return 0.0
@@ -116,15 +132,19 @@ def cdp_epsilon(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def cdp_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho for which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded down.
+    """Return a rho such that every rho-zCDP mechanism is (epsilon, delta)-DP, rounded down.
 
-    It inverts `cdp_delta` by bisection and returns a rho for which the inequality was checked.
+    Bisection finds about the largest rho with cdp_delta(rho, epsilon) <= delta. This inequality was checked for the
+    returned rho.
     """
     return _bisect(epsilon + 1, 0.0, lambda rho: cdp_delta(rho, epsilon) <= delta)
 
 
 def _bisect(bad: float, good: float, holds: Callable[[float], bool]) -> float:
-    """Return the point closest to `bad` for which `holds` was checked, to about one part in 1e15."""
+    """Return a point between `good` and `bad` that is near the border of `holds`, to about one part in 1e15.
+
+    `holds` is true at the returned point, unless the point is `good` itself: `holds` is not called for `good`.
+    """
     for _ in range(200):
         middle = (bad + good) / 2
         if middle in (bad, good) or abs(bad - good) <= 1e-15 * max(bad, good):

@@ -16,7 +16,7 @@ __all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
 RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
 _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
-"""Guarantees above these values get a note."""
+"""A guarantee gets a note for a delta of at least 0.001 and for an epsilon above 10."""
 
 
 def _claimed(name: str, value: object, high: float) -> float:
@@ -247,15 +247,15 @@ def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     total = guarantee.quoted[1]
     epsilon = guarantee.epsilon(total) if total > 0 else guarantee.quoted[0]
     notes = []
-    if delta > _LARGE_DELTA:
+    if delta >= _LARGE_DELTA:
         notes.append(
-            f"delta {delta:g} is a weak promise: it is the chance that the promise fails. Choose it far below "
-            "1 / users, such as 1e-6"
+            f"delta {delta:g} makes a weak guarantee: delta is the probability that the guarantee fails. Choose it far "
+            "below 1 / number of users, such as 1e-6"
         )
     if epsilon > _LARGE_EPSILON:
         notes.append(
-            f"epsilon {epsilon:.4g} is a weak promise: most published releases promise 10 or less. Choose a smaller "
-            "epsilon or rho"
+            f"epsilon {epsilon:.4g} makes a weak guarantee: most published releases have an epsilon of 10 or less. "
+            "Choose a smaller epsilon or rho"
         )
     return tuple(notes)
 
@@ -278,7 +278,7 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     and Steinke 2020, Corollary 13).
     """
     if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon")
+        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
     delta = require_number("delta", delta, 0, 1, open_high=True)
     if epsilon is None:
         return require_number("rho", rho, 0, RHO_LIMIT), delta

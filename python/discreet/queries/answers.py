@@ -1,4 +1,4 @@
-"""Noisy answers to many counting queries, their error bounds, and the mechanisms' base classes. PUBLIC."""
+"""Noisy answers to many counting queries, with error bounds, and the base classes of the mechanisms. PUBLIC."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Answers:
         values: The answers: an int64 array with one whole number for each query.
         error_bound: A bound on the largest error, exceeded with probability at most `bound_chance`.
         bound_chance: The probability that the largest error exceeds the bound: 1e-6, or 0 if the bound is certain.
-        expected_error: About the expected largest error.
+        expected_error: The expected largest error, approximately.
         guarantee: The guarantee, fixed before any value is read.
         made_by: The mechanism and its parameters.
-        seeded: True if the randomness was seeded. Such answers protect nobody.
-        notes: Remarks for the reader, from public parameters alone.
+        seeded: True if the randomness was seeded. Seeded answers give no privacy.
+        notes: Notes for the reader, from public parameters only.
 
     Example:
         >>> import discreet as dp
@@ -65,20 +65,22 @@ class Answers:
         return len(self.values)
 
     def __repr__(self) -> str:
-        promise = self.guarantee.promise if not self.seeded else "no privacy: seeded"
-        chance = "with certainty" if self.bound_chance == 0 else f"but for a chance of {self.bound_chance:g}"
+        promise = self.guarantee.promise if not self.seeded else "no privacy: the randomness was seeded"
+        bound = f"{self.error_bound:.6g}"
+        chance = self.bound_chance
+        most = f"never above {bound}" if chance == 0 else f"above {bound} with a probability of at most {chance:g}"
         lines = [
-            f"{len(self)} answers by {self.made_by}",
+            f"{len(self)} answers in .values, by {self.made_by}",
             f"guarantee: {promise}",
-            f"largest error: {self.expected_error:.4g} expected, at most {self.error_bound:.6g} {chance}",
+            f"largest error: {self.expected_error:.4g} expected, {most}",
         ]
         return "\n".join([*lines, *self.notes])
 
 
 class QueryMechanism(Mechanism[object, Released]):
-    """A mechanism that reads the values of whole-number queries, of sensitivity one each.
+    """A mechanism that reads the true answers of queries, which are whole numbers.
 
-    One user may move all values at once, each by at most one, up or down.
+    One user may change all true answers at once, each by at most one, up or down.
     """
 
     __slots__ = ()
@@ -87,19 +89,19 @@ class QueryMechanism(Mechanism[object, Released]):
 
     @property
     def protects(self) -> Sensitivity:
-        """The sensitivity that the guarantee covers: any number of queries, each moved by at most one."""
+        """The sensitivity that the guarantee covers: any number of queries, each changed by at most one."""
         return Sensitivity(l0=None, linf=1)
 
 
 class Answering(QueryMechanism[Answers]):
-    """A mechanism that answers k queries, as a frozen value."""
+    """A mechanism that answers k queries."""
 
     k: int
 
     @property
     @abstractmethod
     def expected_error(self) -> float:
-        """About the expected largest error of the k answers."""
+        """The expected largest error of the k answers, approximately."""
 
     @property
     @abstractmethod
@@ -119,7 +121,7 @@ class Answering(QueryMechanism[Answers]):
         """Answer `k` queries.
 
         Args:
-            data: A list or one-dimensional array of `k` whole numbers. A value beyond +-2^40 is clipped to it.
+            data: A list or one-dimensional array of `k` whole numbers. Values are clipped to -2^40 to 2^40.
             rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
 
         Returns:
@@ -154,9 +156,9 @@ def require_queries(k: object) -> int:
 
 
 def require_values(values: object) -> NDArray[np.int64]:
-    """Return whole numbers in one dimension, clipped to +-2^40.
+    """Return whole numbers in one dimension, clipped to -2^40 to 2^40.
 
-    Raises ParameterError, with a constant text, for other types.
+    Raises ParameterError for other values. Its text is constant, because the values are private.
     """
     error = ParameterError("values must be a list or one-dimensional array of whole numbers, one for each query")
     try:

@@ -30,9 +30,9 @@ __all__ = ["BoundedAnswers"]
 _REACH_LIMIT = 1 << 22
 _POWERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 _POWERS_OF_RHO = (48, 96, 160)
-"""Powers tried for zCDP, in which large losses are expensive, so that the noise must be close to Gaussian."""
+"""Powers tried for zCDP. Large privacy losses cost much in zCDP, so the noise must be close to Gaussian noise."""
 _SPARE = 1e-3
-"""The share of delta given up to make the remaining delta easier to compute."""
+"""The share of delta for the error of the numerical computation of delta."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,8 @@ def _best(
             f"the guarantee is too strong for bounded noise: its reach would exceed {_REACH_LIMIT // 2:,}; "
             "use the Gaussian method"
         )
-    # The edges cost more than in the limit, and most for small powers. So the search goes up from the limit's best.
+    # For finite k the noise costs more than in the limit, because of its edges, and most for small powers. So the
+    # search begins at the power that is best in the limit, and tries larger ones.
     best = math.inf
     reach = power = 0
     for tried in powers[powers.index(min(errors, key=lambda power: errors[power])) :]:

@@ -51,10 +51,10 @@ class AnswerPlan:
         return self.mechanism.guarantee
 
     def __str__(self) -> str:
-        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"promises {self.guarantee.promise}"]
+        lines = [f"{self.k:,} queries: {self.mechanism!r}", f"guarantee: {self.guarantee.promise}"]
         for name, expected, bound, chance in self.methods:
-            how = "for certain" if chance == 0 else f"but for a chance of {chance:g}"
-            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, at most {bound:10.6g} {how}")
+            most = f"never above {bound:.6g}" if chance == 0 else f"above {bound:.6g} with probability {chance:g}"
+            lines.append(f"{name:>24}: largest error {expected:10.4g} expected, {most}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,7 @@ def choose_answers(
 def _require_one(rho: float | None, epsilon: float | None) -> None:
     """Check rho and epsilon as `resolve_rho` does, for a delta of zero."""
     if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon")
+        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
     if rho is not None:
         require_number("rho", rho, 0, RHO_LIMIT)
     else:

@@ -1,4 +1,4 @@
-"""The base class of mechanisms that give Gaussian answers and measure some of them again."""
+"""The base class of mechanisms that add Gaussian noise to all answers, then measure some queries again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.theorems.tails import least
 __all__ = ["CorrectedAnswers"]
 
 _RHO_LEAST = 1e-19
-"""The smallest rho: less would need noise of a scale above 1e9, the largest."""
+"""The smallest rho. A smaller rho would need noise of a scale above 1e9, which is not allowed."""
 _RHO_LIMIT = 1e4
 
 
@@ -41,7 +41,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @property
     @abstractmethod
     def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
-        """The most answers that are measured again, and with which noise."""
+        """Pairs of a number of answers, the most that are measured again with a noise, and this noise."""
 
     @classmethod
     def from_rho(cls, *, k: int, rho: float, delta: float = 0.0) -> Self:

@@ -1,6 +1,6 @@
 """Forecasts of the expected largest error, in floating point.
 
-They serve to choose a mechanism. No guarantee depends on them.
+The library chooses a mechanism with these forecasts. No guarantee depends on a forecast.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bounded_survival(masses: NDArray[np.float64]) -> Survival:
 
 @dataclass(frozen=True, slots=True)
 class Survivors:
-    """The density of the errors that no correction has reached yet, by size, on a grid from zero."""
+    """The probabilities of the sizes of errors that are not corrected, on a grid of sizes from zero."""
 
     grid: NDArray[np.float64]
     mass: NDArray[np.float64]
@@ -69,7 +69,7 @@ class Survivors:
 
     @classmethod
     def gaussian(cls, sigma: float) -> Self:
-        """Return the sizes of Gaussian errors."""
+        """Return the distribution of the sizes of Gaussian errors."""
         grid = np.linspace(0, 9 * sigma, cls.points)
         mass = np.exp(-((grid / sigma) ** 2) / 2)
         mass[0] /= 2

@@ -1,7 +1,7 @@
 """Gaussian answers corrected in one pass of sparse vector, with and without a guard against large corrections.
 
-These mechanisms are kept for comparison: they never gain. At the best parameters found, `GumbelCorrection` has a
-smaller error wherever sparse vector beats plain Gaussian noise. The guard changes no error measurably.
+These mechanisms are kept for comparison only. At the best parameters found, `GumbelCorrection` has a smaller error
+wherever they have a smaller error than plain Gaussian noise. The guard has no measurable effect on the error.
 
 After T. Steinke, J. Ullman, "Between Pure and Approximate Differential Privacy" (2016), and B. Ghazi, R. Kumar, P.
 Manurangsi, "On Avoiding the Union Bound When Answering Multiple Differentially Private Queries" (2020), Theorem 2 and
@@ -35,7 +35,7 @@ __all__ = ["GuardedCorrection", "SparseVectorCorrection"]
 
 _CHUNK = 1 << 10
 _FALLBACK = 1e-3
-"""The largest probability that correct answers are rejected."""
+"""The largest probability that the guard rejects answers although no error is unusually large."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class SparseVectorCorrection(CorrectedAnswers):
 
     The pass visits the queries in a random order. Let f be the exact values and g the first answers. Sparse vector at
     `epsilon` searches for the next query whose |f - g| reaches the noisy threshold. That query is measured again with
-    noise of scale `again`. The search goes on behind it with fresh noise on the threshold, at most m times. A distance
-    moves by at most one when f does, so each search is epsilon-DP. In total the mechanism is
-    k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, even if fewer than m queries are found.
+    noise of scale `again`. The search goes on after this query with fresh noise on the threshold, for at most m
+    queries. A distance changes by at most one if f changes by one, so each search is epsilon-DP. In total the mechanism
+    is k/(2 sigma^2) + m epsilon tanh(epsilon/2) + m/(2 again^2)-zCDP, even if fewer than m queries are found.
 
     Args:
         k: The number of queries, from 1 to 2^24.
@@ -131,13 +131,13 @@ class SparseVectorCorrection(CorrectedAnswers):
 
 @dataclass(frozen=True, kw_only=True)
 class GuardedCorrection(Answering):
-    """A mechanism that returns corrected answers only if each is within `tau` of the first, uncorrected answer.
+    """A mechanism that returns corrected answers only if all are within `tau` of the first, uncorrected answers.
 
     Let f be the exact values, g the corrected answers and h the Gaussian answers before correction. If any |g - h|
     exceeds tau, h is released. Because |g - f| <= |g - h| + |h - f|, the largest error is at most tau plus the largest
     error of h, for any correction. The paper runs two more Gaussian mechanisms. They are not needed, because the
-    inequality holds for any h, and `correction` already computes one. Comparing released values costs nothing, so the
-    guarantee is the one of `correction`.
+    inequality holds for any h, and `correction` already computes h. A comparison of values that could be released costs
+    no privacy, so the guarantee is the guarantee of `correction`.
 
     Args:
         correction: The SparseVectorCorrection that is guarded.
@@ -224,15 +224,15 @@ class GuardedCorrection(Answering):
 
     @property
     def expected_error(self) -> float:
-        """About the correction's expected error; the guard rejects it with probability at most 1e-3."""
+        """The expected error of the correction, which the guard rejects with probability at most 1e-3."""
         return self.correction.expected_error
 
     @cached_property
     def error_bound(self) -> float:
         """A bound on the largest error, exceeded with probability at most 1e-6.
 
-        It is the smaller of two bounds: tau plus the error bound of the Gaussian answers, and the correction's own
-        bound. While no noise of the correction exceeds its own bound, neither kind of answers does.
+        It is the smaller of two bounds: tau plus the error bound of the Gaussian answers, and the bound of the
+        correction. The second bound covers the noise of the first and of the corrected answers.
         """
         first = self.tau + self.correction.noise.quantile(BOUND_CHANCE / (2 * self.k)) - 1.0
         return min(first, self.correction.error_bound)
@@ -278,13 +278,13 @@ class _Search:
     length: float
     """The mean number of queries that one search visits."""
     spread: float
-    """The standard deviation of that number."""
+    """The standard deviation of the number of queries that one search visits."""
     left: Survivors
     """The errors that searches pass over."""
 
     @classmethod
     def of(cls, sigma: float, epsilon: float, threshold: float, k: int, *, whole: bool = True) -> Self:
-        """Build the model. Searches with a high noisy threshold visit more queries, so they count for more."""
+        """Return the model. Searches with a high noisy threshold visit more queries, so they get a larger weight."""
         errors = Survivors.gaussian(sigma)
         if not whole:
             errors = Survivors(errors.grid[::8], errors.mass[::8] / errors.mass[::8].sum())
@@ -315,7 +315,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The number of corrections, two shares of rho (first answers, searches), and the threshold in deviations."""
+    """The number of corrections, two shares of rho (first answers, searches), and the threshold in units of sigma."""
 
     m: int
     first: float

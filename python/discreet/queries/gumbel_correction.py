@@ -1,4 +1,4 @@
-"""Gaussian answers, of which the ones that seem furthest off are measured again."""
+"""Gaussian noise on all answers, and a second measurement of the answers that seem to have the largest errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEVER = -1e6
 
 @dataclass(frozen=True, kw_only=True)
 class GumbelCorrection(CorrectedAnswers):
-    """A mechanism that adds discrete Gaussian noise, then measures the `m` answers again that seem furthest off.
+    """A mechanism that adds discrete Gaussian noise, then measures again the `m` answers with about the largest errors.
 
     Let f be the exact values and g the first answers. The exponential mechanism selects m indices one after the other,
     at rate `gamma` per unit of |f - g|. Each selection has range 2 gamma, because a distance can move up or down by
@@ -89,7 +89,7 @@ class GumbelCorrection(CorrectedAnswers):
 
     @cached_property
     def expected_error(self) -> float:
-        """About the expected largest error of the k answers."""
+        """The expected largest error of the k answers, approximately."""
         return _expected(k=self.k, sigma=self.sigma, m=self.m, gamma=self.gamma, again=self.again)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
@@ -128,8 +128,8 @@ def _best_shares(k: int) -> tuple[int, float, float]:
 def _expected(*, k: int, sigma: float, m: int, gamma: float, again: float) -> float:
     """Return the expected largest error.
 
-    It supposes that an answer off by z stays uncorrected with probability exp(-e^(gamma z - c)), the law of a Gumbel
-    score against the m-th largest one. The constant c is chosen so that m answers are corrected.
+    This is a model: an answer with error z stays uncorrected with probability exp(-e^(gamma z - c)). That is the
+    probability that its Gumbel score is below the m-th largest score. The constant c makes m answers corrected.
     """
     left = Survivors.gaussian(sigma).without(m / k, gamma * np.linspace(0, 9 * sigma, Survivors.points), gumbel=True)
     laws = [(left.survival, float(k)), (gaussian_survival(again), float(m))]

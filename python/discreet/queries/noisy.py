@@ -33,12 +33,12 @@ _SCALE_LIMIT = 1e9
 
 
 class IndependentNoise(Answering):
-    """A mechanism that adds independent noise of one law to each of the `k` answers."""
+    """A mechanism that adds independent noise of one distribution to each of the `k` answers."""
 
     @property
     @abstractmethod
     def noise(self) -> _core.Noise:
-        """The law of the noise."""
+        """The distribution of the noise."""
 
     @cached_property
     def error_bound(self) -> float:
@@ -142,7 +142,6 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
     Args:
         k: The number of queries, from 1 to 2^24.
         scale: The scale of the noise, above 1e-2 and at most 1e9.
-
         dp: An (epsilon, delta) pair to be reported too. The composition of k randomised responses must allow it.
 
     Raises:

@@ -33,7 +33,9 @@ __all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAbove
 _CHUNK = 1 << 10
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
-"""The runs and the thresholds (in deviations) of each stage, and the second stage's share of the stages' rho."""
+"""The numbers of runs, the thresholds in units of sigma, and the second stage's share of the rho of both stages.
+
+The first two have one entry for each stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class Crossing:
         index: The index of the query, counted from 0, or None if no query reached the threshold.
         guarantee: The guarantee, fixed before any value is read.
         made_by: The mechanism and its parameters.
-        seeded: True if the randomness was seeded. Such an answer protects nobody.
+        seeded: True if the randomness was seeded. A seeded answer gives no privacy.
 
     Example:
         >>> import discreet as dp
@@ -74,7 +76,8 @@ class AboveThreshold(QueryMechanism[Crossing]):
     """A mechanism that returns the index of the first query whose noisy value reaches a noisy threshold, or None.
 
     It is epsilon-DP for any number of queries. The threshold has noise of scale 2/epsilon, drawn once. Each query has
-    its own noise of scale 4/epsilon. Only the index is published. One user moves each query by at most one, up or down.
+    its own noise of scale 4/epsilon. Only the index is published. One user changes the value of each query by at most
+    one, up or down.
 
     Args:
         epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
@@ -120,8 +123,8 @@ class AboveThreshold(QueryMechanism[Crossing]):
         """Return the first query that reaches the threshold, with noise on both.
 
         Args:
-            data: A list or one-dimensional array of whole numbers, one for each query. A value beyond +-2^40 is
-                clipped to it.
+            data: A list or one-dimensional array of whole numbers, one for each query. Values are clipped to -2^40 to
+                2^40.
             rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
 
         Returns:
@@ -166,7 +169,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
 class PermutedAboveThreshold(AboveThreshold):
     """A mechanism that runs `AboveThreshold` on the queries in a random order; epsilon-DP.
 
-    Each query far above the threshold has about the same chance to be found.
+    All queries far above the threshold have about the same probability to be found.
 
     Args:
         epsilon: The epsilon of the guarantee, above 1e-6 and at most 100.
@@ -191,7 +194,7 @@ class PermutedAboveThreshold(AboveThreshold):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A number of sparse-vector runs at `epsilon` and `threshold`, each of which may measure one query again.
+    """Runs of `AboveThreshold` on the errors of answers. Each run that finds a query measures the query again.
 
     Args:
         runs: The number of runs, from 1 to 2^24.
@@ -222,10 +225,10 @@ class IterativeSparseVector(CorrectedAnswers):
     """A mechanism that adds discrete Gaussian noise, then corrects answers in stages of sparse vector.
 
     Each run searches in random order for a query whose answer is off by about the stage's threshold or more. It
-    measures that query again with discrete Laplace noise of scale 1/epsilon. Both steps are epsilon-DP, so the
-    mechanism is (k/(2 sigma^2) + sum of 2 runs epsilon tanh(epsilon/2))-zCDP. A run that finds nothing costs as much
-    as any other. `from_rho` and `from_epsilon` choose one or two stages by their expected error, because the paper
-    does not give its constants.
+    measures that query again with discrete Laplace noise of scale 1/epsilon. Both steps are epsilon-DP. So a stage
+    costs rho = 2 runs epsilon tanh(epsilon/2), and the first answers cost k/(2 sigma^2). A run that finds no query
+    costs as much as any other run. `from_rho` and `from_epsilon` choose one or two stages by their expected error,
+    because the paper does not give its constants.
 
     Args:
         k: The number of queries, from 1 to 2^24.
@@ -270,7 +273,7 @@ class IterativeSparseVector(CorrectedAnswers):
 
     @cached_property
     def expected_error(self) -> float:
-        """About the expected largest error of the k answers."""
+        """The expected largest error of the k answers, approximately."""
         return _expected(self.k, self.sigma, self.stages)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
@@ -278,7 +281,7 @@ class IterativeSparseVector(CorrectedAnswers):
         distances = np.abs(values - answers)
         for stage, (_, again) in zip(self.stages, self._measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
-            # All runs of a stage share one random order, from random starts: the order depends on nothing private.
+            # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
             order = shuffled(self.k, rng)
             for _ in range(stage.runs):
                 turn = rng.bits64() % self.k
@@ -327,8 +330,8 @@ def _stages(k: int, rho: float) -> tuple[float, tuple[Stage, ...]]:
 def _expected(k: int, sigma: float, stages: tuple[Stage, ...]) -> float:
     """Return the expected largest error.
 
-    It supposes that each run takes a query in proportion to the query's chance to reach the threshold. A query that was
-    measured again is not measured a third time.
+    This is a model: a run finds a query in proportion to the query's probability to reach the threshold. In the model,
+    a query that was measured again is not measured a third time.
     """
     left, laws = Survivors.gaussian(sigma), []
     for stage in stages:

@@ -1,4 +1,4 @@
-"""Convolution powers of laws on a grid, without a bound on the error."""
+"""Convolution powers of probability distributions on a grid, without a bound on the rounding error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["compose"]
 
 
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> NDArray[np.float64]:
-    """Return the cyclic convolution of masses, each raised to its convolution power."""
+    """Return the cyclic convolution of all parts, each convolved with itself to its power."""
     size = len(parts[0][0])
     product = np.ones(size // 2 + 1, complex)
     for masses, power in parts:

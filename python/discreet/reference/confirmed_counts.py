@@ -1,6 +1,8 @@
-"""Confirmed counts, step by step, reading the same bits as `rust/release/confirmed_counts.rs`.
+"""Confirmed counts, step by step, with the same use of random bits as `rust/release/confirmed_counts.rs`.
 
-docs/confirmed-counts.md describes the mechanism.
+docs/confirmed-counts.md describes the mechanism. c is the count of an item, and N the number of users. A slot holds an
+item that is not released yet, or a dummy: an item of count zero that is never released. A step draws one slot. An
+octave is a doubling of the count; levels and positions measure counts in parts of octaves.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ UNIT = 2**64
 
 
 class Draws(Bits, Protocol):
-    """The randomness of a release: `_core.Rng`, bit for bit."""
+    """The random draws of a release, as `_core.Rng` makes them."""
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """Return integer noise."""
+        """Return `size` numbers of discrete Gaussian noise of scale sigma."""
 
 
 class Plan(NamedTuple):
@@ -44,7 +46,7 @@ class Plan(NamedTuple):
     k_bar: int
     most: int
     factor: int
-    """2 if the query is 2 c - N, 1 if it is c."""
+    """2 if the query is 2 c - N, 1 if the query is c."""
     users: int
     """N, exactly; 0 if the query is c."""
     noisy_users: int
@@ -70,11 +72,11 @@ class Confirmed(NamedTuple):
     spent: int
     steps: int
     reason: str
-    """"budget", "bound", "level", "most" or "rows": why it ended."""
+    """The reason why the release ended: "budget", "bound", "level", "most" or "rows"."""
 
 
 class Slots:
-    """The k_bar largest counts that have no name yet, filled up with dummies of count zero."""
+    """The k_bar largest counts of items that are not released yet, filled up with dummies of count zero."""
 
     def __init__(self, counts: NDArray[np.int64], k_bar: int, rows: int) -> None:
         shown = [int(count) for count in counts[:rows] if count > 0]
@@ -88,7 +90,7 @@ class Slots:
         self.dummies = k_bar - self.following
 
     def remove(self, group: int, place: int) -> None:
-        """Remove a named row, and insert the next row or a dummy."""
+        """Remove a released row, and insert the next row or a dummy."""
         last = self.members[group].pop()
         if place < len(self.members[group]):
             self.members[group][place] = last
@@ -99,7 +101,10 @@ class Slots:
             self.dummies += 1
 
     def draw(self, rng: Draws, gamma: float) -> tuple[int, int] | None:
-        """Return a group and a place in it, or None for a dummy: a slot with P proportional to exp(gamma count)."""
+        """Return the group of a drawn slot and its place in the group, or None for a dummy.
+
+        A group is all slots with the same count. A slot is drawn with P proportional to exp(gamma count).
+        """
         reference = self.values[0] if self.values else 0
         sizes = [len(members) for members in self.members] + [self.dummies]
         tree = Tree(self.values, sizes, reference, gamma)

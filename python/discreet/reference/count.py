@@ -1,4 +1,4 @@
-"""Distinct users per item, by a set of pairs."""
+"""Distinct users of each item, with a set of pairs, or with sorted codes. A code is a number for a distinct label."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[An
 def count_bounded(
     users: NDArray[Any], items: NDArray[Any], l0: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the same counts if each user keeps at most `l0` items, chosen uniformly.
+    """Return the counts of `count_distinct` if each user keeps at most `l0` items, chosen uniformly.
 
     The kept items are the first ones in a random order.
     """

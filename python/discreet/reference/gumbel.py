@@ -1,4 +1,7 @@
-"""Exact exponential-mechanism selection by rational arithmetic, reading the same bits as `rust/release/gumbel.rs`."""
+"""Exact exponential mechanism in rational arithmetic, with the same use of random bits as `rust/release/gumbel.rs`.
+
+A slot is the place of a candidate in the list of counts. The stop element comes after all slots.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ LOG2_E = 0x71547652B82FE177  # 2^64 / ln 2 - 2^64, rounded down
 
 
 def select(rng: Bits, counts: list[int], reference: int, gamma: float, bottom: int, offset: float) -> int:
-    """Return the slot selected with P[i] proportional to exp(gamma counts[i]).
+    """Return the selected slot, with P[i] proportional to exp(gamma counts[i]); len(counts) for the stop element.
 
-    len(counts) stands for the stop element.
+    The score of the stop element is gamma bottom + offset. A count of zero is never selected.
     """
     sizes = [int(count > 0) for count in counts] + [1]
     tree = Tree(counts, sizes, reference, gamma, bottom, offset)

@@ -1,4 +1,4 @@
-"""Exact samplers by integer and rational arithmetic, reading the same bits as `rust/noise`."""
+"""Exact samplers with integer and rational arithmetic, and the same use of random bits as `rust/noise`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Sampler:
         return -magnitude if negative and self.mirrored else magnitude
 
     def _cell(self, rng: Bits) -> tuple[int, bool]:
-        """Return the cell of the cumulative table that contains a uniform number, and a fair bit."""
+        """Return the interval (cell) of the cumulative table that contains a uniform number, and a fair bit."""
         word = rng.bits32()
         prefix, bits, ends = word >> 1, FIRST, self.firsts
         while True:

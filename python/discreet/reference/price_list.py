@@ -1,4 +1,8 @@
-"""Private Count Release, one selection over all candidates per call (Rogers 2024, Algorithm 2)."""
+"""Private Count Release, with one selection among all candidates per call (Rogers 2024, Algorithm 2).
+
+The candidates are the k_bar most common items that were not released yet. A call selects one candidate, or "stop". A
+level has the parameters of calls: (gamma, offset, sigma, price of a call, price of a count). "Stop" ends a level.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,17 @@ Level = tuple[float, float, float, int, int]
 
 
 class Draws(Protocol):
-    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng` for the same law."""
+    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng`, which rounds Gaussian noise instead."""
 
     def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
-        """Return the slot that the exponential mechanism selects, or len(counts) for the stop element."""
+        """Return the index of the candidate that the exponential mechanism selects, or len(counts) for "stop".
+
+        The score of a candidate is gamma (count - reference). The score of "stop" is gamma (bottom - reference) plus
+        offset. The reference does not change the distribution.
+        """
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """Return integer noise."""
+        """Return `size` whole numbers of noise with scale sigma."""
 
 
 def price_list(

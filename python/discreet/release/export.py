@@ -51,7 +51,7 @@ _SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\u
 _ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_INVISIBLE}]*[{_SIGNS}]")
 """The beginning of text cells that CSV prefixes with an apostrophe.
 
-Cells that begin with an apostrophe are prefixed too. So every cell with a leading apostrophe is an escaped one, and
+Text that begins with an apostrophe is prefixed too. So a leading apostrophe always marks an escaped cell, and
 different labels stay different. The characters are listed here because the digest of a release must not depend on
 Python's Unicode version."""
 _END = "\r\n"
@@ -87,11 +87,11 @@ def form_of(path: str | os.PathLike[str]) -> str:
     if form not in FORMATS:
         raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
     if target.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder")
+        raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise InputError(f"cannot write {target}: make its folder first")
     if not os.access(target.parent, os.W_OK):
-        raise InputError(f"cannot write {target}: its folder may not be written to")
+        raise InputError(f"cannot write {target}: its folder is read-only; choose another folder")
     return form
 
 
@@ -134,7 +134,9 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
     except ParameterError:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"cannot read the rows of {source}") from None
+        raise InputError(
+            f"cannot read the rows of {source}: the file is damaged, or was not written by Release.write"
+        ) from None
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:
@@ -146,14 +148,16 @@ def call(made_by: str) -> ast.Call:
     """Return the call that made some rows: a name with keyword arguments.
 
     Raises:
-        ParameterError: The text does not show all parameters.
+        ParameterError: The text is not a call with keyword arguments.
     """
     try:
         found = ast.parse(made_by, mode="eval").body
     except (SyntaxError, ValueError):
         found = None
     if not isinstance(found, ast.Call) or found.args:
-        raise ParameterError("the mechanism of this release does not show all its parameters, so it has no certificate")
+        raise ParameterError(
+            "this mechanism's repr does not show all its parameters, so its release can have no certificate"
+        )
     return found
 
 
@@ -170,7 +174,9 @@ def remove_certificate(path: str | os.PathLike[str]) -> None:
     try:
         certificate_path(path).unlink(missing_ok=True)
     except OSError:
-        raise InputError(f"cannot remove {certificate_path(path)}, the certificate of earlier rows") from None
+        raise InputError(
+            f"cannot remove {certificate_path(path)}, the certificate of earlier rows; remove it yourself"
+        ) from None
 
 
 def has_room_for_certificate(path: str | os.PathLike[str]) -> bool:

@@ -23,7 +23,7 @@ def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.flo
     axes.barh(positions, counts, xerr=2 * sigmas, color="#4c72b0", ecolor="#222222", capsize=2)
     axes.set_yticks(positions, [plain_text(item).replace("$", r"\$") for item in items])
     axes.invert_yaxis()
-    axes.set_xlabel("users, with a band of two sigma")
+    axes.set_xlabel("noisy count of users, with error bars of two sigma")
     axes.set_title(title, fontsize="small")
     return axes
 
@@ -33,13 +33,13 @@ def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
     axes = _axes(7, 4)
     axes.plot(users, chances, marker="o", color="#4c72b0")
     axes.set_xlabel("users of an item")
-    axes.set_ylabel("chance that it is released")
+    axes.set_ylabel("chance of a release")
     axes.set_title(title, fontsize="small", wrap=True)
     return axes
 
 
 def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: str) -> Any:
-    """Plot released running counts over the rounds, one line per item, with a band of two sigma.
+    """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
     Args:
         series: For each item its rounds, noisy counts and sigmas, from the releases of a `Stream`.

@@ -32,24 +32,24 @@ _SHOWN = 10
 class Release:
     """Published rows: item `items[i]` has the noisy count `counts[i]`, with noise of standard deviation `sigmas[i]`.
 
-    The rows are sorted by noisy count, then by item. A mechanism that publishes no counts leaves both out. Its rows are
-    then sorted by rank (`ranked`) or by item. A release is data: reading it twice gives the same rows and costs no
-    more.
+    The rows are sorted by noisy count, then by item. Without counts, `counts` and `sigmas` are None, and the rows are
+    sorted by rank (`ranked`) or by item. A release holds its rows: reading it again gives the same rows and costs no
+    budget.
 
     Args:
         items: Labels, all of one type: str, int or bytes.
         counts: Noisy counts, as int64. They may differ from the true counts by a few sigma, and may be negative.
-        sigmas: The standard deviation of each count's noise.
+        sigmas: The standard deviation of the noise of each count.
         ranked: Whether the rows are ranks 1, 2, 3 and so on.
         guarantee: The guarantee, fixed before any data was read.
-        spent: The actual cost: the sum of the costs of the steps taken, at most the guarantee.
-        calls: The number of selections, including unsuccessful ones.
+        spent: The privacy cost of the steps that the mechanism took; at most the guarantee.
+        calls: The number of steps that draw an item, including steps that release none; 1 for other mechanisms.
         made_by: The mechanism and its parameters.
         stopped_early: Whether a truncated histogram ran out of rows before the budget was used.
         seeded: True if the randomness was seeded, so that the rows give no privacy.
         notes: Notes for the reader, from public parameters only.
-        clipped: Whether at most a fixed number of each user's items were counted, so that counts may be below the
-            numbers of users.
+        clipped: Whether at most a fixed number of items of each user counted. Counts may then be below the numbers of
+            users.
         users: A noisy number of users who have any item, and the standard deviation of its noise; None if not measured.
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64.
@@ -108,7 +108,7 @@ class Release:
 
     def __repr__(self) -> str:
         lines = [f"Release of {self._size} by {self.made_by}", f"guarantee: {self.promise}", *self.notes]
-        # The second column, a count or a rank, stands before the item.
+        # The second column, a count or a rank, is printed before the item.
         lines += [f"{(cells[1:] or [''])[0]:>12}  {cells[0]}" for cells in self._shown()]
         if len(self) > _SHOWN:
             lines.append(f"{'...':>12}")
@@ -136,7 +136,7 @@ class Release:
         return [list(cells) for cells in zip(*columns, strict=True)]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the rows as an Arrow stream of new buffers: item, count, sigma."""
+        """Return the rows as an Arrow stream of new buffers, with the columns of `columns`."""
         return _core.arrow_stream(self.columns)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -166,17 +166,17 @@ class Release:
 
         Args:
             path: The file.
-            certificate: Also write a certificate, a second file whose name adds .certificate.json. It contains the
-                mechanism and its parameters, the guarantee and the digest of the rows, and `discreet verify` checks
-                them against the rows. Without this flag, a certificate of earlier rows is removed, since it does not
-                match these.
-            overwrite: Whether existing files are replaced. With False neither file may exist, even if another program
-                creates it at the same time.
+            certificate: Also write a certificate, a second file whose name adds .certificate.json. The certificate
+                contains the mechanism and its parameters, the guarantee and the digest of the rows. `discreet verify`
+                checks it against the rows. With False, an existing certificate of this path is removed, because it
+                does not match these rows.
+            overwrite: Whether existing files are replaced. With False, an error is raised if the file or its
+                certificate exists, even if another program creates it at the same time.
 
         Raises:
-            ParameterError: The suffix is another one, or a release without privacy should have a certificate.
-            InputError: A file cannot be written, exists despite `overwrite=False`, or the certificate's name is taken
-                by another kind of file.
+            ParameterError: The suffix is another one, or a certificate is requested for a seeded release.
+            InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
+                name of the certificate.
         """
         content = self.certificate if require_flag("certificate", certificate) else None
         export.require_room_for_certificate(path)

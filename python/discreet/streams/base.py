@@ -1,4 +1,4 @@
-"""`StreamMechanism`, the base of continual mechanisms, and the sums of node noise that their estimates use."""
+"""`StreamMechanism`, the base class of continual mechanisms, and `NodeSums`, the noise of their estimates."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ __all__ = [
 HORIZON_LIMIT = 2**40
 """The largest number of rounds."""
 ITEM_BYTES = 8 + 32 + 20
-"""Bytes for an item: 8 for its count, 32 for its key, and 20 for its place in the item table, with room to grow."""
+"""Bytes for an item: 8 for the count, 32 for the key, and 20 for the entry in the item table, with room to grow."""
 _WORDS = 64
-"""Bytes of keystream, cached for each item, from which the noise of its next nodes is drawn."""
+"""Bytes of keystream (random bits) that are cached for each item. The noise of the next nodes is made of them."""
 _NARROW = 2.0**22
 """Sums of noise have 32 bits up to this scale. They overflow with a chance of about e^-2000, far below the rounding
 of the thresholds."""
@@ -54,13 +54,15 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
 
     Its guarantee, thresholds and noise depend only on its parameters and on the round. `start` opens a stream.
 
-    The estimate of an item in a round is its running count plus noise. The noise is a sum over nodes, and a node is a
-    set of rounds. An item has one noise value at each node: every round that uses the node uses this value.
+    The estimate of an item in a round is its running count plus noise. A node is a set of rounds, and an item has one
+    noise value for each node. The noise in a round is the sum of the item's noise values at some nodes (`nodes`). All
+    rounds that use a node use the same value.
 
-    The guarantee composes with other releases, even if they and later events are chosen adaptively. Take one event,
-    and let K be the outcome that none of its items passes a threshold by this event alone. K has a probability of at
-    least 1 - delta, with and without the event. Given K, all rounds are post-processing of one rho-zCDP release and of
-    data that the event does not touch. That release is the noisy values at the nodes that contain the event's round.
+    The guarantee composes with other releases, even if these releases and later events are chosen adaptively. Take one
+    event, and let K be the outcome that no item of the event passes a threshold through this event alone. K has a
+    probability of at least 1 - delta, with and without the event. Given K, all rounds are post-processing of one
+    rho-zCDP release and of data that the event does not change. The rho-zCDP release is the noisy values at the nodes
+    that contain the event's round.
 
     Conditioning on K changes the distribution of lattice noise. So the noise has a smaller rho of its own, by the
     conditioning lemma (Rogers 2023, Theorem 8; `unconditioned_rho`). The proof has two conditions. No noise of a node
@@ -77,11 +79,11 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     unit: Literal["event", "user"]
 
     _opens: ClassVar[Callable[..., Stream]]
-    """The class `Stream`, which sets this itself. An import here would be circular: `Stream` imports all mechanisms."""
+    """The class `Stream`. Its module sets this attribute, because an import of `Stream` here would be circular."""
 
     @property
     def protects(self) -> Sensitivity:
-        """The most that one event (or one user, over all rounds) contributes: `l0` items, each `linf` times."""
+        """The most that one event, or one user over all rounds, contributes: `l0` items, each `linf` times."""
         return Sensitivity(l0=self.l0, linf=self.linf)
 
     @abstractmethod
@@ -96,7 +98,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     def rule(self, number: int) -> ReleaseRule:
         """Return the release rule of a round.
 
-        A new item, with a count of `linf`, passes it with at most the round's share of delta.
+        An item with a count of `linf` passes the rule with a probability that this round's share of delta covers.
 
         Args:
             number: The round, from 1.
@@ -171,9 +173,9 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         """Start a new stream in memory. `Stream.open` keeps one in a file.
 
         Args:
-            items: The type of the items. Values of another type are then dropped, as missing values are. Without it the
-                first round decides the type, and later rounds with another type are refused. Give the type if users
-                choose the items: otherwise one user's odd item decides for everyone, and the error reveals it.
+            items: The type of the items. Values of another type are then dropped, as missing values are. Without
+                `items` the first round decides the type, and later rounds with another type are refused. Give the type
+                if users choose the items. Otherwise one item of another type causes an error, which reveals the item.
 
         Returns:
             A Stream at round 0.
@@ -201,8 +203,8 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
             One Release for each round.
 
         Raises:
-            ParameterError: `rng` is given. The other errors are those of `Stream.step`. If one is raised, the releases
-                of the earlier rounds are lost.
+            ParameterError: `rng` is given. The other errors are the same as in `Stream.step`. After an error, the
+                releases of the earlier rounds are not returned.
         """
         if rng is not None:
             raise ParameterError("a stream draws noise from its own secret key and takes no seeded_rng: leave out rng")

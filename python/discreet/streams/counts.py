@@ -45,15 +45,15 @@ class RunningCounts(Private):
             self.noise.extend(b"".join(_item_key(key, item) for item in new))
             self.counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
             rows = self.items.find(items)
-        # Each item is here once: NumPy would add only one of several additions to the same row.
+        # `added` has each item once. If a row occurred twice, NumPy would make only one of the additions.
         self.counts[rows] += np.fromiter(added.values(), np.int64, len(added))
 
     def release(self, number: int) -> Release:
         """Return the noisy counts above the threshold of a round. Rounds must not decrease from call to call."""
         if number == 0:
             return self.empty(0)
-        # An interrupt may leave the sums half advanced. So they are taken out while they change, and after an interrupt
-        # the next call makes new ones: the same noise is drawn again.
+        # An interrupt may leave the sums half advanced. So this object holds no sums while they change, and the
+        # next call after an interrupt makes new sums, with the same noise.
         sums, self._sums = self._sums, None
         sums = self.mechanism.sums() if sums is None else sums
         noisy = self.counts + sums.advance(self.noise, number)
@@ -72,7 +72,7 @@ class RunningCounts(Private):
         notes = [f"{what}; the guarantee is for all rounds together"]
         if self.mechanism.unit == "user":
             held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
-            notes.append(f"it is for users who have {held}, in all rounds together, which nothing here sees to")
+            notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
         return Release(
             items=labels.take(order),
             counts=noisy[order],

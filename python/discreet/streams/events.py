@@ -74,7 +74,7 @@ def counts_by_item(
 def column_type(name: str, empty: object, column: str) -> ItemType | None:
     """Return the item type of a column with this Arrow type name; None for an empty list, which has no type.
 
-    `empty`: the table, if it has no rows.
+    `empty` is the table if the table has no rows, and None otherwise.
     """
     if isinstance(empty, dict) and getattr(getattr(empty[column], "dtype", None), "kind", "O") == "O":
         return None
@@ -84,7 +84,7 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
 def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
-    Values that are not of the type `items` are dropped. If that is None, all items must have one type.
+    Values that are not of the type `items` are dropped. If `items` is None, all items must have the same type.
     """
     if isinstance(events, str | bytes | dict) or hasattr(events, "columns") or not hasattr(events, "__iter__"):
         raise ParameterError(
@@ -157,7 +157,7 @@ def _require_one_kind(kinds: set[type]) -> None:
 
 
 def _priority_bytes(label: Item) -> bytes:
-    """Return the bytes of a label that are hashed to order an event's items; a letter tells the types apart."""
+    """Return the bytes of a label that are hashed to order an event's items; the first byte stands for the type."""
     if isinstance(label, int):
         return b"i" + format(label, "x").encode()
     return b"t" + label.encode("utf-8", "surrogatepass") if isinstance(label, str) else b"b" + label

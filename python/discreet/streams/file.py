@@ -24,7 +24,7 @@ __all__ = ["StreamFile", "require_new"]
 VERSION = 2
 _MAGIC = b"SQLite format 3\0"
 _FIRST = Round(0, {}, restart=False)
-"""The state before round one. Its digest under the stream's key identifies the journal of the stream."""
+"""The state before round one. Its keyed digest in the first line of the journal identifies the stream."""
 
 
 class StreamFile:
@@ -34,10 +34,11 @@ class StreamFile:
     these detects any changed byte. The key is in `<file>-key`. The journal `<file>-rounds` has the digest of every
     round, and its first line identifies the stream. A stream needs all three files.
 
-    The journal prevents that one round is released twice from different data. The same noise would hide both releases,
-    so their difference would show the data. A line is written before the round and again after it. If an older copy of
-    the file is restored, the journal still has the digests of the later rounds. The stream then accepts only the same
-    data for them. A file is refused if the digest of its round differs from the journal.
+    The journal prevents that one round is released twice from different data. Both releases would have the same noise,
+    so their difference would reveal the data. The journal gets a line before a round is written to the file, and
+    another line after it. If an older copy of the file is restored, the journal still has the digests of the later
+    rounds. The stream then accepts only the same data for these rounds. The stream refuses a file whose last round has
+    another digest than in the journal.
 
     The stream cannot detect that file and journal were both restored, or that copies of both continue.
     """
@@ -182,11 +183,11 @@ class StreamFile:
                 "or start a new stream"
             )
         if self.round not in lines.done:
-            # The process ended after the round was written to the file, and before the journal said so.
+            # The process ended after it wrote the round to the file, and before it wrote "done" to the journal.
             self._journal.append("done", self.round, self._digest)
 
     def _require_own_journal(self) -> None:
-        """Raise StateError if the journal belongs to a stream with another key. A destroyed key allows no check."""
+        """Raise StateError if the journal belongs to a stream with another key. Not checked if the key is destroyed."""
         if self._key_file is None and os.path.lexists(self._beside["key"]):
             with suppress(StateError):  # the key was partly overwritten when `destroy` was interrupted
                 self._key_file = KeyFile.open(self._beside["key"])
@@ -259,8 +260,8 @@ class StreamFile:
     def destroy(self) -> None:
         """End the stream for good: overwrite the key, then the counts.
 
-        The journal notes first that the stream is closed. If the process ends before the rest, the next `open`
-        finishes it.
+        Before that, the journal gets a line that the stream is closed. If the process ends in between, the next `open`
+        overwrites the key and the counts.
         """
         digest = seal.digest(self.key, Round(self.round, {}, restart=False))
         with _errors(self._path):

@@ -33,10 +33,11 @@ _HORIZON_LIMIT = 10**6
 class HonakerMechanism(HorizonMechanism):
     """A continual mechanism with the noise and guarantee of `BinaryMechanism`, and about half of its variance.
 
-    The count of a complete node is estimated from its own noisy count and the noisy counts of all nodes below it. These
-    noisy counts exist in the binary mechanism too, so the guarantee is the same. Weights and sums are whole numbers in
-    units of 2^-10, rounded down. Rounding commutes with adding whole counts, so an estimate depends on noisy counts
-    alone. An item that first occurs in round l costs 2 l noise values.
+    A node of the tree is a set of rounds; its two halves are the nodes below it. The count of a node is estimated from
+    the noisy counts of the node and of all nodes below it. The binary mechanism has the same noisy counts, so the
+    guarantee is the same. Weights and sums are whole numbers in units of 2^-10, rounded down. Rounding commutes with
+    adding whole counts, so an estimate depends on noisy counts alone. For an item that first occurs in round l, about
+    2 l noise values are drawn.
 
     Args:
         sigma: The scale of the discrete Gaussian noise at a node, from 1e-3 to 1e9.

@@ -89,7 +89,7 @@ class HorizonMechanism(StreamMechanism):
     def guarantee(self) -> Guarantee:
         """The delta-approximate zCDP of all rounds together (Rogers 2023, Theorem 11), with lattice noise.
 
-        The noise covers all sums that an event changes, given that no item passes its threshold through this event.
+        The noise protects all sums that an event changes, given that no item passes a threshold through this event.
         """
         rho = rogers2023.gaussian_rho(self.sigma, self.l0 * self.moved(self.horizon), self.linf)
         return Guarantee(rogers2023.conditioned_rho(rho, self.delta), self.delta, self.unit)

@@ -22,10 +22,10 @@ __all__ = ["HybridMechanism"]
 class HybridMechanism(StreamMechanism):
     """A continual mechanism for any number of rounds.
 
-    Epoch m has 2^m rounds, a binary tree with one noise scale that grows with sqrt(m + 1), and a share of delta. The
-    whole epoch is one of the tree's nodes. An event is in one epoch only, so the guarantee is delta-approximate
-    rho-zCDP per event. There is no guarantee per user, since a user has events in several epochs. The variance tends
-    to 3/2 of the variance of the binary mechanism with a known horizon.
+    The rounds are divided into epochs: epoch m has 2^m rounds. Each epoch has a binary tree, whose noise scale grows
+    with sqrt(m + 1), and a share of delta. The whole epoch is one of the tree's nodes. An event is in one epoch only,
+    so the guarantee is delta-approximate rho-zCDP per event. There is no guarantee per user, since a user has events in
+    several epochs. The variance tends to 3/2 of the variance of the binary mechanism with a known horizon.
 
     Args:
         rho: The privacy cost of all rounds together, in zCDP.
@@ -111,7 +111,7 @@ class HybridMechanism(StreamMechanism):
 
     @cached_property
     def _own(self) -> float:
-        """The rho of the noise, before conditioning on a lattice adds to it."""
+        """The rho of the noise. Conditioning lattice noise (Rogers 2023, Theorem 8) raises this rho to `rho`."""
         return rogers2023.unconditioned_rho(self.rho, self.delta)
 
     def _sigma(self, epoch: int) -> float:

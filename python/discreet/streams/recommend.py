@@ -58,7 +58,7 @@ def recommended(
         'SquareRootMechanism'
     """
     if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon")
+        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
     promise: dict[str, Any] = {"delta": delta, "l0": l0}
     if horizon is None and (unit, linf) != ("event", 1):
         raise ParameterError("unit and linf need a horizon: give the number of rounds")

@@ -1,4 +1,4 @@
-"""Keyed hashes of a stream's labels, rounds and state."""
+"""Keyed hashes of a stream's labels, rounds and state: without the stream's secret key nobody can compute them."""
 
 from __future__ import annotations
 

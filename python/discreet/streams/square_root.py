@@ -31,10 +31,10 @@ _SCALE_LIMIT = 2.0**25
 class SquareRootMechanism(HorizonMechanism):
     """A continual mechanism for short streams, with the least noise of the four.
 
-    Let x be an item's counts by round, and f the coefficients of (1 - z)^(-1/2). Let Q be a power of two, and c_k the
-    whole number nearest to Q f_k. The mechanism computes the sums c_0 x_t + c_1 x_(t-1) + ... and adds discrete
-    Gaussian noise of scale Q sigma to each. One event changes the sums of l0 items by at most linf times a column of
-    c. So the noisy sums are rho-zCDP with rho = l0 linf^2 |c|^2 / (2 Q^2 sigma^2).
+    Let x_t be an item's count in round t alone, and f_k the coefficients of (1 - z)^(-1/2). Let Q be a power of two,
+    and c_k the whole number nearest to Q f_k. The mechanism computes the sums c_0 x_t + c_1 x_(t-1) + ... and adds
+    discrete Gaussian noise of scale Q sigma to each. One event changes the sums of l0 items by at most linf times a
+    column of c. So the noisy sums are rho-zCDP with rho = l0 linf^2 |c|^2 / (2 Q^2 sigma^2).
 
     The estimates are post-processing of the noisy sums. Weights b, the real numbers that invert c, turn the sums into
     running counts plus weighted noise. One half and 1/(3 Q) are added to the result, and it is rounded down. This is

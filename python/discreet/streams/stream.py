@@ -37,9 +37,9 @@ class Stream(Private):
     batch of events, and an event is a list of items. An event counts for at most `l0` of its items, chosen by a keyed
     hash. The guarantee covers all releases together, however many rounds are released.
 
-    A stream is as private as its data, and only its releases are public. It cannot be copied or pickled, and a forked
-    process cannot use it. Two copies with one key would hide different data by the same noise, and the difference of
-    their releases would show the data.
+    A stream is as sensitive as its data, and only its releases are public. It cannot be copied or pickled, and a forked
+    process cannot use it. Two copies with one key would add the same noise to different data, and the difference of
+    their releases would reveal the data.
 
     Args:
         mechanism: A continual mechanism, such as `BinaryMechanism.from_rho(...)`.
@@ -62,8 +62,8 @@ class Stream(Private):
     _used: StreamFile | None = None
     """The file while it is written, overwritten or closed.
 
-    A signal handler must not close it meanwhile. That would free its file descriptors, another file could get the same
-    numbers, and the interrupted code would write to that file.
+    A signal handler must not close the file meanwhile. Otherwise another file could get the same file descriptors, and
+    the interrupted code would write to that other file.
     """
 
     def __init__(self, mechanism: StreamMechanism, *, items: ItemType | None = None) -> None:
@@ -102,9 +102,9 @@ class Stream(Private):
         """Open the stream in a file, or create it if the file is missing and a mechanism is given.
 
         A round is on the disk before its release is returned, so a crash loses no released round. A journal, in
-        `<path>-rounds`, remembers the released rounds. If an older copy of the file is restored, it accepts only the
-        same events for those rounds, and releases the same counts again. From a table, l0 items of each event are
-        sampled anew. So a table counts as the same only if no event has more than l0 items.
+        `<path>-rounds`, has a digest of each released round. If an older copy of the file is restored, the stream
+        accepts only the same events for these rounds, and releases the same counts again. Each time a table is read,
+        other items may be chosen of an event with more than l0 items. Such a table may be refused as different.
 
         Args:
             path: The file. The secret key is in `<path>-key`.
@@ -115,8 +115,8 @@ class Stream(Private):
             A Stream, which holds the lock of the file until `detach` or `close`.
 
         Raises:
-            StateError: The file is corrupt, open elsewhere or of another version, or lacks its key or journal. Or its
-                mechanism or items differ. Or it is missing and no mechanism is given.
+            StateError: The file is corrupt, open elsewhere or of another version, or its key or journal is missing. Or
+                the file has another mechanism or item type. Or the file is missing and no mechanism is given.
             ParameterError: `items` is not a type, or no file can store the mechanism.
             EntropyError: The operating system gives no randomness for the key of a new stream.
 
@@ -168,11 +168,11 @@ class Stream(Private):
 
     @property
     def clock(self) -> Clock | None:
-        """The times at which rounds begin and end; None if they were never given."""
+        """The times at which rounds begin and end; None if no times were given."""
         return self._clock
 
     def require_clock(self, clock: Clock) -> None:
-        """Raise StateError if the stream has rounds that began and ended by another clock.
+        """Raise StateError if the stream has rounds that began and ended at other times.
 
         Args:
             clock: The clock of the next round.
@@ -210,8 +210,8 @@ class Stream(Private):
         """Add a round of events, and release the running counts above the round's threshold.
 
         An interrupt or a disk error while the round is added closes the stream, since memory and file may then differ.
-        Open the file again: it has the round or not. An interrupt while the release is computed keeps the stream open,
-        and `show` computes the same release.
+        Open the file again, and look at `round`: the file may or may not have the round. After an interrupt while the
+        release is computed, the stream stays open, and `show` computes the same release.
 
         Args:
             events: One list of items for each event: text, 64-bit integers or bytes. Or a table as for
@@ -219,15 +219,15 @@ class Stream(Private):
             user: The name of the column that identifies an event, with a table.
             item: The name of the column of items, with a table.
             round: The number of this round; the next one by default. Skipped rounds count as empty.
-            release: False to add the events and release nothing.
+            release: False to add the events and return a release without rows.
             progress: Called now and then while a table is read, without numbers.
 
         Returns:
             A Release of items and noisy running counts; without rows for `release=False`.
 
         Raises:
-            StateError: The round is closed already or beyond the horizon, or the stream is closed. Or a restored file
-                lacks this round, and it was released from other data.
+            StateError: The round is closed already or beyond the horizon, or the stream is closed. Or the file is an
+                older copy, and this round was already released from other data.
             ParameterError: The events have another form.
             SchemaError: The items have another type. None of these errors changes the stream.
 
@@ -270,7 +270,7 @@ class Stream(Private):
             return self.show() if release else self._running.empty(self._round)
 
     def _advance(self, step: Round, key: bytes) -> None:
-        """Add a round, on disk first."""
+        """Add a round to the file, then to the counts in memory."""
         if (file := self._file) is not None:
             try:
                 self._used = file
@@ -285,7 +285,7 @@ class Stream(Private):
         self._latest = None
 
     def show(self) -> Release:
-        """Return the release of the last round. It is the same every time, and costs no budget.
+        """Return the release of the last round. Every call returns the same release, and costs no budget.
 
         Raises:
             StateError: The stream is closed, or a round was added meanwhile.
@@ -306,9 +306,9 @@ class Stream(Private):
             return latest
 
     def close(self) -> None:
-        """End the stream, and destroy its key and counts. Its noise cannot be drawn or subtracted afterwards.
+        """End the stream, and destroy its key and counts. Nobody can then compute the noise of its releases again.
 
-        If this is interrupted or fails, the next `open` of the file finishes it.
+        If this call is interrupted or fails, the next `open` of the file destroys them.
 
         Raises:
             StateError: A file cannot be written.

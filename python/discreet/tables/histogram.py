@@ -1,4 +1,4 @@
-"""`Histogram`: the number of users of each item. SENSITIVE: it is exact, and hides its content."""
+"""`Histogram`: the exact number of users of each item. SENSITIVE."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Histogram(Private):
                 pushed down.
             user: The name of the column of users: integers or text.
             item: The name of the column of items: integers or text. A row with a NULL in either column is dropped.
-            l0: Count at most l0 distinct items of each user, chosen uniformly, as threshold mechanisms need it.
-            k_bar: Keep only the k_bar + 1 largest counts. A mechanism reads no others, even if they exist.
+            l0: Count at most l0 distinct items of each user, chosen uniformly. Threshold mechanisms need it.
+            k_bar: Keep only the k_bar + 1 largest counts. Mechanisms with this k_bar read no other counts.
             only: Items that are known without the data. Other items are not counted, and do not use up a user's l0.
             cap: Stop each count at this number of users, for a mechanism that needs no more (`OptimalSelection.cap`).
-            count_users: Also count the users who have any counted item. `ConfirmedCounts` gains most from it.
+            count_users: Also count the users who have any counted item. `ConfirmedCounts` then releases more items.
             memory: Bytes, or text such as "2GB", that counting may use in addition to the data and the histogram; half
                 of the machine's memory by default. Rows that do not fit spill to encrypted temporary files without a
                 name.
@@ -126,7 +126,7 @@ class Histogram(Private):
             users: One user for each row: integers or text.
             items: One item for each row: integers or text. A pair in which either is None is dropped.
             l0: Count at most l0 distinct items of each user, chosen uniformly.
-            count_users: Also count the users. `ConfirmedCounts` gains most from it.
+            count_users: Also count the users. `ConfirmedCounts` then releases more items.
             memory: Bytes, or text such as "2GB", that counting may use.
 
         Returns:
@@ -163,21 +163,21 @@ class Histogram(Private):
         limit: SupportsIndex | None = None,
         users: SupportsIndex | None = None,
     ) -> Histogram:
-        """Make a histogram of given counts; the caller vouches for their sensitivity.
+        """Make a histogram of given counts. You must make sure that l0 and linf are true; discreet does not check it.
 
-        Set `complete` by the query that made the table, never by the number of rows it returned. Mechanisms stop at the
-        limit and publish where they stopped.
+        Set `complete` according to the query that made the counts, never according to the number of rows that it
+        returned, because a mechanism may reveal whether the rows ran out.
 
         Args:
             items: Distinct integers or strings.
             counts: Whole numbers from 0 to 2^35, one for each item.
             l0: The most counts that one user changes, all in one direction; None for any number.
             linf: The most that one user changes one count.
-            complete: False if the query returned only the largest counts, so that the smallest one here is the
+            complete: False if the query returned only the largest counts. The smallest count here is then the
                 (k_bar+1)-th.
             limit: The number of counts that the query asked for, if it returned fewer; only with `complete=False`.
-            users: The exact number of distinct users in any of the counts, before the smallest were cut.
-                `ConfirmedCounts` gains most from it. A number that misses one counted user voids the guarantee.
+            users: The exact number of distinct users in all counts, before the smallest counts were cut. With it
+                `ConfirmedCounts` releases more items. If the number misses a counted user, the guarantee does not hold.
 
         Returns:
             A Histogram.
@@ -221,8 +221,9 @@ class Histogram(Private):
     ) -> Histogram:
         """Return a histogram sorted by count, then by label, so that ties never depend on the order of the input.
 
-        `limit` keeps the largest counts, and is remembered even if there are fewer. `clipped_to` is the most items of a
-        user that were counted; None if all were. `users` is the number of users; None if it is not known.
+        `limit` is the most counts to keep; the histogram stores it even if there are fewer counts. `clipped_to` is the
+        most items of a user that were counted; None if all items were counted. `users` is the number of users; None if
+        it is not known.
         """
         rows = _core.top(labels, counts, len(counts) if limit is None else limit)
         self = object.__new__(cls)

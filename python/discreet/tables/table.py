@@ -12,9 +12,9 @@ __all__ = ["Table"]
 
 
 class Table(Private):
-    """A table for mechanisms that read its rows themselves; as sensitive as its rows.
+    """A table for mechanisms that read rows instead of counts. It is as sensitive as its rows.
 
-    Some mechanisms read the table twice.
+    Some mechanisms read the rows twice.
 
     Args:
         data: A table as for `Histogram.from_table`: a path, a list of paths, a frame, a dict of columns, a Spark

@@ -1,4 +1,4 @@
-"""`UserItems`: the items of every user. SENSITIVE: it is exact, and hides its content."""
+"""`UserItems`: the exact items of every user. SENSITIVE."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class UserItems(Private):
     ) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
-        The number of rows with a user and an item orders the user's items for the greedy method.
+        The greedy method begins with a user's most frequent items: the items with the most rows of this user.
 
         Args:
             data: A table as for `Histogram.from_table`. The rows of a Spark DataFrame or an Ibis table stay where they
                 are, and every release weighs them there.
             user: The name of the column of users.
             item: The name of the column of items.
-            l0: Keep at most l0 items of each user, chosen uniformly. It saves memory for a `SetUnion` of this l0, which
-                bounds the items anyway. `IteratedSetUnion` chooses items in every round and needs all: leave l0 out.
+            l0: Keep at most l0 items of each user, chosen uniformly. This saves memory for a `SetUnion` of this l0,
+                which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
             memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
                 default.
             progress: A function that is called now and then, without a number.

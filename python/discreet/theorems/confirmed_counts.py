@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 MOST = 2**16
-"""The most items that one release names. The number is public, so a histogram may be truncated."""
+"""The most items in one release. The number is public, so a histogram may be truncated after enough rows."""
 LOWEST, HIGHEST = 16, 496
 """The first and the last level: for items of 2 users, and of 2^31."""
 FINE = 256
@@ -96,8 +96,8 @@ def scale(relative_error: float) -> float:
     return min(0.475 * relative_error, _LARGEST_SCALE)
 
 
-def forecast(rho: float, relative_error: float, largest: int, exponent: float, *, choice: int = 0) -> tuple[int, int]:
-    """Return about how many items are named, and the smallest of their counts, if counts follow Zipf's law.
+def forecast(rho: float, relative_error: float, largest: int, exponent: float) -> tuple[int, int]:
+    """Return about how many items are released, and the smallest of their counts, if counts follow Zipf's law.
 
     The i-th count is largest/i^exponent, and the number of all users is known. The result is a forecast, not a bound.
     It pays for a draw and a count for each item, and for the last measurement of the number of users. It adds about 2.5
@@ -146,7 +146,7 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
 
 
 def _noise_price(sigma: float) -> Fraction:
-    """Return 1/(2 sigma^2): the rho of Gaussian noise on a query that one user moves by at most one."""
+    """Return 1/(2 sigma^2): the rho of Gaussian noise on a query that one user changes by at most one."""
     return 1 / (2 * Fraction(sigma) ** 2)
 
 

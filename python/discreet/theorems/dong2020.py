@@ -46,7 +46,7 @@ def bounded_range_epsilon(epsilon: float, k: int, delta: float) -> float:
 
 
 def approximate_epsilon(epsilon: float, k: int, own: float, delta: float) -> float:
-    """Return `bounded_range_epsilon` for laws that are a (1 - own) part of such a composition.
+    """Return `bounded_range_epsilon` for distributions of which a part of mass 1 - own is such a composition.
 
     The composition gets the part of `delta` that remains after `own`. The result is infinite if nothing remains.
     """

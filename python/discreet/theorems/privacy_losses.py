@@ -223,7 +223,7 @@ def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[flo
         variance = max(variance, 1e-300)
         if turn == 0:
             slope = max((epsilon - mean) / variance, 1 / math.sqrt(variance))
-            if mean >= epsilon:  # a tilt gains nothing
+            if mean >= epsilon:  # a tilt would not make the bound smaller
                 break
         low, high = (theta, high) if mean < epsilon else (low, theta)
         # Newton's step, or bisection if that step leaves the interval.

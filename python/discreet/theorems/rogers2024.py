@@ -46,7 +46,7 @@ class Level(NamedTuple):
     call_price: int
     """epsilon^2/8 in units: an exponential mechanism of range epsilon (Rogers 2024, Theorem 4)."""
     count_price: int
-    """1/(2 sigma^2) in units: Gaussian noise on a count that one user moves by one."""
+    """1/(2 sigma^2) in units: Gaussian noise on a count that one user changes by one."""
 
     @property
     def dearest(self) -> int:
@@ -109,7 +109,7 @@ def plume_threshold(sigma: float, relative_error: float) -> float:
 
 
 def measurement_sigma(rho: float) -> float:
-    """Return 1/sqrt(2 rho): the scale of Gaussian noise on a count that one user moves by one, for `rho`."""
+    """Return 1/sqrt(2 rho): the scale of Gaussian noise for `rho`, on a count that one user changes by one."""
     return round_up(1 / math.sqrt(2 * rho), 8)
 
 

@@ -33,7 +33,7 @@ SCALE_LIMIT = 1e4
 EXACT_EPSILON = 100.0
 """The largest epsilon for which the exact analysis states an (epsilon, delta)."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""The shares of delta for the threshold that are tried."""
+"""Fractions of delta for the threshold. `from_epsilon` tries all of them."""
 _ALPHA, _ALPHAS = 3.0, {"policy_gaussian": 5.0, "policy_laplace": 13.2, "greedy": 13.2}
 """Default targets, in deviations above the threshold. For the three methods named here, an item that has reached its
 target is missed with a chance below 1e-6."""
@@ -72,7 +72,7 @@ def sensitivity_of(method: str, scale: float, l0: int) -> float:
 
 
 def moved(method: str, scale: float, l0: int) -> LatticeGaussian:
-    """Return the noise on the lattice and how a user moves the weights on it.
+    """Return the noise on the lattice, with the most that one user changes the weights.
 
     With plain weights, a user moves only the weights of their own items.
     """

@@ -36,13 +36,13 @@ class ContributionBound(TableMechanism):
     """A mechanism that releases a number of items that about `percentile` percent of the users do not exceed.
 
     The exponential mechanism chooses the number, from 1 to `most`. A number misses the percentile if too many users
-    exceed it or too many stay below it. Its score is minus the users by which it misses, times 100. One user changes
-    every score by at most max(p, 100 - p), for p = percentile. So the bounded range of a selection at rate gamma is
-    epsilon = 2 gamma max(p, 100 - p). The guarantee is (epsilon^2/8)-zCDP and epsilon-DP per user, added or removed. If
-    there are no users, every number has the same probability.
+    have more items, or too many users have fewer. The score of a number is -100 times the number of users by which it
+    misses. One user changes every score by at most max(p, 100 - p), for p = percentile. So the bounded range of a
+    selection at rate gamma is epsilon = 2 gamma max(p, 100 - p). The guarantee is (epsilon^2/8)-zCDP and epsilon-DP per
+    user, added or removed. If there are no users, every number has the same probability.
 
-    The released number is the only item: use `release.items[0]` as `l0`, or as m and m_prime of `Plume`. The next
-    release costs its own budget.
+    The released number is the only item: use `release.items[0]` as `l0`, or as m and m_prime of `Plume`. The release
+    that uses the number costs budget of its own.
 
     Args:
         epsilon: The total epsilon: from 1e-9 to 100.

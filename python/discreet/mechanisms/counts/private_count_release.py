@@ -30,10 +30,10 @@ _CALLS = 100_000
 class PrivateCountRelease(HistogramMechanism):
     """A mechanism that releases items with counts to about `relative_error`, without a bound on a user's items.
 
-    A call selects an item with the unknown-domain Gumbel mechanism over the k_bar largest counts. The mechanism
-    publishes its count with Gaussian noise, removes it and repeats. After a call that selects no item it multiplies
-    epsilon by sqrt(2). The guarantee is delta-approximate rho-zCDP per user, added or removed. `rho` decides how many
-    calls are made, and so how many items are released. It does not change the noise at a level of epsilon.
+    A call selects an item with the unknown-domain Gumbel mechanism among the k_bar largest counts. The mechanism
+    publishes the count of the item with Gaussian noise, removes the item and repeats. After a call that selects no
+    item, the mechanism multiplies epsilon by sqrt(2). The guarantee is delta-approximate rho-zCDP per user, added or
+    removed. A larger rho allows more calls, and so releases more items. It does not change the noise at an epsilon.
 
     Args:
         rho: The privacy cost in zCDP: above 0 and at most 10,000.
@@ -44,9 +44,9 @@ class PrivateCountRelease(HistogramMechanism):
         k_bar: Consider only the k_bar most common items in each call: from 1 to 2^30. Choose it without the data.
         relative_error: The error to aim for, as a fraction of a count: above 0 and below 1. The noise is chosen for a
             count that is just large enough to be selected, so most counts have smaller errors.
-        meet_relative_error: If True, keep that noise even if a count then costs more than its call. If False, the scale
-            of the noise is at least 2/epsilon. The error of an item that is just selected is then at least about
-            3/log(k_bar/delta_star).
+        meet_relative_error: If True, a count gets the noise for `relative_error`, even if the count costs more than
+            its call. If False, the scale of the noise is at least 2/epsilon. The error of an item that is just selected
+            is then at least about 3/log(k_bar/delta_star).
 
     Raises:
         ParameterError: A parameter is out of range, or rho is too small for one call.
@@ -82,12 +82,10 @@ class PrivateCountRelease(HistogramMechanism):
             "epsilon_star": require_number("epsilon_star", self.epsilon_star, 1e-300, 100, open_low=False),
             "delta_star": require_number("delta_star", self.delta_star, 0, 1),
             "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
-            "relative_error": require_number("relative_error", self.relative_error, 0, 100),
+            "relative_error": require_number("relative_error", self.relative_error, 0, 1, open_high=True),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.relative_error >= 1:
-            raise ParameterError("relative_error must be below 1: it is a fraction of a count, such as 0.1")
         if self.delta_star > self.delta:
             raise ParameterError(
                 f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the delta of one call; "
@@ -215,7 +213,7 @@ class PrivateCountRelease(HistogramMechanism):
         return self.k_bar + 1 + rogers2024.most_releases(self.rho, self.levels, calls)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is selected at some level, if no other item competes with it.
+        """Return the probability that an item is selected at some level, if there is no other candidate.
 
         Args:
             users: The number of users of the item above the (k_bar+1)-th largest count.

@@ -20,16 +20,17 @@ from discreet.theorems import rogers2024
 __all__ = ["Refinement"]
 
 _CERTAIN = 0.3
-"""Noise of a smaller scale rarely changes a count."""
+"""The smallest useful sigma: with smaller noise, few counts change after rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refinement(HistogramMechanism):
     """A mechanism that refines the counts of a release to a `relative_error`, the largest count first.
 
-    It draws a further noisy count of an item. The mean of all its counts, weighted by their precisions, is as accurate
-    as one count at the sum of their costs (Brownian noise reduction). Each step at most halves the noise. An item is
-    done when 1.5 sigma is within the error. The release ends when rho cannot afford the next step. The cost is rho-zCDP
+    A step draws another noisy count of an item. The mean of all noisy counts of an item, weighted by their precisions,
+    is as accurate as one noisy count at the sum of their costs (Brownian noise reduction). Each step at most halves
+    sigma. The mechanism goes on to the next item when 1.5 sigma is at most the error, or sigma is at most 0.3. It stops
+    when the next step would exceed rho. The cost is rho-zCDP
     per user, added or removed, in addition to the cost of the refined release. The new release states the sum of both
     guarantees. Users may have any number of items.
 

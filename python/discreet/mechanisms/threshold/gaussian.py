@@ -23,7 +23,7 @@ _EXACT_EPSILON = 100.0
 _SHARES = (0.1, 0.3, 0.5, 0.7)
 """Fractions of delta that `from_epsilon` tries for the threshold."""
 _EXACT_L0 = 12
-"""The largest l0 for which every number of shared items is checked; above, an upper bound serves."""
+"""The largest l0 for the exact delta. For a larger l0 an upper bound is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +39,8 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
         delta: The probability that the guarantee fails: above 0 and below 1.
         l0: The most items that one user contributes: from 1 to 2^30.
         linf: The most that one user adds to one count: from 1 to 2^30.
-        epsilon: If given, the guarantee also states (epsilon, delta')-DP, with the exact delta' of one release: above 0
-            and at most 100.
+        epsilon: If given, the guarantee also states (epsilon, delta')-DP of one release: above 0 and at most 100. The
+            delta' is exact for an l0 of at most 12, and an upper bound above.
 
     Raises:
         ParameterError: A parameter is out of range.

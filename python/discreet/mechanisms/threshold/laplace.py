@@ -84,8 +84,9 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, linf: int = 1) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        It tries two calibrations and takes the lower threshold. The first splits epsilon over the l0 items and uses all
-        of delta for the threshold. The second converts from a rho and uses half of delta.
+        It tries two calibrations and takes the one with the lower threshold. The first splits epsilon over the l0 items
+        and uses all of delta for the threshold. The second converts from a rho and uses half of delta for the
+        threshold.
 
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.

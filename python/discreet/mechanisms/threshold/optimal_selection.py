@@ -31,11 +31,11 @@ _TABLE_LIMIT = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalSelection(EpsilonPerItem, HistogramMechanism):
-    """A mechanism that releases as many items as (epsilon, delta)-DP allows, without counts.
+    """A mechanism that releases each item with the largest probability that (epsilon, delta)-DP allows, without counts.
 
-    It releases an item of n users with the largest probability that the definition allows, given the probabilities for
-    fewer users. Each of a user's l0 items gets epsilon/l0 and delta/l0. For an l0 above about 3, a threshold mechanism
-    releases more items.
+    The probability for n users is the largest one that the definition of DP allows, given the probabilities for fewer
+    users. This is optimal for l0=1. Each of a user's l0 items gets epsilon/l0 and delta/l0. For an l0 above about 3, a
+    threshold mechanism releases more items.
 
     Args:
         epsilon: The total epsilon: from 1e-9 to 100.
@@ -77,7 +77,10 @@ class OptimalSelection(EpsilonPerItem, HistogramMechanism):
         if self.each[1] < 2.0**-60:
             raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
         if self.crossovers[1] > _TABLE_LIMIT:
-            raise ParameterError("epsilon/l0 is too small for this mechanism; use a threshold mechanism")
+            raise ParameterError(
+                "epsilon/l0 is so small that the table of probabilities would have more than 2^22 entries; use a "
+                "threshold mechanism"
+            )
 
     @property
     def protects(self) -> Sensitivity:

@@ -22,9 +22,9 @@ __all__ = ["TruncatedGeometric"]
 class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     """A mechanism that releases all items whose noisy counts exceed the bound of its truncated geometric noise.
 
-    It publishes the noisy counts. The guarantee is (epsilon, delta)-DP per user, added or removed; delta is the
-    probability that the noise takes its bound. It releases an item about as often as any mechanism can, and the count
-    costs nothing more. Each of a user's l0 items gets epsilon/l0 and delta/l0.
+    The mechanism publishes the noisy counts. The guarantee is (epsilon, delta)-DP per user, added or removed. Each of a
+    user's l0 items gets epsilon/l0 and delta/l0: the noise of a count takes its bound with probability at most
+    delta/l0. The release probabilities are about as high as with `OptimalSelection`, which publishes no counts.
 
     Args:
         epsilon: The total epsilon: from 1e-9 to 100.
@@ -32,7 +32,7 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         l0: The most items that one user contributes: from 1 to 2^20.
 
     Raises:
-        ParameterError: A parameter is out of range, or epsilon/l0 or delta/l0 is too small.
+        ParameterError: A parameter is out of range, or epsilon/l0 is below 1e-12 or delta/l0 below 1e-290.
 
     Example:
         >>> import discreet as dp
@@ -60,7 +60,9 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.each[0] < 1e-12 or self.each[1] < 1e-290:
-            raise ParameterError("epsilon/l0 or delta/l0 is too small; use a GaussianThreshold")
+            raise ParameterError(
+                "epsilon/l0 must be at least 1e-12 and delta/l0 at least 1e-290; raise epsilon or delta, or lower l0"
+            )
         _ = self.noise
 
     @property

@@ -1,4 +1,4 @@
-"""Base classes of top-k mechanisms, which see the k_bar largest counts and the next one."""
+"""Base classes of top-k mechanisms, which read the k_bar largest counts and the (k_bar+1)-th one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
 
 
 class RankedMechanism(HistogramMechanism):
-    """A mechanism that sees only the `k_bar` largest counts and the next one."""
+    """A mechanism that reads only the `k_bar` largest counts and the (k_bar+1)-th one."""
 
     __slots__ = ()
 
@@ -57,7 +57,9 @@ class RankedMechanism(HistogramMechanism):
 
 
 class NoisyTopK(RankedMechanism, NoisyCounts):
-    """A mechanism that releases the items of the k_bar largest counts above the noisy next one plus a margin.
+    """A mechanism that releases items among the k_bar most common whose noisy counts are large enough.
+
+    A noisy count must exceed the noisy (k_bar+1)-th count by more than a margin.
 
     Source:
         Rogers (2023), Algorithm 2 and Theorem 8, after Durfee and Rogers (2019), Algorithm 1.
@@ -86,7 +88,7 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
         """Return the probability that an item is released, rounded up.
 
         Args:
-            users: The number of users of the item above the (k_bar+1)-th largest count.
+            users: The number of users of the item, less the (k_bar+1)-th largest count.
 
         Returns:
             A probability from 0 to 1.

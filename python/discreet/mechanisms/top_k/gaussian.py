@@ -1,4 +1,4 @@
-"""`GaussianTopK`: discrete Gaussian noise on the largest counts, and a margin above the noisy next one."""
+"""`GaussianTopK`: discrete Gaussian noise on the k_bar + 1 largest counts, and a margin."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ __all__ = ["GaussianTopK"]
 class GaussianTopK(GaussianNoise, NoisyTopK):
     """A mechanism that releases the most common items with noisy counts, by Gaussian noise and a margin.
 
-    It adds noise to the k_bar largest counts. It releases those that exceed the noisy (k_bar+1)-th count by more than a
-    margin. The guarantee is delta-approximate (sqrt(m linf^2/(2 sigma^2)) + sqrt(-log(1 - delta)))^2-zCDP per user,
-    added or removed, with m = min(l0, k_bar + 1). The second term is the cost of integer noise.
+    It adds noise to the k_bar + 1 largest counts. It releases the items whose noisy counts exceed the noisy
+    (k_bar+1)-th count by more than a margin. The guarantee is delta-approximate (sqrt(m linf^2/(2 sigma^2)) +
+    sqrt(-log(1 - delta)))^2-zCDP per user, added or removed, with m = min(l0, k_bar + 1). The second term is the cost
+    of integer noise.
 
     Args:
         sigma: The scale of the discrete Gaussian noise: above 0.001 and at most 7e8 users.

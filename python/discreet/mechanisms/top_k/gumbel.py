@@ -28,10 +28,10 @@ __all__ = ["GumbelTopK"]
 class GumbelTopK(RankedMechanism):
     """A mechanism that releases the k most common items in order, without counts.
 
-    It draws one item after the other. The exponential mechanism chooses each among the k_bar largest counts and a stop
-    element above the next count. The stop element ends the list, so that fewer items are released if the rest is not
-    safe to name. With epsilon = linf/scale the guarantee is delta-approximate (k epsilon^2/8)-zCDP and (k epsilon,
-    delta)-DP per user, added or removed.
+    It draws one item after the other. The exponential mechanism chooses among the items of the k_bar largest counts and
+    a stop element. The count of the stop element is the (k_bar+1)-th count plus `threshold`. The stop element ends the
+    list, so fewer than k items are released if the others are not safe to name. With epsilon = linf/scale the guarantee
+    is delta-approximate (k epsilon^2/8)-zCDP and (k epsilon, delta)-DP per user, added or removed.
 
     Args:
         k: The most items to release: from 1 to k_bar.
@@ -175,10 +175,10 @@ class GumbelTopK(RankedMechanism):
         return self.offset / self.gamma
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item beats the stop element, if no other item competes with it.
+        """Return the probability that the item is drawn before the stop element, if there is no other candidate.
 
         Args:
-            users: The number of users of the item above the (k_bar+1)-th largest count.
+            users: The number of users of the item, less the (k_bar+1)-th largest count.
 
         Returns:
             A probability from 0 to 1.

@@ -1,4 +1,4 @@
-"""`LaplaceTopK`: discrete Laplace noise on the largest counts, and a margin above the noisy next one."""
+"""`LaplaceTopK`: discrete Laplace noise on the k_bar + 1 largest counts, and a margin."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ __all__ = ["LaplaceTopK"]
 class LaplaceTopK(LaplaceNoise, NoisyTopK):
     """A mechanism that releases the most common items with noisy counts, by Laplace noise and a margin.
 
-    It adds noise to the k_bar largest counts. It releases those that exceed the noisy (k_bar+1)-th count by more than a
-    margin, which covers both noises. With epsilon = linf/scale the guarantee is (l0 epsilon, delta)-DP and
-    delta-approximate (sqrt(l0 epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per user, added or removed.
+    It adds noise to the k_bar + 1 largest counts. It releases the items whose noisy counts exceed the noisy
+    (k_bar+1)-th count by more than a margin, which accounts for the noise of both counts. With epsilon = linf/scale the
+    guarantee is (l0 epsilon, delta)-DP and delta-approximate (sqrt(l0 epsilon^2/2) + sqrt(-log(1 - delta)))^2-zCDP per
+    user, added or removed.
 
     Args:
         scale: The scale of the discrete Laplace noise: above 0.001 and at most 1e9 users.
@@ -88,8 +89,8 @@ class LaplaceTopK(LaplaceNoise, NoisyTopK):
     def from_epsilon(cls, *, epsilon: float, delta: float, l0: int, k_bar: int = 1_000, linf: int = 1) -> Self:
         """Return the mechanism whose total guarantee is (epsilon, delta)-DP.
 
-        It tries two calibrations and takes the smaller margin. The first splits epsilon over the l0 items and uses all
-        of delta for the margin. The second converts from a rho and uses half of delta.
+        It tries two calibrations and takes the one with the smaller margin. The first splits epsilon over the l0 items
+        and uses all of delta for the margin. The second converts from a rho and uses half of delta.
 
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.

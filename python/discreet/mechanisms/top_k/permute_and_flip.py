@@ -125,10 +125,10 @@ class PermuteAndFlip(GumbelTopK):
         return rogers2023.permute_and_flip_offset(self.epsilon, self.delta, differing)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item beats the stop element, if no other item competes with it.
+        """Return the probability that the item is selected and not the stop element, if there is no other candidate.
 
         Args:
-            users: The number of users of the item above the (k_bar+1)-th largest count.
+            users: The number of users of the item, less the (k_bar+1)-th largest count.
 
         Returns:
             A probability from 0 to 1.

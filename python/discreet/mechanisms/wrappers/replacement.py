@@ -29,12 +29,12 @@ _RANKED = (NoisyTopK, GumbelTopK, PermuteAndFlip)
 class Replacement(HistogramMechanism):
     """A mechanism whose guarantee is about replacing one user's rows, instead of adding or removing them.
 
-    A replacement changes up to 2 l0 counts, each by at most linf, in both directions. A mechanism that decides item by
-    item is therefore made for 2 l0. If a mechanism ranks items, the (k_bar+1)-th count and a candidate may move in
-    opposite directions. So it is made for 2 linf as well. `ConfirmedCounts` has no l0 or linf to double. Its draws then
-    cost four times as much, and it ignores the number of users (docs/confirmed-counts.md).
+    A replacement changes up to 2 l0 counts, each by at most linf, up or down. So a mechanism that decides item by item
+    must be made for 2 l0. If a mechanism ranks items, the (k_bar+1)-th count and another count may change in opposite
+    directions. So the mechanism must be made for 2 linf as well. `ConfirmedCounts` has no l0 or linf to double. Its
+    draws cost four times as much instead, and it ignores the number of users (docs/confirmed-counts.md).
 
-    Use `from_rho` or `from_epsilon`, which make the inner mechanism for the doubled change.
+    Use `from_rho` or `from_epsilon`, which double l0 and linf of the inner mechanism.
 
     Args:
         mechanism: A mechanism made for the doubled change: a threshold mechanism, `OptimalSelection`, `LaplaceTopK`,
