@@ -96,12 +96,12 @@ def scale(relative_error: float) -> float:
     return min(0.475 * relative_error, _LARGEST_SCALE)
 
 
-def forecast(rho: float, relative_error: float, largest: int, exponent: float) -> tuple[int, int]:
+def forecast(rho: float, relative_error: float, largest: int, exponent: float, *, choice: int = 0) -> tuple[int, int]:
     """Return about how many items are released, and the smallest of their counts, if counts follow Zipf's law.
 
     The i-th count is largest/i^exponent, and the number of all users is known. The result is a forecast, not a bound.
     It pays for a draw and a count for each item, and for the last measurement of the number of users. It adds about 2.5
-    draws that name nothing and about 1.5 measurements of the bound. It supposes that the (k_bar+1)-th count is far
+    draws that release nothing and about 1.5 measurements of the bound. It supposes that the (k_bar+1)-th count is far
     smaller. `choice` is the choice of noise on each count, 0 for the widest.
     """
     share = scale(relative_error) / math.sqrt(2**choice)
