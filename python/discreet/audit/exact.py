@@ -67,11 +67,7 @@ def audit(
     runs = require_whole("runs", runs, 0, 10**7)
     if 0 < runs < 100:
         raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs show too little")
-    if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
-            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
-        )
+    mechanism = auditable(mechanism)
     guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None
     quoted: Finding | None = None
@@ -107,6 +103,16 @@ def audit(
         runs=runs,
         misfits=tuple(misfits),
     )
+
+
+def auditable(mechanism: object) -> HistogramMechanism:
+    """Return a mechanism that reads a histogram; raise ParameterError for all else, whose exact law is not known."""
+    if not isinstance(mechanism, HistogramMechanism):
+        raise ParameterError(
+            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
+            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
+        )
+    return mechanism
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
@@ -12,7 +12,7 @@ from discreet.errors import BudgetExceeded
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_number, require_whole
 from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from discreet.mechanisms.base import Opening
     from discreet.release.release import Release
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "Publication"]
+
+
+class Publication(Protocol):
+    """A release of rows or of answers."""
+
+    @property
+    def spent(self) -> Guarantee:
+        """The actual cost, at most the guarantee."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the randomness was seeded, so that the release gives no privacy."""
+
+
+_Published = TypeVar("_Published", bound=Publication)
 
 
 class Payer(Protocol):
@@ -35,8 +50,8 @@ class Payer(Protocol):
         """Return the guarantee to charge."""
 
     def _publish(
-        self, mechanism: object, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
-    ) -> Release:
+        self, mechanism: Promising, draw: Callable[[Opening], _Published], charge: Literal["guarantee", "spent"]
+    ) -> _Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
 
 

@@ -9,12 +9,11 @@ from typing import Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release.release import Release
 
 __all__ = ["Dataset", "Ledger"]
 
@@ -96,8 +95,8 @@ class Ledger:
         rho: float | None = None,
         delta: float | None = None,
         epsilon: float | None = None,
-        unit: str | None = None,
-        neighbours: str | None = None,
+        unit: Unit | None = None,
+        neighbours: Neighbours | None = None,
     ) -> Dataset:
         """Return the budget of a dataset, and create it if the ledger does not have it yet.
 
@@ -211,7 +210,7 @@ class Dataset(PrivacyFilter):
 
         return self._chain.append(decide)
 
-    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+    def _settle(self, number: int, given_back: Charge, release: object) -> None:
         digest = getattr(release, "digest", "")  # answers to queries have no rows
         event = Event(kind="released", dataset=self.name, of=number, charge=given_back, digest=digest)
         self._chain.append(lambda _: event)

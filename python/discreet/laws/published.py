@@ -81,7 +81,8 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
     inner = mechanism.mechanism
     noise = NoiseLaw(inner.noise)
     slots = {}
-    for label in {**_present(counts), **dict.fromkeys(mechanism.items)}:
+    labels: dict[Any, object] = {**_present(counts), **dict.fromkeys(mechanism.items)}
+    for label in labels:
         least: int | None = mechanism.least if label in mechanism.items else inner.threshold.value + 1
         slots[label] = _Slot.of(noise, inner.deviation, counts.get(label, 0), least)
     return _independent(slots)

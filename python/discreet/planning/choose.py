@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Literal, TypeAlias, TypedDict, Unpack, overload
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import EpsilonKind, Made, made_for
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
@@ -21,7 +22,7 @@ from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
 from discreet.theorems.tails import least
 
-__all__ = ["VERBS", "choose", "users_for"]
+__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, for error texts."""
@@ -36,14 +37,46 @@ _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
 _THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
 
+Verb: TypeAlias = Literal["count", "top_k", "select"]
+Notes: TypeAlias = tuple[str, ...]
+Chosen: TypeAlias = HistogramMechanism | UnionMechanism | DiscoverAndPeel
+
+
+class Parameters(TypedDict, total=False):
+    """The parameters of the public functions. A function has some of them, and each its own type of mechanism."""
+
+    rho: float | None
+    epsilon: float | None
+    delta: float
+    l0: int | None
+    k: int
+    k_bar: int
+    relative_error: float
+    method: str
+    rows_here: bool
+    """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
+
+
 def users_for(release_chance: Callable[[int], float], chance: float) -> int:
     """Return the least number of users for which an item has this chance of a release; 2^36 if there is none."""
     return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
 
 
-def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
+@overload
+def choose(verb: Literal["count"], **parameters: Unpack[Parameters]) -> tuple[HistogramMechanism, Notes]: ...
+@overload
+def choose(
+    verb: Literal["top_k"], **parameters: Unpack[Parameters]
+) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]: ...
+@overload
+def choose(
+    verb: Literal["select"], **parameters: Unpack[Parameters]
+) -> tuple[HistogramMechanism | UnionMechanism, Notes]: ...
+@overload
+def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]: ...
+def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
     """Return the mechanism of a public function and the reasons for it, from public parameters only."""
-    verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
+    verbs: dict[str, Callable[..., tuple[Chosen, Notes]]] = {
         "count": _for_count,
         "top_k": _for_top_k,
         "select": _for_select,
@@ -58,7 +91,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
         raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
 
 
-def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
+def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
     """Return the guarantee in the caller's terms: with epsilon if it was given."""
     epsilon, delta = parameters.get("epsilon"), parameters["delta"]
     return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
@@ -72,7 +105,7 @@ def _for_count(
     l0: int | None = None,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
-) -> tuple[HistogramMechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism, Notes]:
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
@@ -97,21 +130,17 @@ def _for_top_k(
     k_bar: int = 1_000,
     method: str = "gumbel",
     l0: int | None = None,
-) -> tuple[object, tuple[str, ...]]:
+) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
     resolve_rho(rho, epsilon, delta)
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
-        if rho is not None:
-            return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
-        return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
+        return made_for(DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if method != "gumbel":
         raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
     if l0 is not None:
         raise ParameterError('l0 goes with method="discover+peel": by "gumbel" a user may have any number of items')
-    if rho is not None:
-        return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
-    return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
+    return made_for(GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
 
 
 def _for_select(
@@ -122,7 +151,7 @@ def _for_select(
     epsilon: float | None = None,
     method: str = "auto",
     rows_here: bool = True,
-) -> tuple[HistogramMechanism | UnionMechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the given method, or for "auto" a threshold for l0=1, the greedy set union or dp_sips.
 
     The greedy method is for a small l0 and needs the rows on this machine.
@@ -133,10 +162,8 @@ def _for_select(
         raise ParameterError(f"there is no method {method!r}: use {known}")
     l0 = require_whole("l0", l0, 1)
 
-    def made(kind: Any, **more: Any) -> Any:
-        if rho is not None:
-            return kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
-        return kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+    def made(kind: EpsilonKind[Made], **more: object) -> Made:
+        return made_for(kind, rho, epsilon, delta=delta, l0=l0, **more)
 
     if method == "dp_sips":
         return made(IteratedSetUnion), ()
@@ -151,10 +178,14 @@ def _for_select(
 
 def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
-) -> tuple[UnionMechanism, tuple[str, ...]] | None:
+) -> tuple[UnionMechanism, Notes] | None:
     """Return a set union whose worst case is acceptable compared with the threshold, or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    for kind, more, close in ((SetUnion, {"method": "greedy"}, _GREEDY_RATIO), (IteratedSetUnion, {}, _DP_SIPS_RATIO)):
+    kinds: tuple[tuple[EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
+        (SetUnion, {"method": "greedy"}, _GREEDY_RATIO),
+        (IteratedSetUnion, {}, _DP_SIPS_RATIO),
+    )
+    for kind, more, close in kinds:
         if more and not greedy:
             continue
         try:
@@ -165,25 +196,23 @@ def _set_union(
         if users <= close * needed:
             name = "greedy" if more else "dp_sips"
             return union, (
-                f"{kind.__name__} was chosen (method {name}): in the worst case an item needs {users:,} users for a "
-                f"chance of 50 % to be released, and usually fewer, because users have items in common. By a threshold "
-                f"on counts it always needs {needed:,}",
+                f"{type(union).__name__} was chosen (method {name}): in the worst case an item needs {users:,} users "
+                "for a chance of 50 % to be released, and usually fewer, because users have items in common. By a "
+                f"threshold on counts it always needs {needed:,}",
             )
     return None
 
 
 def _fewest_users(
-    kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
-) -> tuple[HistogramMechanism, tuple[str, ...]]:
+    kinds: tuple[EpsilonKind[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
+) -> tuple[HistogramMechanism, Notes]:
     """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
     resolve_rho(rho, epsilon, delta)
-    half, refused = {}, None
+    half: dict[HistogramMechanism, int] = {}
+    refused: ParameterError | None = None
     for kind in kinds:
         try:
-            if rho is not None:
-                mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0)
-            else:
-                mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
+            mechanism = made_for(kind, rho, epsilon, delta=delta, l0=l0)
             half[mechanism] = users_for(mechanism.release_chance, 0.5)
         except ParameterError as error:  # parameters out of this mechanism's range: try the next
             refused = error

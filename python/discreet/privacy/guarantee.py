@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol
 
 from discreet.errors import ParameterError
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import brief, require_flag, require_number, require_whole
 
-__all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
+__all__ = ["RHO_LIMIT", "Guarantee", "Promising", "Sensitivity", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
@@ -239,6 +239,14 @@ class Guarantee:
         how = "added or removed" if self.neighbours == "added" else "replaced"
         proved = "" if self.dp is None else ", and ({:.4g}, {:.4g})-DP".format(*self.dp)
         return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
+
+
+class Promising(Protocol):
+    """A value with a guarantee."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of every release of this value."""
 
 
 def unusual(guarantee: Guarantee) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import EpsilonKind, made_for
 from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
 from discreet.privacy.validation import is_zero, require_number
 from discreet.queries.answers import Answering, require_queries
@@ -20,7 +20,7 @@ __all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
 
 _WIDE = 3_000
 
-METHODS: dict[str, Any] = {
+METHODS: dict[str, EpsilonKind[Answering]] = {
     "gaussian": GaussianAnswers,
     "laplace": LaplaceAnswers,
     "bounded": BoundedAnswers,
@@ -116,10 +116,7 @@ def _made(
         if method == "auto" and name in skipped:
             continue
         try:
-            if epsilon is None:
-                made[name] = METHODS[name].from_rho(k=k, rho=rho, delta=delta)
-            else:
-                made[name] = METHODS[name].from_epsilon(k=k, epsilon=epsilon, delta=delta)
+            made[name] = made_for(METHODS[name], rho, epsilon, k=k, delta=delta)
         except ParameterError as raised:
             error = raised
             refused.append(f"{name} does not apply")

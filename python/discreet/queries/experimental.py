@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -89,8 +89,8 @@ class SparseVectorCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, Any]:
-        return _best_plan(k).parameters(k, rho)
+    def _best(cls, k: int, rho: float) -> dict[str, object]:
+        return {**_best_plan(k).parameters(k, rho)}
 
     @property
     def rho(self) -> float:
