@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from discreet import _core
 from discreet.audit.findings import SLACK, Audit, Divergence, Finding, Misfit, hockey_stick, promises, renyi
-from discreet.audit.neighbours import neighbours, ranks, unwrapped
+from discreet.audit.neighbours import neighbours, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
@@ -153,7 +153,8 @@ def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], seco
     """
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
-    return not ranks(mechanism) or len(first) <= unwrapped(mechanism).k_bar  # type: ignore[attr-defined]
+    k_bar: int | None = getattr(unwrapped(mechanism), "k_bar", None)
+    return k_bar is None or len(first) <= k_bar
 
 
 def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:

@@ -255,9 +255,8 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[Vi
 
     def noisy(rows: Rows, label: str) -> int | str:
         mine = [count for item, count, _ in rows if item == label]
-        if len(mine) > 1 or None in mine:
-            return _IMPOSSIBLE
-        return mine[0] if mine else _UNSEEN  # type: ignore[return-value]
+        first = mine[0] if mine else _UNSEEN
+        return _IMPOSSIBLE if first is None or len(mine) > 1 else first
 
     def alone(rows: Rows, label: str, slot: _Slot) -> Cell:
         value = noisy(rows, label)

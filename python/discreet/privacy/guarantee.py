@@ -19,10 +19,10 @@ _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
 """Guarantees above these values get a note."""
 
 
-def _claimed(name: str, value: object, high: float) -> float:
+def _claimed(name: str, value: float, high: float) -> float:
     """Return a claimed parameter as a float from zero to `high`, rounded up."""
     number = require_number(name, value, 0, high, open_low=False)
-    return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
+    return number if number >= value else min(high, math.nextafter(number, math.inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

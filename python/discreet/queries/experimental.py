@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
@@ -89,8 +89,8 @@ class SparseVectorCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
-        return {**_best_plan(k).parameters(k, rho)}
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
+        return cls(k=k, dp=dp, **_best_plan(k).parameters(k, rho))
 
     @property
     def rho(self) -> float:
@@ -313,6 +313,16 @@ class _Search:
         return m * self.length - math.sqrt(m) * self.spread >= k
 
 
+class _Parameters(TypedDict):
+    """The parameters of a SparseVectorCorrection, except the number of queries."""
+
+    sigma: float
+    m: int
+    epsilon: float
+    threshold: int
+    again: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The number of corrections, two shares of rho (first answers, searches), and the threshold in deviations."""
@@ -322,7 +332,7 @@ class _Plan:
     searches: float
     bar: float
 
-    def parameters(self, k: int, rho: float) -> dict[str, float]:
+    def parameters(self, k: int, rho: float) -> _Parameters:
         """Return the parameters of the mechanism; m epsilon tanh(epsilon/2) is at most m epsilon^2/2."""
         sigma = round_up(math.sqrt(k / (2 * self.first * rho)), 64)
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -73,9 +73,9 @@ class GumbelCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
         m, first, second = _best_shares(k)
-        return {"m": m, **_scales(k, rho, m, first, second)}
+        return cls(k=k, m=m, dp=dp, **_scales(k, rho, m, first, second))
 
     @property
     def rho(self) -> float:

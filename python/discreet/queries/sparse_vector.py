@@ -11,7 +11,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -255,9 +255,9 @@ class IterativeSparseVector(CorrectedAnswers):
         self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
         sigma, stages = _stages(k, rho)
-        return {"sigma": sigma, "stages": stages}
+        return cls(k=k, sigma=sigma, stages=stages, dp=dp)
 
     @property
     def rho(self) -> float:

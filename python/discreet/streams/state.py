@@ -40,7 +40,7 @@ class State:
 
 def state_text(mechanism: StreamMechanism, items: str | None) -> str:
     """Return a mechanism and the type of its items as JSON."""
-    given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
+    given = {"kind": type(mechanism).__name__, **mechanism.__getstate__()}
     return json.dumps(given if items is None else {"items": items, **given})
 
 

@@ -200,7 +200,8 @@ class Histogram(Private):
             >>> dp.Histogram.from_counts(["a", "b"], [9000, 800], l0=None, linf=1, complete=True, users=9100)
             Histogram(l0=None, linf=1, SENSITIVE)
         """
-        sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
+        own_l0 = None if l0 is None else require_whole("l0", l0, 1)
+        sensitivity = Sensitivity(l0=own_l0, linf=require_whole("linf", linf, 1))
         require_flag("complete", complete)
         labels = _core.Labels.from_sequence(plain_column(items))
         array = _whole_counts(counts)
