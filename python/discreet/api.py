@@ -359,7 +359,7 @@ def _read_twice(
     if budget is None:
         return mechanism.release(data, **columns)
     asked.require_paid(budget, mechanism)
-    return budget._publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
+    return budget.publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
 
 
 def _require_budget(budget: object) -> None:
@@ -387,4 +387,4 @@ def _publish(
             release = replace(uncounted(release), items=sorted(release.items))
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw() if budget is None else budget._publish(mechanism, draw)
+    return draw() if budget is None else budget.publish(mechanism, draw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
@@ -43,13 +42,10 @@ _Published = TypeVar("_Published", bound=Publication)
 class Payer(Protocol):
     """The interface of a budget that an exchange charges."""
 
-    def _account(self) -> Account:
-        """Return the current account."""
+    def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
+        """Return the cost and the remaining budget if charges that add up to `total` do not fit, else None."""
 
-    def _guaranteed(self, cost: object) -> Guarantee:
-        """Return the guarantee to charge."""
-
-    def _publish(
+    def publish(
         self, mechanism: Promising, draw: Callable[[Opening], _Published], charge: Literal["guarantee", "spent"]
     ) -> _Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
@@ -110,10 +106,10 @@ class Exchange(Single):
             _used=States((0, 0)),
         )
         self._own()
-        # The lists are charged one by one, so their sum must fit. The rule for one release in epsilon cannot apply.
-        account, charge = payer._account(), Charge.of(payer._guaranteed(self.guarantee))
-        if not account.fits(charge):
-            cost, left = account.guarantee(charge), account.remaining
+        # The lists are charged one by one, so their sum must fit.
+        lacking = payer.shortfall(self.guarantee)
+        if lacking is not None:
+            cost, left = lacking
             raise BudgetExceeded(cost, left, _advice(cost.rho > left.rho, cost.delta > left.delta))
 
     @property
@@ -191,7 +187,7 @@ class Exchange(Single):
 
         self._take(mechanism.k)
         try:
-            release = self._payer._publish(mechanism, draw, "spent")
+            release = self._payer.publish(mechanism, draw, "spent")
         except BaseException:
             if not drawn:
                 self._give_back(mechanism.k, 1)

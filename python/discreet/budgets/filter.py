@@ -137,15 +137,21 @@ class PrivacyFilter(Uncopied, ABC):
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        return self._publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
+        return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
 
-    def _publish(
+    def publish(
         self,
         mechanism: Promising,
         draw: Callable[[Opening], Published],
         charge: Literal["guarantee", "spent"] = "guarantee",
     ) -> Published:
-        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
+        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
+
+        Args:
+            mechanism: The mechanism to charge.
+            draw: Returns the release, from the random stream that its argument opens.
+            charge: "guarantee" or "spent", as for `release`.
+        """
         if charge not in ("guarantee", "spent"):
             raise ParameterError('charge must be "guarantee" or "spent"')
         guarantee = self._guaranteed(mechanism)
@@ -222,6 +228,17 @@ class PrivacyFilter(Uncopied, ABC):
             mechanism: A mechanism or a Guarantee.
         """
         self._account().require(self._guaranteed(mechanism))
+
+    def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
+        """Return the rounded `total` and the remaining budget if charges that add up to it do not fit, else None.
+
+        The rule for one release in epsilon does not apply to several charges.
+
+        Args:
+            total: The sum of the charges.
+        """
+        account, charge = self._account(), Charge.of(self._guaranteed(total))
+        return None if account.fits(charge) else (account.guarantee(charge), account.remaining)
 
     def split(self, n: int) -> list[Guarantee]:
         """Return `n` equal Guarantees that can all be charged to the remaining budget.

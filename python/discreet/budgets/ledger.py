@@ -136,7 +136,7 @@ class Ledger:
 
         if decide(self._chain.read()) is not None:
             self._chain.append(decide)
-        return Dataset._of(self._chain, name)
+        return Dataset.of(self._chain, name)
 
     def check(self) -> None:
         """Verify the whole file again.
@@ -186,7 +186,13 @@ class Dataset(PrivacyFilter):
         raise TypeError("use Ledger.open(path).dataset(name)")
 
     @classmethod
-    def _of(cls, chain: Chain, name: str) -> Self:
+    def of(cls, chain: Chain, name: str) -> Self:
+        """Return the budget of a dataset, for `Ledger.dataset`.
+
+        Args:
+            chain: The events of the ledger.
+            name: The name of the dataset.
+        """
         self = object.__new__(cls)
         self._set(_chain=chain, name=name, _about=chain.read().account(name).protected)
         return self

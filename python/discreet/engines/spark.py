@@ -263,7 +263,7 @@ def _is_stopped(session: SparkSession) -> bool:
     try:
         if hasattr(session, "is_stopped"):  # Spark Connect
             return bool(session.is_stopped)
-        context = session.sparkContext._jsc
+        context = session.sparkContext._jsc  # noqa: SLF001 - PySpark has no public property for it
         return context is None or bool(context.sc().isStopped())
     except Exception:  # its Java process has ended
         return True

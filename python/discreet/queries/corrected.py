@@ -40,7 +40,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     @property
     @abstractmethod
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
         """The most answers that are measured again, and with which noise."""
 
     @classmethod
@@ -88,7 +88,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @cached_property
     def error_bound(self) -> float:
         """A bound on the largest error, exceeded with probability at most 1e-6."""
-        laws = [(self.k, self.noise), *self._measured]
+        laws = [(self.k, self.noise), *self.measured]
         beyond = least(lambda t: 2 * sum(n * law.tail(t) for n, law in laws) <= BOUND_CHANCE, int(self.sigma) + 1)
         return float(beyond - 1)
 

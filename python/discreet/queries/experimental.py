@@ -104,7 +104,8 @@ class SparseVectorCorrection(CorrectedAnswers):
         return AboveThreshold(epsilon=self.epsilon, threshold=self.threshold)
 
     @cached_property
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        """The most answers that are measured again, and with which noise."""
         return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
 
     @cached_property
@@ -114,12 +115,18 @@ class SparseVectorCorrection(CorrectedAnswers):
         return search.expected(self.k, self.m, self.again)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        return self._corrected(values, values + rng.sample(self.noise, self.k), rng)
+        return self.corrected(values, values + rng.sample(self.noise, self.k), rng)
 
-    def _corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        """Return the answers, after measuring again the ones that the searches find."""
+    def corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
+        """Return the answers, after measuring again the ones that the searches find.
+
+        Args:
+            values: The exact values.
+            answers: The first answers.
+            rng: The random stream of the release.
+        """
         of_threshold, of_query = self.search.noises
-        [(_, law)] = self._measured
+        [(_, law)] = self.measured
         order = shuffled(self.k, rng)
         # A query's noise is drawn once: each query is visited by one search only.
         noisy = np.abs(values - answers)[order] + rng.sample(of_query, self.k)
@@ -174,7 +181,7 @@ class GuardedCorrection(Answering):
         Returns:
             A GuardedCorrection.
         """
-        [(_, again)] = correction._measured
+        [(_, again)] = correction.measured
         far = correction.noise.quantile(_FALLBACK / (4 * correction.k)) + again.quantile(_FALLBACK / (4 * correction.m))
         return cls(correction=correction, tau=far)
 
@@ -239,7 +246,7 @@ class GuardedCorrection(Answering):
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         first = values + rng.sample(self.correction.noise, self.k)
-        return guarded(self.correction._corrected(values, first, rng), first, self.tau)
+        return guarded(self.correction.corrected(values, first, rng), first, self.tau)
 
 
 def guarded(answers: NDArray[np.int64], others: NDArray[np.int64], tau: int) -> NDArray[np.int64]:

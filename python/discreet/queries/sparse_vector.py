@@ -134,7 +134,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
         whole = require_values(data)
         stream = opened(rng)
         return Crossing(
-            index=self._first(whole, stream, self._order(len(whole), stream)),
+            index=self.first_above(whole, stream, self._order(len(whole), stream)),
             guarantee=self.guarantee,
             made_by=repr(self),
             seeded=stream.is_seeded,
@@ -143,10 +143,13 @@ class AboveThreshold(QueryMechanism[Crossing]):
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
         return np.arange(size)
 
-    def _first(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
+    def first_above(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
         """Return the row of the first noisy value that reaches the threshold, or None.
 
-        Rows are searched in the given orders, one after the other. The orders must not depend on private data.
+        Args:
+            values: The exact values.
+            rng: The random stream of the release.
+            orders: Rows to search, one order after the other. They must not depend on private data.
         """
         of_threshold, of_query = self.noises
         bar = self.threshold + int(rng.sample(of_threshold, 1)[0])
@@ -265,7 +268,8 @@ class IterativeSparseVector(CorrectedAnswers):
         return round_up(self.k / self.sigma**2 / 2 + math.fsum(stage.rho for stage in self.stages), 16)
 
     @cached_property
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        """The most answers that each stage measures again, and with which noise."""
         return tuple((stage.runs, _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))) for stage in self.stages)
 
     @cached_property
@@ -276,13 +280,13 @@ class IterativeSparseVector(CorrectedAnswers):
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         answers = values + rng.sample(self.noise, self.k)
         distances = np.abs(values - answers)
-        for stage, (_, again) in zip(self.stages, self._measured, strict=True):
+        for stage, (_, again) in zip(self.stages, self.measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
             # All runs of a stage share one random order, from random starts: the order depends on nothing private.
             order = shuffled(self.k, rng)
             for _ in range(stage.runs):
                 turn = rng.bits64() % self.k
-                row = search._first(distances, rng, order[turn:], order[:turn])
+                row = search.first_above(distances, rng, order[turn:], order[:turn])
                 if row is not None:
                     answers[row] = values[row] + int(rng.sample(again, 1)[0])
                     distances[row] = abs(values[row] - answers[row])

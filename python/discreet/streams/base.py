@@ -76,7 +76,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     linf: int
     unit: Literal["event", "user"]
 
-    _opens: ClassVar[Callable[..., Stream]]
+    opens: ClassVar[Callable[..., Stream]]
     """The class `Stream`, which sets this itself. An import here would be circular: `Stream` imports all mechanisms."""
 
     @property
@@ -188,7 +188,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
             >>> stream.round
             0
         """
-        return type(self)._opens(self, items=items)
+        return type(self).opens(self, items=items)
 
     def release(self, data: Iterable[object], *, rng: _core.Rng | Opening | None = None) -> list[Release]:
         """Release all rounds of `data`, one after the other, with a new stream in memory.

@@ -292,7 +292,7 @@ class SetUnion(UnionMechanism):
         return sensitivity_of(self.method, self.scale, self.l0)
 
     @property
-    def _moved(self) -> LatticeGaussian:
+    def lattice(self) -> LatticeGaussian:
         """Return the noise on the lattice, with the change of one user."""
         return moved(self.method, self.scale, self.l0)
 
@@ -300,7 +300,7 @@ class SetUnion(UnionMechanism):
     def noise(self) -> _core.Noise:
         """Return the distribution of the noise, in units of 2^-bits."""
         law = _core.Noise.discrete_gaussian if is_gaussian(self.method) else _core.Noise.discrete_laplace
-        return law(self._moved.sigma)
+        return law(self.lattice.sigma)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
@@ -324,7 +324,7 @@ class SetUnion(UnionMechanism):
         if not is_gaussian(self.method):
             epsilon = self.epsilon or round_up(1 / self.scale)
             return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
-        pair = None if self.epsilon is None else pair_of(self.epsilon, self.delta, [self._moved])
+        pair = None if self.epsilon is None else pair_of(self.epsilon, self.delta, [self.lattice])
         return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:

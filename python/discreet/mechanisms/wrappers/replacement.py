@@ -141,13 +141,10 @@ class Replacement(HistogramMechanism):
         return self.mechanism.release_chance(users)
 
     def _require(self, histogram: Histogram) -> None:
-        self.mechanism._require(histogram)
+        self.mechanism.require_counts(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        if isinstance(self.mechanism, ConfirmedCounts):
-            release = self.mechanism._run(histogram, rng, replaced=True)
-        else:
-            release = self.mechanism._run(histogram, rng)
+        release = self.mechanism.run_replaced(histogram, rng)
         return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
 
 
