@@ -18,7 +18,7 @@ from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import METHODS as UNION_METHODS
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
+from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
 from discreet.theorems.tails import least
 
@@ -106,11 +106,12 @@ def _for_count(
     relative_error: float = 0.1,
     k_bar: int = 2**14,
 ) -> tuple[HistogramMechanism, Notes]:
-    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
+    require_promise(rho, epsilon, delta)
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         return _fewest_users(_WITH_COUNTS, rho, epsilon, delta, l0)
+    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
         mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
@@ -131,7 +132,7 @@ def _for_top_k(
     method: str = "gumbel",
     l0: int | None = None,
 ) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
-    resolve_rho(rho, epsilon, delta)
+    require_promise(rho, epsilon, delta)
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError('method="discover+peel" needs l0, the most items of a user that it looks at')
@@ -156,7 +157,7 @@ def _for_select(
 
     The greedy method is for a small l0 and needs the rows on this machine.
     """
-    resolve_rho(rho, epsilon, delta)
+    require_promise(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
         known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
         raise ParameterError(f"there is no method {method!r}: use {known}")
@@ -207,7 +208,6 @@ def _fewest_users(
     kinds: tuple[EpsilonKind[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
 ) -> tuple[HistogramMechanism, Notes]:
     """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
-    resolve_rho(rho, epsilon, delta)
     half: dict[HistogramMechanism, int] = {}
     refused: ParameterError | None = None
     for kind in kinds:

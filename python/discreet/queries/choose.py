@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import EpsilonKind, made_for
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
-from discreet.privacy.validation import is_zero, require_number
+from discreet.privacy.guarantee import Guarantee, require_promise
+from discreet.privacy.validation import is_zero
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
@@ -86,25 +86,11 @@ def choose_answers(
     )
 
 
-def _require_one(rho: float | None, epsilon: float | None) -> None:
-    """Check rho and epsilon as `resolve_rho` does, for a delta of zero."""
-    if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon")
-    if rho is not None:
-        require_number("rho", rho, 0, RHO_LIMIT)
-    else:
-        require_number("epsilon", epsilon, 0, 1000)
-
-
 def _made(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[dict[str, Answering], list[str]]:
     """Return the mechanisms that give the guarantee, by expected error, and notes on methods that do not apply."""
-    if is_zero(delta):
-        _require_one(rho, epsilon)
-    else:
-        resolve_rho(rho, epsilon, delta)
-    rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
+    rho, epsilon, _ = require_promise(rho, epsilon, delta, with_zero=is_zero(delta))
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ParameterError(f"unknown method {method!r}: use auto, {', '.join(METHODS)}")
     made, refused, error = {}, [], None

@@ -266,12 +266,11 @@ class SetUnion(UnionMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
-        resolve_rho(None, epsilon, delta)
+        rho, own = resolve_rho(None, epsilon, delta)
         made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
             return made(scale=round_up(1 / epsilon, 8), delta=delta)
         if epsilon > EXACT_EPSILON:
-            rho, own = resolve_rho(None, epsilon, delta)
             rho = min(rho, 5000.0)
             return cls.from_rho(method=method, rho=rho, delta=own, l0=l0, alpha=alpha, shared_order=shared_order)
         l0, found = require_l0(l0), []
