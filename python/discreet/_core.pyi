@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "arrow_stream",
     "compose",
+    "confirm",
     "count_distinct",
     "count_pairs",
     "count_with_users",
@@ -61,7 +62,7 @@ class Lists:
 
     @staticmethod
     def read(
-        source: Any,
+        source: object,
         user: str,
         item: str,
         *,
@@ -71,7 +72,7 @@ class Lists:
     ) -> tuple[Labels, Lists]: ...
     @staticmethod
     def from_pairs(
-        users: Any, items: Any, *, l0: int | None = None, memory: int | None = None
+        users: object, items: object, *, l0: int | None = None, memory: int | None = None
     ) -> tuple[Labels, Lists]: ...
     def bounded(
         self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, shared_order: bool = False
@@ -197,7 +198,7 @@ class Threshold:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 
 def count_distinct(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -210,7 +211,7 @@ def count_distinct(
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64]]: ...
 def count_with_users(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -223,8 +224,8 @@ def count_with_users(
     progress: Callable[[], None] | None = None,
 ) -> tuple[Labels, NDArray[np.int64], int]: ...
 def count_pairs(
-    users: Any,
-    items: Any,
+    users: object,
+    items: object,
     *,
     l0: int | None = None,
     only: Labels | None = None,
@@ -256,4 +257,4 @@ def confirm(
     rng: Rng | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, str]: ...
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> tuple[NDArray[np.float64], float]: ...
-def arrow_stream(columns: Sequence[tuple[str, Any, str]]) -> object: ...
+def arrow_stream(columns: Sequence[tuple[str, object, str]]) -> object: ...

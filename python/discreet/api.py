@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Generic, TypeVar, Unpack
 
 from discreet import _core, engines
 from discreet.budgets.advice import require
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Opening
+from discreet.mechanisms.base import Mechanism, Opening
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import uncounted
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-from discreet.planning.choose import choose
+from discreet.planning.choose import Notes, choose
 from discreet.planning.plan import stated
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.queries.answers import Answers, require_values
 from discreet.queries.choose import choose_answers
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.tables.table import PairColumns
 from discreet.tables.user_items import UserItems
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
 
+_Data = TypeVar("_Data")
+_Made = TypeVar("_Made", bound=Promising)
+
 
 def count(
-    data: Any,
+    data: object,
     *,
     user: str,
     item: str,
@@ -87,17 +92,32 @@ def count(
         >>> sorted(release.items)
         ['help', 'home']
     """
-    parameters = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
-    given = mechanism is not None
-    asked = _Asked("count", rho, epsilon, delta, {**parameters, "mechanism": mechanism} if given else parameters)
+
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism, Notes]:
+        if mechanism is not None:
+            others = {"l0": l0, "relative_error": relative_error, "k_bar": k_bar}
+            return _given(mechanism, (rho, epsilon, delta), others)
+        return choose(
+            "count",
+            rho=rho,
+            epsilon=epsilon,
+            delta=_required(delta),
+            l0=l0,
+            relative_error=relative_error,
+            k_bar=k_bar,
+        )
+
+    asked = _Asked(chosen, epsilon, delta)
     made, reasons = asked.chosen()
-    columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
 
     def read() -> Histogram:
         rows: int | None = getattr(made, "rows_needed", None)
         return Histogram.from_table(
             data,
-            **columns,
+            user=user,
+            item=item,
+            memory=memory,
+            progress=progress,
             l0=made.protects.l0,
             k_bar=None if rows is None else rows - 1,
             count_users=isinstance(made, ConfirmedCounts),
@@ -107,7 +127,7 @@ def count(
 
 
 def top_k(
-    data: Any,
+    data: object,
     *,
     user: str,
     item: str,
@@ -154,10 +174,14 @@ def top_k(
         >>> dp.top_k(log, user="user", item="page", k=2, rho=1, delta=1e-6).items
         ['home', 'help']
     """
-    asked = _Asked("top_k", rho, epsilon, delta, {"k": k, "k_bar": k_bar, "method": method, "l0": l0})
+
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
+        return choose("top_k", rho=rho, epsilon=epsilon, delta=_required(delta), k=k, k_bar=k_bar, method=method, l0=l0)
+
+    asked = _Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
     if isinstance(mechanism, DiscoverAndPeel):
-        columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
+        columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
         release = _read_twice(mechanism, data, budget, asked, **columns)
         return replace(release, notes=(*release.notes, *notes))
 
@@ -168,7 +192,7 @@ def top_k(
 
 
 def select(
-    data: Any,
+    data: object,
     *,
     user: str,
     item: str,
@@ -218,21 +242,23 @@ def select(
         ['help', 'home']
     """
     here = engines.rows_here(data)
-    asked = _Asked("select", rho, epsilon, delta, {"l0": l0, "method": method, "rows_here": here})
+
+    def chosen(epsilon: float | None, delta: float | None) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
+        return choose("select", rho=rho, epsilon=epsilon, delta=_required(delta), l0=l0, method=method, rows_here=here)
+
+    asked = _Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
-
-    def read() -> Histogram | UserItems:
-        columns: dict[str, Any] = {"user": user, "item": item, "memory": memory, "progress": progress}
-        if isinstance(mechanism, UnionMechanism):
-            kept = mechanism.l0 if isinstance(mechanism, SetUnion) else None
-            return UserItems.from_table(data, **columns, l0=kept)
-        return Histogram.from_table(data, **columns, l0=l0, cap=mechanism.cap)
-
-    return _publish(mechanism, read, budget, asked, reasons, without_counts=True)
+    columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
+    if isinstance(mechanism, UnionMechanism):
+        kept = mechanism.l0 if isinstance(mechanism, SetUnion) else None
+        items = partial(UserItems.from_table, data, **columns, l0=kept)
+        return _publish(mechanism, items, budget, asked, reasons, without_counts=True)
+    counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
+    return _publish(mechanism, counts, budget, asked, reasons, without_counts=True)
 
 
 def answer_queries(
-    values: Any,
+    values: object,
     *,
     rho: float | None = None,
     epsilon: float | None = None,
@@ -279,49 +305,42 @@ def answer_queries(
     require(budget, mechanism, lambda e, d: choose_answers(len(whole), None, e, d, method)[0], epsilon, delta)
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
-    answers: Any = budget.release(mechanism, whole)
-    paid: Answers = replace(answers, notes=notes)
-    return paid
+    return replace(budget.release(mechanism, whole), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The arguments of a public function: its name, the guarantee and the other parameters."""
+class _Asked(Generic[_Made]):
+    """The guarantee that the caller asked for, and the choice of a mechanism for it."""
 
-    verb: str
-    rho: float | None
+    choose: Callable[[float | None, float | None], tuple[_Made, Notes]]
+    """Returns the mechanism for an epsilon and a delta, and notes on the choice."""
     epsilon: float | None
     delta: float | None
-    parameters: dict[str, Any]
 
-    def chosen(self) -> tuple[Any, tuple[str, ...]]:
+    def chosen(self) -> tuple[_Made, Notes]:
         """Return the mechanism for these parameters, and notes on the choice."""
-        if "mechanism" in self.parameters:
-            others = dict(self.parameters)
-            return _given(others.pop("mechanism"), (self.rho, self.epsilon, self.delta), others)
-        if self.delta is None:
-            raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
-        return choose(self.verb, rho=self.rho, epsilon=self.epsilon, delta=self.delta, **self.parameters)
+        return self.choose(self.epsilon, self.delta)
 
-    def guarantee(self, mechanism: Any) -> Guarantee:
+    def guarantee(self, mechanism: Promising) -> Guarantee:
         """Return the mechanism's guarantee, in epsilon if the caller gave epsilon."""
         return stated(mechanism, self.epsilon, self.delta)
 
-    def require_paid(self, budget: PrivacyFilter, mechanism: Any) -> None:
+    def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         _require_budget(budget)
-        require(
-            budget,
-            mechanism,
-            lambda epsilon, delta: replace(self, epsilon=epsilon, delta=delta).chosen()[0],
-            self.epsilon,
-            self.delta,
-        )
+        require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
+
+
+def _required(delta: float | None) -> float:
+    """Return delta, or raise ParameterError if it is missing."""
+    if delta is None:
+        raise ParameterError("delta is missing: give the probability that the guarantee fails, far below 1 / users")
+    return delta
 
 
 def _given(
-    mechanism: object, promised: tuple[object, ...], parameters: dict[str, object]
-) -> tuple[object, tuple[str, ...]]:
+    mechanism: object, promised: tuple[object, ...], parameters: Mapping[str, object]
+) -> tuple[HistogramMechanism, Notes]:
     """Return the caller's mechanism, or raise ParameterError if other parameters contradict it."""
     if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError("mechanism must be a mechanism that reads a histogram, such as PrivateCountRelease")
@@ -333,13 +352,17 @@ def _given(
 
 
 def _read_twice(
-    mechanism: DiscoverAndPeel, data: Any, budget: PrivacyFilter | None, asked: _Asked, **columns: Any
+    mechanism: DiscoverAndPeel,
+    data: object,
+    budget: PrivacyFilter | None,
+    asked: _Asked[_Made],
+    **columns: Unpack[PairColumns],
 ) -> Release:
     """Return the release of a mechanism that reads the rows twice."""
     if budget is None:
         return mechanism.release(data, **columns)
     asked.require_paid(budget, mechanism)
-    return budget._publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
+    return budget.publish(mechanism, lambda rng: mechanism.release(data, rng=rng, **columns))
 
 
 def _require_budget(budget: object) -> None:
@@ -350,23 +373,23 @@ def _require_budget(budget: object) -> None:
 
 
 def _publish(
-    mechanism: Any,
-    read: Callable[[], Histogram | UserItems],
+    mechanism: Mechanism[_Data, Release],
+    read: Callable[[], _Data],
     budget: PrivacyFilter | None,
-    asked: _Asked,
-    reasons: tuple[str, ...],
+    asked: _Asked[_Made],
+    reasons: Notes,
     *,
     without_counts: bool = False,
 ) -> Release:
     """Return the release of the counts or items that `read` returns, charged to the budget if there is one."""
     if budget is not None:
         asked.require_paid(budget, mechanism)  # refuse before reading the data
-    histogram, guarantee = read(), asked.guarantee(mechanism)
+    data, guarantee = read(), asked.guarantee(mechanism)
 
     def draw(rng: Opening | None = None) -> Release:
-        release: Release = mechanism.release(histogram, rng=rng)
+        release = mechanism.release(data, rng=rng)
         if without_counts:
             release = replace(uncounted(release), items=sorted(release.items))
         return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
-    return draw() if budget is None else budget._publish(mechanism, draw)
+    return draw() if budget is None else budget.publish(mechanism, draw)

@@ -12,7 +12,7 @@ from typing import Any
 from discreet import mechanisms, streams
 from discreet.budgets.ledger import Ledger
 from discreet.errors import InputError
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.release import export
 
 __all__ = ["Verified", "verify"]
@@ -131,21 +131,22 @@ def _read(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _mechanism(made_by: str) -> Any:
+def _mechanism(made_by: str) -> Promising:
     """Return the mechanism that a text such as "GumbelTopK(k=10, scale=2.0)" describes; only literals are evaluated."""
     return _made(export.call(made_by))
 
 
-def _made(call: ast.Call) -> Any:
+def _made(call: ast.Call) -> Promising:
     name = ast.unparse(call.func)
     for room in (mechanisms, streams):
         if name in room.__all__:
             given = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
-            return getattr(room, name)(**{_FORMER.get(name, name): value for name, value in given.items()})
+            made: Promising = getattr(room, name)(**{_FORMER.get(name, name): value for name, value in given.items()})
+            return made
     raise ValueError("a mechanism must be a public class of the package")
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr) -> object:
     """Return a parameter: a literal, a mechanism, or a tuple of these."""
     if isinstance(node, ast.Tuple):
         return tuple(map(_value, node.elts))

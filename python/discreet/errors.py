@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_DOWN, Context
-from typing import Any, NoReturn
+from typing import NoReturn, Protocol
 
 __all__ = [
     "BudgetExceeded",
@@ -53,6 +53,22 @@ class SensitivityError(DiscreetError):
     """The histogram does not bound a user's contribution as the mechanism needs it. The message names the remedy."""
 
 
+class Amount(Protocol):
+    """A cost in rho and delta: a Guarantee."""
+
+    @property
+    def rho(self) -> float:
+        """The rho."""
+
+    @property
+    def delta(self) -> float:
+        """The delta."""
+
+    @property
+    def dp(self) -> tuple[float, float] | None:
+        """The epsilon and delta; None if there is none."""
+
+
 class BudgetExceeded(DiscreetError):
     """A charge exceeds the rest of a budget; nothing was charged.
 
@@ -64,19 +80,19 @@ class BudgetExceeded(DiscreetError):
         advice: The remedy, if it is not the parameters of a smaller release.
     """
 
-    def __init__(self, requested: object, remaining: object, advice: str | None = None) -> None:
+    def __init__(self, requested: Amount | str, remaining: Amount | str, advice: str | None = None) -> None:
         super().__init__(f"Privacy budget exceeded: {_shortfall(requested, remaining, advice)}")
         self.requested = requested
         self.remaining = remaining
         self._advice = advice
 
-    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, object, str | None]]:
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[Amount | str, Amount | str, str | None]]:
         return type(self), (self.requested, self.remaining, self._advice)
 
 
-def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
+def _shortfall(requested: Amount | str, remaining: Amount | str, advice: str | None) -> str:
     """Return the requested cost, the rest of the budget, and a charge that fits."""
-    if not all(hasattr(amount, "rho") for amount in (requested, remaining)):
+    if isinstance(requested, str) or isinstance(remaining, str):
         left = remaining if isinstance(remaining, str) else f"rho={remaining.rho!r} and delta={remaining.delta!r}"
         text = f"this needs {requested}; {left} are left. Nothing was charged."
         return text if advice is None else f"{text} {advice}"
@@ -89,7 +105,7 @@ def _shortfall(requested: Any, remaining: Any, advice: str | None) -> str:
     return f"this release costs {costs}; {rest} {verb} left. Nothing was charged. {remedy}"
 
 
-def _remedy(requested: Any, remaining: Any, short: list[str], advice: str | None) -> str:
+def _remedy(requested: Amount, remaining: Amount, short: list[str], advice: str | None) -> str:
     """Return a charge that fits the rest of the budget, as the parameters of a release, or the advice if it is
     given.
     """

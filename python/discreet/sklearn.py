@@ -60,7 +60,7 @@ class PrivateVocabulary(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.vectorizer = vectorizer
 
-    def fit(self, X: Iterable[str], y: Any = None, *, users: Sequence[Any] | None = None) -> Self:  # noqa: N803
+    def fit(self, X: Iterable[str], y: object = None, *, users: Sequence[object] | None = None) -> Self:  # noqa: N803
         """Learn the vocabulary of documents.
 
         Args:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from collections.abc import Callable
+from types import FrameType
 
 __all__ = ["INTERRUPTED", "INTERRUPTED_CODE", "hold", "is_command", "release"]
 
@@ -13,7 +14,7 @@ INTERRUPTED = "discreet: interrupted; nothing was published"
 INTERRUPTED_CODE = 130
 
 _DEFAULTS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-_held: dict[int, Any] = {}
+_held: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
 
 def is_command() -> bool:

@@ -118,9 +118,9 @@ def test_seeded_randomness_is_refused():
         budget.release(top(), histogram(), rng=seeded_rng(1))
     assert budget.spent == Guarantee(0, 0)
     with pytest.raises(ParameterError, match="seeded"):
-        budget._publish(top(), lambda open_rng: top().release(histogram(), rng=seeded_rng(1)))
+        budget.publish(top(), lambda open_rng: top().release(histogram(), rng=seeded_rng(1)))
     with pytest.raises(ParameterError, match="seeded"):
-        budget._publish(top(), lambda open_rng: (open_rng(), top().release(histogram(), rng=seeded_rng(1)))[1])
+        budget.publish(top(), lambda open_rng: (open_rng(), top().release(histogram(), rng=seeded_rng(1)))[1])
     assert budget.spent == top().guarantee or budget.spent.rho == pytest.approx(top().guarantee.rho)
 
 

@@ -68,7 +68,7 @@ def test_a_method_that_rounds_covers_the_rounding(method, weighting):
         rounding = l0 * 2**32 * Fraction(3, 2**50) + Fraction(2**16, 2**mechanism.bits)
         assert 1 + rounding <= Fraction(mechanism.sensitivity) <= 1 + 2 * rounding
         # The noise and rho are for the larger change.
-        law = mechanism._moved
+        law = mechanism.lattice
         assert Fraction(law.change) == Fraction(mechanism.sensitivity) * 2**mechanism.bits
         assert Fraction(law.sigma) >= Fraction(scale) * Fraction(mechanism.sensitivity) * 2**mechanism.bits
     # A change above one occurs: with a sensitivity of one the guarantee would be false.

@@ -217,7 +217,7 @@ def test_a_guarded_error_is_at_most_tau_plus_the_other_error(rows, tau):
 class Broken(SparseVectorCorrection):
     """Corrections with errors that grow with the index."""
 
-    def _corrected(self, values, answers, rng):
+    def corrected(self, values, answers, rng):
         return answers + np.arange(self.k) * (1 if rng.bits64() % 2 else 10**9)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from discreet import _core
 from discreet.audit.findings import SLACK, Audit, Divergence, Finding, Misfit, hockey_stick, promises, renyi
-from discreet.audit.neighbours import neighbours, ranks, unwrapped
+from discreet.audit.neighbours import neighbours, unwrapped
 from discreet.audit.runs import compared, released, tables
 from discreet.errors import ParameterError
 from discreet.laws import joint_law
@@ -67,11 +67,7 @@ def audit(
     runs = require_whole("runs", runs, 0, 10**7)
     if 0 < runs < 100:
         raise ParameterError(f"runs must be 0 or from 100 to 10,000,000, not {runs}: fewer runs detect too little")
-    if not isinstance(mechanism, HistogramMechanism):
-        raise ParameterError(
-            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
-            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
-        )
+    mechanism = auditable(mechanism)
     guarantee = mechanism.guarantee if dp is None else replace(mechanism.guarantee, dp=dp)
     tightest: Finding | None = None
     quoted: Finding | None = None
@@ -107,6 +103,16 @@ def audit(
         runs=runs,
         misfits=tuple(misfits),
     )
+
+
+def auditable(mechanism: object) -> HistogramMechanism:
+    """Return a mechanism that reads a histogram; raise ParameterError for all else, whose exact law is not known."""
+    if not isinstance(mechanism, HistogramMechanism):
+        raise ParameterError(
+            f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
+            "mechanism of count with l0, of top_k with method='gumbel' or of select with method='threshold'"
+        )
+    return mechanism
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
@@ -147,7 +153,8 @@ def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], seco
     """
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
-    return not ranks(mechanism) or len(first) <= unwrapped(mechanism).k_bar  # type: ignore[attr-defined]
+    k_bar: int | None = getattr(unwrapped(mechanism), "k_bar", None)
+    return k_bar is None or len(first) <= k_bar
 
 
 def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:

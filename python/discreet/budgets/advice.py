@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from discreet.budgets.filter import PrivacyFilter
 from discreet.errors import BudgetExceeded, ParameterError, shortened
+from discreet.privacy.guarantee import Promising
 
 __all__ = ["require"]
 
@@ -18,8 +19,8 @@ _LEAST = 0.03
 
 def require(
     budget: PrivacyFilter,
-    mechanism: object,
-    made: Callable[[float, float], object],
+    mechanism: Promising,
+    made: Callable[[float, float], Promising],
     epsilon: float | None,
     delta: float | None,
 ) -> None:
@@ -43,7 +44,7 @@ def require(
 
 
 def _fitting(
-    budget: PrivacyFilter, made: Callable[[float, float], object], epsilon: float, delta: float
+    budget: PrivacyFilter, made: Callable[[float, float], Promising], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
@@ -59,7 +60,7 @@ def _fitting(
 
 
 def _largest(
-    budget: PrivacyFilter, made: Callable[[float, float], object], most: float, delta: float
+    budget: PrivacyFilter, made: Callable[[float, float], Promising], most: float, delta: float
 ) -> tuple[float, float] | None:
     """Return the largest epsilon up to `most`, with three digits, that fits with this delta. Uses bisection."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.owner import Single
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.budgets.states import States
-from discreet.release.release import Release
 
 __all__ = ["Budget"]
 
@@ -57,8 +56,8 @@ class Budget(Single, PrivacyFilter):
         rho: float | None = None,
         delta: float,
         epsilon: float | None = None,
-        unit: str = "user",
-        neighbours: str = "added",
+        unit: Unit = "user",
+        neighbours: Neighbours = "added",
     ) -> None:
         account = Account.holding(rho, delta, unit, neighbours, epsilon=epsilon)
         self._set(_log=States((Event(kind="opened", charge=account.total), account)))
@@ -98,7 +97,7 @@ class Budget(Single, PrivacyFilter):
         self._require_owner()
         return self._log.append(lambda latest: (event, latest[1].paying(event.charge)))
 
-    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+    def _settle(self, number: int, given_back: Charge, release: object) -> None:
         self._require_owner()
         event = Event(kind="released", of=number, charge=given_back)
         self._log.append(lambda latest: (event, latest[1].given_back(given_back)))

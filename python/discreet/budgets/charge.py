@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
 from discreet.privacy.conversion import pure_rho, round_down
@@ -18,6 +17,8 @@ __all__ = ["NOTHING", "Account", "Charge", "Protected"]
 RHO_UNIT = 2**64
 DELTA_UNIT = 2**128
 RHO_LIMIT = 5_000.0
+Unit = Literal["user", "event"]
+Neighbours = Literal["added", "replaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class Protected(NamedTuple):
     Guarantees with different units or neighbours do not add up.
     """
 
-    unit: Literal["user", "event"]
-    neighbours: Literal["added", "replaced"]
+    unit: Unit
+    neighbours: Neighbours
 
     @classmethod
     def by(cls, guarantee: Guarantee) -> Protected:
@@ -77,6 +78,17 @@ class Protected(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.unit} ({'added or removed' if self.neighbours == 'added' else 'replaced'})"
+
+
+class Terms(TypedDict):
+    """The parameters of a total."""
+
+    rho: float
+    delta: float
+    dp: NotRequired[tuple[float, float]]
+    """For a total in epsilon, the epsilon and delta."""
+    unit: Unit
+    neighbours: Neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +109,11 @@ class Account:
     spent: Charge
     promise: Guarantee
     """The guarantee of all charges together, fixed when the account is opened."""
-    terms: Mapping[str, Any] = field(compare=False)
-    """The parameters of the total: rho, delta, unit, neighbours and, for a total in epsilon, `dp`: (epsilon, delta)."""
+    terms: Terms = field(compare=False)
 
     @classmethod
     def holding(
-        cls, rho: object, delta: object, unit: str, neighbours: str, *, epsilon: object | None = None
+        cls, rho: object, delta: object, unit: Unit, neighbours: Neighbours, *, epsilon: object | None = None
     ) -> Account:
         """Return a new account with a total in rho and delta, or in epsilon and delta, rounded down to whole units.
 
@@ -111,49 +122,55 @@ class Account:
         if (rho is None) == (epsilon is None):
             raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
         if epsilon is None:
-            terms: dict[str, Any] = {"rho": require_number("rho", rho, 0, RHO_LIMIT)}
-            terms["delta"] = require_number("delta", delta, 0, 1, open_low=False, open_high=True)
+            terms = Terms(
+                rho=require_number("rho", rho, 0, RHO_LIMIT),
+                delta=require_number("delta", delta, 0, 1, open_low=False, open_high=True),
+                unit=unit,
+                neighbours=neighbours,
+            )
         else:
             stated = (
                 float(require_number("epsilon", epsilon, 0, 1000)),
                 require_number("delta", delta, 0, 1, open_high=True),
             )
-            terms = dict(zip(("rho", "delta"), _total_of(*stated), strict=True)) | {"dp": stated}
+            total_rho, total_delta = _total_of(*stated)
+            terms = Terms(rho=total_rho, delta=total_delta, dp=stated, unit=unit, neighbours=neighbours)
         total = Charge(math.floor(Fraction(terms["rho"]) * RHO_UNIT), math.floor(Fraction(terms["delta"]) * DELTA_UNIT))
         if total.rho == 0 or (terms["delta"] > 0 and total.delta == 0):
             raise ParameterError(
                 "the total is too small: rho must be at least 5.5e-20, and delta must be 0 or at least 3e-39; give "
                 "larger ones"
             )
-        return cls.opened(total, terms | {"unit": unit, "neighbours": neighbours})
+        return cls.opened(total, terms)
 
     @classmethod
-    def opened(cls, total: Charge, terms: Mapping[str, Any]) -> Account:
+    def opened(cls, total: Charge, terms: Terms) -> Account:
         """Return the account of this total, with the guarantee that its `terms` imply."""
-        beside = {"unit": terms["unit"], "neighbours": terms["neighbours"]}
+        unit, neighbours = terms["unit"], terms["neighbours"]
         # Charges may add up to the next float after the total: see _fits.
         rho, delta = (math.nextafter(x, math.inf) if x else 0.0 for x in (terms["rho"], terms["delta"]))
-        if terms.get("dp") is None:
-            return cls(total, NOTHING, Guarantee(rho, delta, **beside), terms)
-        epsilon, whole = terms["dp"]
+        stated = terms.get("dp")
+        if stated is None:
+            return cls(total, NOTHING, Guarantee(rho, delta, unit, None, neighbours), terms)
+        epsilon, whole = stated
         # The least rho that covers every (epsilon, delta)-DP release.
         rho = max(rho, pure_rho(epsilon, tight=True))
-        return cls(total, NOTHING, Guarantee(rho, whole, dp=(epsilon, whole), **beside), terms)
+        return cls(total, NOTHING, Guarantee(rho, whole, unit, (epsilon, whole), neighbours), terms)
 
     def require_same(
         self,
         name: str,
         rho: float | None,
         delta: float | None,
-        unit: str | None,
-        neighbours: str | None,
+        unit: Unit | None,
+        neighbours: Neighbours | None,
         epsilon: float | None,
     ) -> None:
         """Raise ParameterError if a given parameter differs from this account, which belongs to the dataset `name`."""
         pair = self.terms.get("dp") or (self.terms["rho"], self.terms["delta"])
         total = dict(zip(("rho" if self.promise.dp is None else "epsilon", "delta"), pair, strict=True))
         asked = {"rho": rho, "delta": delta, "epsilon": epsilon}
-        given: dict[str, Any] = total | {key: value for key, value in asked.items() if value is not None}
+        given: dict[str, float | None] = {**total, **{key: value for key, value in asked.items() if value is not None}}
         if epsilon is not None:
             given["delta"] = delta  # an epsilon must be repeated with its delta
         beside = unit or self.terms["unit"], neighbours or self.terms["neighbours"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from discreet.budgets.charge import Account, Charge
 from discreet.budgets.owner import Single
 from discreet.budgets.states import States
 from discreet.errors import BudgetExceeded
 from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.privacy.conversion import round_up
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_number, require_whole
 from discreet.tables.histogram import Histogram
 from discreet.theorems import dong2020, rogers2023, rogers2024
@@ -22,21 +21,33 @@ if TYPE_CHECKING:
     from discreet.mechanisms.base import Opening
     from discreet.release.release import Release
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "Publication"]
+
+
+class Publication(Protocol):
+    """A release of rows or of answers."""
+
+    @property
+    def spent(self) -> Guarantee:
+        """The actual cost, at most the guarantee."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the randomness was seeded, so that the release gives no privacy."""
+
+
+_Published = TypeVar("_Published", bound=Publication)
 
 
 class Payer(Protocol):
     """The interface of a budget that an exchange charges."""
 
-    def _account(self) -> Account:
-        """Return the current account."""
+    def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
+        """Return the cost and the remaining budget if charges that add up to `total` do not fit, else None."""
 
-    def _guaranteed(self, cost: object) -> Guarantee:
-        """Return the guarantee to charge."""
-
-    def _publish(
-        self, mechanism: object, draw: Callable[[Opening], Release], charge: Literal["guarantee", "spent"]
-    ) -> Release:
+    def publish(
+        self, mechanism: Promising, draw: Callable[[Opening], _Published], charge: Literal["guarantee", "spent"]
+    ) -> _Published:
         """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
 
 
@@ -95,10 +106,10 @@ class Exchange(Single):
             _used=States((0, 0)),
         )
         self._own()
-        # The lists are charged one by one, so their sum must fit. The rule for one release in epsilon cannot apply.
-        account, charge = payer._account(), Charge.of(payer._guaranteed(self.guarantee))
-        if not account.fits(charge):
-            cost, left = account.guarantee(charge), account.remaining
+        # The lists are charged one by one, so their sum must fit.
+        lacking = payer.shortfall(self.guarantee)
+        if lacking is not None:
+            cost, left = lacking
             raise BudgetExceeded(cost, left, _advice(cost.rho > left.rho, cost.delta > left.delta))
 
     @property
@@ -176,7 +187,7 @@ class Exchange(Single):
 
         self._take(mechanism.k)
         try:
-            release = self._payer._publish(mechanism, draw, "spent")
+            release = self._payer.publish(mechanism, draw, "spent")
         except BaseException:
             if not drawn:
                 self._give_back(mechanism.k, 1)

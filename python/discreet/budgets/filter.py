@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal, Protocol, TypeVar, Unpack, overload
 
 from discreet import _core
 from discreet.budgets.charge import NOTHING, Account, Charge, Protected
-from discreet.budgets.exchange import Exchange
+from discreet.budgets.exchange import Exchange, Publication
 from discreet.budgets.owner import Uncopied
 from discreet.budgets.record import Event, Spending, charging
 from discreet.errors import OUT_OF_DELTA, BudgetExceeded, ParameterError
-from discreet.mechanisms.base import Opening
+from discreet.mechanisms.base import Kind, Mechanism, Opening
+from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down, round_up
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.privacy.validation import require_number, require_text, require_whole
 from discreet.release.release import Release
+from discreet.tables.table import TableColumns
 from discreet.theorems import whitehouse2023
 from discreet.wording import counted
 
@@ -26,6 +29,19 @@ __all__ = ["PrivacyFilter"]
 
 _LONGEST = 1000
 """The most characters in `made_by`, since a history prints it in one line."""
+Affordable = TypeVar("Affordable", bound=Promising)
+Data = TypeVar("Data")
+
+
+Published = TypeVar("Published", bound=Publication)
+
+
+class Releasing(Promising, Protocol):
+    """A mechanism that takes any data, for the body of `PrivacyFilter.release`."""
+
+    @property
+    def release(self) -> Callable[..., Publication]:
+        """Return a release of some data."""
 
 
 class PrivacyFilter(Uncopied, ABC):
@@ -53,7 +69,7 @@ class PrivacyFilter(Uncopied, ABC):
         """Make the charge of an event and return its number; raise BudgetExceeded if it does not fit."""
 
     @abstractmethod
-    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+    def _settle(self, number: int, given_back: Charge, release: object) -> None:
         """Record that the release which was reserved as event `number` is published, and refund `given_back`."""
 
     @property
@@ -61,9 +77,31 @@ class PrivacyFilter(Uncopied, ABC):
     def history(self) -> list[Spending]:
         """The charges in order, one row each."""
 
+    @overload
     def release(
-        self, mechanism: Any, data: Any, *, charge: Literal["guarantee", "spent"] = "guarantee", **columns: Any
-    ) -> Release:
+        self,
+        mechanism: TableMechanism,
+        data: object,
+        *,
+        charge: Literal["guarantee", "spent"] = "guarantee",
+        **columns: Unpack[TableColumns],
+    ) -> Release: ...
+    @overload
+    def release(
+        self,
+        mechanism: Mechanism[Data, Published],
+        data: Data,
+        *,
+        charge: Literal["guarantee", "spent"] = "guarantee",
+    ) -> Published: ...
+    def release(
+        self,
+        mechanism: Releasing,
+        data: object,
+        *,
+        charge: Literal["guarantee", "spent"] = "guarantee",
+        **columns: Unpack[TableColumns],
+    ) -> object:
         """Charge the mechanism's guarantee, and return its release of `data`.
 
         The charge is made after the data was read and before noise is drawn.
@@ -101,15 +139,21 @@ class PrivacyFilter(Uncopied, ABC):
             )
         if "rng" in columns:
             raise ParameterError("a budget takes no seeded randomness: leave out rng, or release without a budget")
-        return self._publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
+        return self.publish(mechanism, lambda open_rng: mechanism.release(data, rng=open_rng, **columns), charge)
 
-    def _publish(
+    def publish(
         self,
-        mechanism: Any,
-        draw: Callable[[Opening], Release],
+        mechanism: Promising,
+        draw: Callable[[Opening], Published],
         charge: Literal["guarantee", "spent"] = "guarantee",
-    ) -> Release:
-        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream."""
+    ) -> Published:
+        """Return the release that `draw` makes. The budget is charged when `draw` opens its random stream.
+
+        Args:
+            mechanism: The mechanism to charge.
+            draw: Returns the release, from the random stream that its argument opens.
+            charge: "guarantee" or "spent", as for `release`.
+        """
         if charge not in ("guarantee", "spent"):
             raise ParameterError('charge must be "guarantee" or "spent"')
         guarantee = self._guaranteed(mechanism)
@@ -133,7 +177,7 @@ class PrivacyFilter(Uncopied, ABC):
         self._settle(reserved[0], given_back, release)
         return release
 
-    def charge(self, cost: Any, *, made_by: str | None = None) -> None:
+    def charge(self, cost: Guarantee | Promising, *, made_by: str | None = None) -> None:
         """Charge a guarantee for a stream, another library or anything else that runs outside this budget.
 
         Charge before the mechanism runs. One charge suffices for all rounds of a stream, even with other releases in
@@ -163,7 +207,7 @@ class PrivacyFilter(Uncopied, ABC):
         charge = self._account().require(self._guaranteed(cost))
         self._reserve(charging("charged", charge, made_by or cost))
 
-    def cost(self, mechanism: Any) -> Guarantee:
+    def cost(self, mechanism: Guarantee | Promising) -> Guarantee:
         """Return the Guarantee that would be charged: rho and delta rounded up to whole units.
 
         Args:
@@ -172,7 +216,7 @@ class PrivacyFilter(Uncopied, ABC):
         account = self._account()
         return account.guarantee(account.price(self._guaranteed(mechanism)))
 
-    def fits(self, mechanism: Any) -> bool:
+    def fits(self, mechanism: Guarantee | Promising) -> bool:
         """Return whether a charge would fit into the remaining budget.
 
         Args:
@@ -181,13 +225,24 @@ class PrivacyFilter(Uncopied, ABC):
         account = self._account()
         return account.fits(account.price(self._guaranteed(mechanism)))
 
-    def require(self, mechanism: Any) -> None:
+    def require(self, mechanism: Guarantee | Promising) -> None:
         """Raise BudgetExceeded if `fits` is false.
 
         Args:
             mechanism: A mechanism or a Guarantee.
         """
         self._account().require(self._guaranteed(mechanism))
+
+    def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
+        """Return the rounded `total` and the remaining budget if charges that add up to it do not fit, else None.
+
+        The rule for one release in epsilon does not apply to several charges.
+
+        Args:
+            total: The sum of the charges.
+        """
+        account, charge = self._account(), Charge.of(self._guaranteed(total))
+        return None if account.fits(charge) else (account.guarantee(charge), account.remaining)
 
     def split(self, n: int) -> list[Guarantee]:
         """Return `n` equal Guarantees that can all be charged to the remaining budget.
@@ -216,7 +271,7 @@ class PrivacyFilter(Uncopied, ABC):
             raise BudgetExceeded(counted(n, "share"), account.remaining)
         return [account.guarantee(share, up=False)] * n
 
-    def afford(self, kind: Any, /, *, share: float = 1.0, **parameters: Any) -> Any:
+    def afford(self, kind: Kind[Affordable], /, *, share: float = 1.0, **parameters: object) -> Affordable:
         """Return the mechanism of a class that uses all of the remaining budget, or a share of it.
 
         Args:
@@ -242,8 +297,9 @@ class PrivacyFilter(Uncopied, ABC):
         if "delta" in inspect.signature(kind.from_rho).parameters:
             delta = left.delta if share == 1 else round_down(share * left.delta)
             parameters = {"delta": delta} | parameters
-        if min(most, parameters.get("delta", 1.0)) <= 0:
-            raise BudgetExceeded(f"rho and delta for a {kind.__name__}", left)
+        given = parameters.get("delta", 1.0)
+        if most <= 0 or (isinstance(given, numbers.Real) and given <= 0):
+            raise BudgetExceeded(f"rho and delta for a {getattr(kind, '__name__', kind)}", left)
         # Rounding may make the guarantee of a mechanism from a rho slightly larger than this rho.
         for ulps in (0, 8, 64, 512, 4096, 2**20):
             mechanism = kind.from_rho(rho=round_down(most, ulps) if ulps else most, **parameters)
@@ -332,7 +388,7 @@ class PrivacyFilter(Uncopied, ABC):
         whole = math.nextafter(total["delta"], 1.0) if total["delta"] else 0.0
         return reading, min(1.0, round_up(whole + delta))
 
-    def _guaranteed(self, cost: Any) -> Guarantee:
+    def _guaranteed(self, cost: object) -> Guarantee:
         """Return the guarantee to charge; raise ParameterError if there is none, or its unit or neighbours differ."""
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):

@@ -9,12 +9,11 @@ from typing import Self
 
 from discreet.budgets.book import Book
 from discreet.budgets.chain import Chain
-from discreet.budgets.charge import Account, Charge, Protected
+from discreet.budgets.charge import Account, Charge, Neighbours, Protected, Unit
 from discreet.budgets.filter import PrivacyFilter
 from discreet.budgets.record import Event, Spending, spendings
 from discreet.errors import LedgerError, ParameterError
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release.release import Release
 
 __all__ = ["Dataset", "Ledger"]
 
@@ -96,8 +95,8 @@ class Ledger:
         rho: float | None = None,
         delta: float | None = None,
         epsilon: float | None = None,
-        unit: str | None = None,
-        neighbours: str | None = None,
+        unit: Unit | None = None,
+        neighbours: Neighbours | None = None,
     ) -> Dataset:
         """Return the budget of a dataset, and create it if the ledger does not have it yet.
 
@@ -137,7 +136,7 @@ class Ledger:
 
         if decide(self._chain.read()) is not None:
             self._chain.append(decide)
-        return Dataset._of(self._chain, name)
+        return Dataset.of(self._chain, name)
 
     def check(self) -> None:
         """Verify the whole file again.
@@ -187,7 +186,13 @@ class Dataset(PrivacyFilter):
         raise TypeError("use Ledger.open(path).dataset(name)")
 
     @classmethod
-    def _of(cls, chain: Chain, name: str) -> Self:
+    def of(cls, chain: Chain, name: str) -> Self:
+        """Return the budget of a dataset, for `Ledger.dataset`.
+
+        Args:
+            chain: The events of the ledger.
+            name: The name of the dataset.
+        """
         self = object.__new__(cls)
         self._set(_chain=chain, name=name, _about=chain.read().account(name).protected)
         return self
@@ -211,7 +216,7 @@ class Dataset(PrivacyFilter):
 
         return self._chain.append(decide)
 
-    def _settle(self, number: int, given_back: Charge, release: Release) -> None:
+    def _settle(self, number: int, given_back: Charge, release: object) -> None:
         digest = getattr(release, "digest", "")  # answers to queries have no rows
         event = Event(kind="released", dataset=self.name, of=number, charge=given_back, digest=digest)
         self._chain.append(lambda _: event)

@@ -91,7 +91,7 @@ def _spending(number: int, event: Event, end: Event | None) -> Spending:
         parameters=event.parameters,
         rho=rho,
         delta=delta,
-        status="released" if end is not None else event.kind,  # type: ignore[arg-type]
+        status="released" if end is not None else "reserved" if event.kind == "reserved" else "charged",
         digest="" if end is None else end.digest,
         version=event.version,
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from difflib import get_close_matches
-from typing import Any
 
 import click
 
 from discreet import certificate
-from discreet.budgets.charge import Account
+from discreet.budgets.charge import Account, Unit
 from discreet.budgets.ledger import Dataset, Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
@@ -79,7 +78,7 @@ def budget() -> None:
     show_default=True,
     help="Protect all rows of a user, or each event alone.",
 )
-def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: str) -> None:
+def init(ledger: str, dataset: str, rho: float | None, epsilon: float | None, delta: float, unit: Unit) -> None:
     """Set the total budget of a dataset, in a new or existing LEDGER. The total cannot be changed later."""
     Account.holding(rho, delta, unit, "added", epsilon=epsilon)  # validate before the file is created
     opened = Ledger.open(ledger)
@@ -179,5 +178,4 @@ def verify(file: str, ledger: str | None) -> None:
     mechanism and its parameters. A certificate is no signature: anyone can write one.
     """
     outputs.require_apart(None, file, f"{file}.certificate.json", ledger)
-    found: Any = certificate.verify(file, ledger=ledger)
-    click.echo(found)
+    click.echo(certificate.verify(file, ledger=ledger))

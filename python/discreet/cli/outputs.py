@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -85,10 +86,12 @@ def _status(path: Path) -> Iterator[os.stat_result]:
         return
 
 
-def _open_file(stream: object) -> Iterator[os.stat_result]:
+def _open_file(stream: TextIO | None) -> Iterator[os.stat_result]:
     """Yield the status of a standard stream that is a regular file; on a terminal, input and output share a device."""
+    if stream is None:
+        return
     try:
-        status = os.fstat(stream.fileno())  # type: ignore[attr-defined]
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError, AttributeError):
         return
     if stat.S_ISREG(status.st_mode):

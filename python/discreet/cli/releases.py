@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -16,8 +16,32 @@ from discreet.engines import spark_session
 from discreet.engines.sql import query
 from discreet.engines.standard_input import standard_input
 from discreet.errors import OUT_OF_DELTA
+from discreet.planning.choose import Parameters
 
 __all__ = ["count", "select", "top_k"]
+
+
+class Asked(Parameters, total=False):
+    """The options that become parameters of a function."""
+
+    user: str
+    item: str
+    memory: str | None
+
+
+class Options(Asked):
+    """The options of a command that releases rows."""
+
+    file: str | None
+    sql: str | None
+    engine: str
+    master: str | None
+    output: str | None
+    form: str | None
+    ledger: str | None
+    dataset: str | None
+    certificate: bool
+    quiet: bool
 
 
 @click.command()
@@ -25,7 +49,7 @@ __all__ = ["count", "select", "top_k"]
 @options.promise
 @options.counting
 @options.published
-def count(**options: Any) -> None:
+def count(**options: Unpack[Options]) -> None:
     """Count the users of each item in FILE.
 
     FILE is a Parquet or CSV file, a quoted glob of such files, or - for standard input. A CSV file needs a header
@@ -55,7 +79,7 @@ def count(**options: Any) -> None:
 @options.promise
 @options.top
 @options.published
-def top_k(**options: Any) -> None:
+def top_k(**options: Unpack[Options]) -> None:
     """Rank the K items of FILE that most users have, without counts.
 
     The release has fewer than K items if the remaining items are not safe to publish. A user may have any number of
@@ -72,7 +96,7 @@ def top_k(**options: Any) -> None:
 @options.promise
 @options.selected
 @options.published
-def select(**options: Any) -> None:
+def select(**options: Unpack[Options]) -> None:
     """List the items of FILE that are safe to publish, without counts.
 
     At most --l0 items of each user count. With --method auto, the choice of the method depends on the parameters
@@ -105,7 +129,7 @@ def _publish(
     dataset: str | None,
     certificate: bool,
     quiet: bool,
-    **parameters: Any,
+    **parameters: Unpack[Asked],
 ) -> None:
     """Release rows with a verb, write them, and report the guarantee and the charge."""
     if (file is None) == (sql is None):
@@ -151,7 +175,7 @@ def _publish(
 
 
 @contextmanager
-def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[Any]:
+def _source(file: str | None, sql: str | None, engine: str, master: str | None, memory: str | None) -> Iterator[object]:
     """Yield the data that a command reads.
 
     After an interrupt, all engines but Spark end within a second. Spark jobs must be cancelled first, which can take

@@ -114,7 +114,7 @@ def _write(release: Release, output: str, certificate: bool, overwrite: bool) ->
 def guarantee_lines(release: Release) -> list[str]:
     """Return the lines about a release: its guarantee, the cost spent, and notes."""
     spent = release.spent
-    lines = [f"{release._size} released. Guarantee: {release.promise}."]
+    lines = [f"{counted(len(release), 'item')} released. Guarantee: {release.promise}."]
     if (spent.rho, spent.delta) != (release.guarantee.rho, release.guarantee.delta):
         lines.append(
             f"Spent: rho {spent.rho:.6g} of {release.guarantee.rho:g}, "

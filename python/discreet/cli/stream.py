@@ -6,8 +6,9 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict, Unpack
 
 import click
 
@@ -20,12 +21,24 @@ from discreet.errors import ParameterError, SchemaError, StateError
 from discreet.planning.plan import stated
 from discreet.privacy.guarantee import unusual
 from discreet.streams.clock import Clock
-from discreet.streams.events import ITEM_TYPES
+from discreet.streams.events import ITEM_TYPES, ItemType
 from discreet.streams.file import require_new
 from discreet.streams.paths import beside
 from discreet.streams.stream import Stream
 
 __all__ = ["stream"]
+
+
+class Promise(TypedDict):
+    """The options that choose a mechanism."""
+
+    rho: float | None
+    epsilon: float | None
+    delta: float
+    l0: int
+    horizon: int | None
+    item_bytes: int
+    unit: Literal["event", "user"]
 
 
 @click.group(short_help="Release running counts after every round.")
@@ -75,16 +88,24 @@ def stream() -> None:
 )
 @click.option("--dataset", metavar="NAME", help="Dataset of the ledger to charge (see `discreet budget`).")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
-def init(file: str, items: Any, ledger: str | None, dataset: str | None, quiet: bool, **parameters: Any) -> None:
+def init(
+    file: str,
+    items: ItemType,
+    ledger: str | None,
+    dataset: str | None,
+    quiet: bool,
+    linf: int | None,
+    **parameters: Unpack[Promise],
+) -> None:
     """Start a stream in FILE, which must not exist."""
-    if parameters["unit"] == "user" and parameters["linf"] is None:
+    if parameters["unit"] == "user" and linf is None:
         raise click.UsageError("--unit user needs --linf N: the most times that a user has one item, over all rounds.")
-    parameters["linf"] = 1 if parameters["linf"] is None else parameters["linf"]
-    mechanism = Stream.recommended(**parameters)
+    made = partial(Stream.recommended, **parameters, linf=1 if linf is None else linf)
+    mechanism = made()
     budget = dataset_to_charge(ledger, dataset)
     require_new(file, mechanism)
     if budget is not None:
-        again = lambda e, d: Stream.recommended(**{**parameters, "epsilon": e, "delta": d})  # noqa: E731
+        again = lambda e, d: made(epsilon=e, delta=d)  # noqa: E731
         require(budget, mechanism, again, parameters["epsilon"], parameters["delta"])
         # Charge before the stream file exists. A process that ends in between wastes budget, but leaves no stream whose
         # cost was not charged. `PrivacyFilter.charge` says why one charge covers all rounds.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, Unpack
 
 import click
 
 import discreet
 from discreet import audit as auditing
+from discreet.audit.exact import auditable
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
-from discreet.planning.choose import choose
+from discreet.planning.choose import Parameters, Verb, choose
 from discreet.planning.plan import stated
 
 __all__ = ["audit", "plan"]
+
+Options: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
+"""A decorator that adds options to a command."""
 
 
 @click.group(short_help="Predict the result of a command without data.")
@@ -61,14 +65,14 @@ _examined = joined(
 )
 
 
-def _plan(verb: str, as_json: bool, parameters: dict[str, object]) -> None:
+def _plan(verb: Verb, as_json: bool, parameters: Parameters) -> None:
     made = discreet.plan(verb, **parameters)
     click.echo(made.to_json() if as_json else made)
 
 
-def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str, Any]) -> None:
+def _audit(verb: Verb, pairs: int, runs: int, as_json: bool, parameters: Parameters) -> None:
     """Print an audit and exit with 1 if it finds a violation."""
-    mechanism, _ = choose(verb, **parameters)
+    mechanism = auditable(choose(verb, **parameters)[0])
     asked = stated(mechanism, parameters["epsilon"], parameters["delta"]).dp
     found = auditing.audit(mechanism, pairs=pairs, dp=asked)
     click.echo(found.to_json() if as_json else found)
@@ -81,14 +85,14 @@ def _audit(verb: str, pairs: int, runs: int, as_json: bool, parameters: dict[str
         raise click.exceptions.Exit(1)
 
 
-def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callable[..., Any], limits: str) -> None:
+def _without_data(verb: Verb, parameters: Options, audited_by: Options, limits: str) -> None:
     """Add the plan and the audit of a command; `limits` says which parameters can be audited."""
-    verb = name.replace("-", "_")
+    name = verb.replace("_", "-")
 
-    def planned(as_json: bool, **given: Any) -> None:
+    def planned(as_json: bool, **given: Unpack[Parameters]) -> None:
         _plan(verb, as_json, given)
 
-    def audited(pairs: int, runs: int, as_json: bool, **given: Any) -> None:
+    def audited(pairs: int, runs: int, as_json: bool, **given: Unpack[Parameters]) -> None:
         _audit(verb, pairs, runs, as_json, given)
 
     text = f"`discreet {name}` with these parameters."
@@ -98,7 +102,7 @@ def _without_data(name: str, parameters: Callable[..., Any], audited_by: Callabl
 
 _without_data("count", counting, bounded, "The audit needs --l0: without it there are too many outcomes to enumerate.")
 _without_data(
-    "top-k", top, top, "The audit needs --method gumbel: the exact distribution of discover+peel is not known."
+    "top_k", top, top, "The audit needs --method gumbel: the exact distribution of discover+peel is not known."
 )
 _without_data(
     "select",

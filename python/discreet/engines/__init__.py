@@ -6,8 +6,6 @@ noise.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from discreet.engines import ibis, local, spark
@@ -53,7 +51,7 @@ def require_rows_again(source: object) -> None:
 
 
 def histogram(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -67,8 +65,9 @@ def histogram(
 ) -> Counted:
     """Return the distinct users of each item of `source`, counted by the engine that holds its rows; see `Engine`."""
     count = (_remote_engine(source, user, item) or local).histogram
-    wanted: Any = {"l0": l0, "limit": limit, "cap": cap, "only": only, "users": users}
-    counted = count(source, user, item, **wanted, memory=memory, progress=progress)
+    counted = count(
+        source, user, item, l0=l0, limit=limit, cap=cap, only=only, users=users, memory=memory, progress=progress
+    )
     return counted if cap is None else counted._replace(counts=np.minimum(counted.counts, cap))
 
 

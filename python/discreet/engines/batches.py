@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from discreet import _core
 from discreet.engines.files import quoted
@@ -10,7 +10,7 @@ from discreet.engines.files import quoted
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
-__all__ = ["Rows", "without_long_labels"]
+__all__ = ["ArrowStream", "Rows", "without_long_labels"]
 
 _ROWS = 4096
 """The most rows in a batch from DuckDB.
@@ -21,13 +21,20 @@ _BYTES = {"VARCHAR": "strlen", "JSON": "strlen", "BLOB": "octet_length"}
 """DuckDB's function for the length in bytes, by type."""
 
 
+class ArrowStream(Protocol):
+    """A table of any library with Arrow's C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows."""
+
+
 class Rows:
     """A table of any library as an Arrow stream of small batches.
 
     DuckDB refuses a relation of another connection, but scans this object.
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: ArrowStream) -> None:
         self._source = source
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -56,5 +63,5 @@ def _cell(name: str, kind: str) -> str:
     return f"CASE WHEN {_BYTES[kind]}({cell}) <= {_core.LONGEST} THEN {cell} END AS {cell}"
 
 
-def _is_relation(source: Any) -> bool:
+def _is_relation(source: object) -> bool:
     return type(source).__name__ == "DuckDBPyRelation"

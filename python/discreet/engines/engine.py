@@ -15,10 +15,11 @@ from discreet.errors import SchemaError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Counted", "Counts", "Engine", "Items", "Progress", "Weighting", "labels", "listed"]
+__all__ = ["Counted", "Counts", "Engine", "Items", "Label", "Progress", "Weighting", "labels", "listed"]
 
 Counts = tuple[_core.Labels, "NDArray[np.int64]"]
-Items: TypeAlias = "Sequence[str | int | bytes] | ArrayLike"
+Label: TypeAlias = str | int | bytes
+Items: TypeAlias = "Sequence[Label] | ArrayLike"
 Progress = Callable[[], None]
 
 
@@ -60,7 +61,7 @@ class Engine(Protocol):
 
     def histogram(
         self,
-        source: Any,
+        source: object,
         user: str,
         item: str,
         *,
@@ -104,7 +105,7 @@ class Engine(Protocol):
         item: str,
         *,
         weighting: Weighting,
-        without: Sequence[object],
+        without: Sequence[Label],
         progress: Progress | None,
     ) -> Counts:
         """Return the weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
@@ -115,7 +116,7 @@ class Engine(Protocol):
         """
 
 
-def labels(values: Sequence[Any], kind: str) -> _core.Labels:
+def labels(values: Sequence[Label], kind: str) -> _core.Labels:
     """Return labels of a type that only the schema decides: int64, uint64, string or binary."""
     if kind in ("int64", "uint64"):
         return _core.Labels.from_sequence(np.asarray(values, kind))
@@ -123,7 +124,7 @@ def labels(values: Sequence[Any], kind: str) -> _core.Labels:
     return _core.Labels.from_sequence(values or [blank]).select(np.arange(len(values)))
 
 
-def listed(only: Items, kind: str) -> list[Any]:
+def listed(only: Items, kind: str) -> list[Label]:
     """Return the listed items that a column of this type can hold, as Python values.
 
     Raises:

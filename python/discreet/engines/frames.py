@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from discreet.engines.batches import Rows, without_long_labels
 from discreet.engines.pandas_columns import as_arrow, label_cells
 from discreet.engines.validated import validated
 from discreet.errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 __all__ = ["frame", "is_read_once", "library", "names", "plain_column", "require_labels", "selected"]
 
@@ -31,7 +36,7 @@ def is_read_once(data: object) -> bool:
     return type(data).__name__ in ("RecordBatchReader", "CsvInput") or hasattr(data, "__next__")
 
 
-def selected(data: Any, columns: list[str]) -> Any:
+def selected(data: Any, columns: list[str]) -> object:
     """Return these columns of a frame; the first two are labels.
 
     Libraries whose columns are not known before reading return the frame unchanged.
@@ -63,7 +68,7 @@ def _validated(data: object, columns: list[str]) -> object:
     return validated(data) if is_table and hasattr(data, "schema") else data
 
 
-def _of_pandas(data: Any, labels: list[str]) -> Any:
+def _of_pandas(data: pandas.DataFrame, labels: list[str]) -> pyarrow.Table | pandas.DataFrame:
     """Return a pandas frame as a pyarrow table, or the frame itself if pyarrow is not installed."""
     try:
         return validated(as_arrow(data, labels))
@@ -71,7 +76,7 @@ def _of_pandas(data: Any, labels: list[str]) -> Any:
         return data
 
 
-def frame(data: Any, user: str, item: str) -> Any:
+def frame(data: object, user: str, item: str) -> object:
     """Return the two columns of a table in memory, as an Arrow stream or as two arrays."""
     if isinstance(data, dict):
         files.require_columns(data, [user, item])
@@ -83,12 +88,16 @@ def frame(data: Any, user: str, item: str) -> Any:
                     f"column {name!r} is one value; give a list or an array for each column, not a dict for each row"
                 )
         return plain_column(data[user]), plain_column(data[item])
-    data = selected(data, [user, item])
-    if library(data) == "pandas":
-        return label_cells(data[user]), label_cells(data[item])
-    if hasattr(data, "__arrow_c_stream__"):
-        return Rows(data).__arrow_c_stream__()
-    raise _no_table(data)
+    table = selected(data, [user, item])
+    if _is_pandas(table):
+        return label_cells(table[user]), label_cells(table[item])
+    if hasattr(table, "__arrow_c_stream__"):
+        return Rows(table).__arrow_c_stream__()
+    raise _no_table(table)
+
+
+def _is_pandas(table: object) -> TypeGuard[pandas.DataFrame]:
+    return library(table) == "pandas"
 
 
 def _no_table(data: object) -> ParameterError:
@@ -101,7 +110,7 @@ def _no_table(data: object) -> ParameterError:
     return ParameterError(text)
 
 
-def _without_objects(data: Any) -> Any:
+def _without_objects(data: polars.DataFrame) -> polars.DataFrame:
     """Return a polars frame, or raise SchemaError for columns of Python objects.
 
     Of such columns, polars exports only addresses in memory.
@@ -114,7 +123,7 @@ def _without_objects(data: Any) -> Any:
     return data
 
 
-def _remedy(data: Any, missing: set[str]) -> str:
+def _remedy(data: pandas.DataFrame, missing: set[str]) -> str:
     """Return how to make missing columns of pandas available, if they are in the index or in a MultiIndex."""
     if missing & {*data.index.names}:
         return "; it is in the index: reset_index() first"

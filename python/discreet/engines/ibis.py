@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counted, Counts, Items, Progress, Weighting, labels, listed
+from discreet.engines.engine import Counted, Counts, Items, Label, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_key
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ibis.backends import BaseBackend
     from ibis.expr.types import StringValue, Table, Value
 
 __all__ = ["histogram", "weights"]
@@ -25,7 +28,7 @@ _HERE = "give the rows themselves, table.select(...).distinct().to_pyarrow_batch
 
 
 def histogram(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -70,7 +73,7 @@ def weights(
     item: str,
     *,
     weighting: Weighting,
-    without: Sequence[object],
+    without: Sequence[Label],
     progress: Progress | None,
 ) -> Counts:
     """Return the weight of each item of an Ibis table; see `Engine`. The backend must support `l0`."""
@@ -88,7 +91,7 @@ def weights(
         return items, weights
 
 
-def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
+def _pairs(source: object, user: str, item: str) -> tuple[Table, str, BaseBackend]:
     """Return the two columns without NULL, the type of the items, and the backend of the table."""
     import ibis
 
@@ -109,13 +112,13 @@ def _pairs(source: Any, user: str, item: str) -> tuple[Table, str, Any]:
     return pairs.mutate(**{alias: _without_collation(pairs[alias], backend) for alias in texts}), kinds[item], backend
 
 
-def _byte_length(cell: Any, backend: Any) -> Any:
+def _byte_length(cell: Value, backend: BaseBackend) -> Value:
     """Return the length in bytes of text or binary cells."""
     import ibis
     from ibis.expr import datatypes
 
     if backend.name == "polars":
-        lengths: Any = ibis.udf.scalar.pyarrow(_lengths, signature=((cell.type(),), datatypes.int64))
+        lengths: Callable[..., Value] = ibis.udf.scalar.pyarrow(_lengths, signature=((cell.type(),), datatypes.int64))
         return lengths(cell)
     if backend.name in ("duckdb", "sqlite") and cell.type().is_string():
         cell = _builtin("encode", "string", "binary")(cell) if backend.name == "duckdb" else cell.cast("binary")
@@ -130,16 +133,17 @@ def _lengths(cells: object) -> object:
     return compute.binary_length(cells).cast("int64")
 
 
-def _builtin(name: str, given: str, made: str) -> Any:
+def _builtin(name: str, given: str, made: str) -> Callable[[Value], Value]:
     """Return a built-in function of the backend."""
     import ibis
     from ibis.expr import datatypes
 
     signature = ((datatypes.dtype(given),), datatypes.dtype(made))
-    return ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=signature)
+    function: Callable[[Value], Value] = ibis.udf.scalar.builtin(lambda cell: cell, name=name, signature=signature)
+    return function
 
 
-def _without_collation(text: Any, backend: Any) -> Any:
+def _without_collation(text: StringValue, backend: BaseBackend) -> StringValue:
     """Return text without the collation of its column.
 
     A collation would count different items as one, and publish the spelling of one of the users.
@@ -201,7 +205,7 @@ def _kind(column: Value, name: str) -> str:
     raise SchemaError(f"column {name!r} has the type {kind}; cast it to text or to integers")
 
 
-def _bounded(pairs: Table, l0: int, backend: Any) -> Table:
+def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
     """Keep at most l0 items of each user, the first by SHA-256 of a new key and both values, each with its length."""
     import ibis
     from ibis.expr import operations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet import _core
 from discreet.engines import files
@@ -37,7 +37,7 @@ _PARSED = {"GEOMETRY", "JSON"}
 
 
 def histogram(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -56,11 +56,11 @@ def histogram(
     """
     listed = None if only is None else _core.Labels.from_sequence(only)
 
-    def count(sources: list[Any], room: int) -> Counted:
-        wanted: Any = {"l0": l0, "only": listed, "limit": limit, "cap": cap, "memory": room, "progress": progress}
-        if users:
-            return Counted(*_core.count_with_users(sources, user, item, **wanted))
-        return Counted(*_core.count_distinct(sources, user, item, **wanted))
+    def count(sources: list[object], room: int) -> Counted:
+        count_of = _core.count_with_users if users else _core.count_distinct
+        return Counted(
+            *count_of(sources, user, item, l0=l0, only=listed, limit=limit, cap=cap, memory=room, progress=progress)
+        )
 
     return read(source, user, item, memory, count)
 
@@ -79,7 +79,7 @@ def read(
     def attempt(careful: bool) -> _Result:
         with interruptible():
             found = scan(paths, [user, item], room, careful=careful) if paths else None
-            scanned: list[object] = [found if isinstance(found, CsvRows) else Rows(found)] if paths else []
+            scanned = [] if found is None else [found if isinstance(found, CsvRows) else Rows(found)]
             opened = [
                 table.columns([user, item]) if isinstance(table, CsvInput) else frame(table, user, item)
                 for table in frames
@@ -87,7 +87,7 @@ def read(
             is_parquet = any(not isinstance(table, CsvRows) for table in scanned)
             left = room.beside_scan if is_parquet else room.beside_csv if has_csv else room.total
             kept = sum(path.size for path in paths if isinstance(path, files.MemoryFile))
-            return work(scanned + opened, left - kept)
+            return work([*scanned, *opened], left - kept)
 
     try:
         return attempt(False) if any(map(is_read_once, frames)) else retried_carefully(paths, attempt)

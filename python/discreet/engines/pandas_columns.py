@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
@@ -13,11 +13,12 @@ from discreet.errors import SchemaError
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from numpy.typing import NDArray
 
 __all__ = ["as_arrow", "label_cells", "text_cells"]
 
 
-def text_cells(cells: Iterable[Any]) -> list[str | None]:
+def text_cells(cells: Iterable[object]) -> list[str | None]:
     """Return each cell as text by a rule for its own type, or None if there is no rule.
 
     Text is unchanged, a 64-bit integer becomes its digits, bytes are decoded as UTF-8, and a UUID or `pandas.Period` is
@@ -105,7 +106,7 @@ def as_arrow(frame: pandas.DataFrame, labels: list[str]) -> pyarrow.Table:
     return pyarrow.table(columns)
 
 
-def _text_array(column: Any) -> Any:
+def _text_array(column: pandas.Series[object]) -> pyarrow.Array:
     import pyarrow
 
     if hasattr(column.dtype, "categories"):
@@ -123,7 +124,7 @@ def _text_array(column: Any) -> Any:
     return pyarrow.array(text_cells(column.astype(object)), kind)
 
 
-def label_cells(column: Any) -> Any:
+def label_cells(column: object) -> NDArray[np.generic]:
     """Return a column of labels as an array for `_core`, without pyarrow.
 
     Args:
@@ -134,10 +135,13 @@ def label_cells(column: Any) -> Any:
     """
     import pandas
 
-    column = _dense(pandas.Series(column))
-    _require_no_floats(column)
-    if _is_untyped(column.dtype):
-        return np.array([*text_cells(column.astype(object)), None], object)[:-1]
-    if isinstance(column.dtype, np.dtype):
-        return column.to_numpy()
-    return column.astype(object).where(column.notna(), None).to_numpy()
+    series = _dense(pandas.Series(column))
+    _require_no_floats(series)
+    cells: NDArray[np.generic]
+    if _is_untyped(series.dtype):
+        cells = np.array([*text_cells(series.astype(object)), None], object)[:-1]
+    elif isinstance(series.dtype, np.dtype):
+        cells = series.to_numpy()
+    else:
+        cells = series.astype(object).where(series.notna(), None).to_numpy()
+    return cells

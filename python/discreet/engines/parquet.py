@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from discreet.engines.sql import Columns, connect
 from discreet.errors import InputError, raise_alone
@@ -13,7 +12,7 @@ from discreet.errors import InputError, raise_alone
 __all__ = ["read", "write"]
 
 
-def write(path: Path, columns: Iterable[tuple[str, Any, str]]) -> None:
+def write(path: Path, columns: Iterable[tuple[str, object, str]]) -> None:
     """Write columns to a Parquet file, in the order of their rows; raise OSError if the disk fails."""
     import duckdb
 

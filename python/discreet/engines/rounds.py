@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.engines.batches import Rows
 from discreet.engines.csv_rows import CsvRows
@@ -13,6 +13,9 @@ from discreet.engines.local import retried_carefully, scan
 from discreet.engines.memory import Memory
 from discreet.engines.sql import connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
 __all__ = ["TimedEvents"]
 
@@ -58,7 +61,7 @@ class TimedEvents:
         zoned = f"TRY_CAST({cell} AS TIMESTAMP{'TZ' if kind in _ZONED else ''})"
         self._moment = _text_moment(cell) if self.text else zoned
 
-    def rounds(self, since: datetime, span: timedelta) -> Callable[[int], Any]:
+    def rounds(self, since: datetime, span: timedelta) -> Callable[[int], DuckDBPyRelation]:
         """Return a function that returns the rows of a round, as a table of user and item.
 
         Args:
@@ -72,7 +75,7 @@ class TimedEvents:
         event, item, _ = map(quoted, self._columns)
         time = self._columns[2]
 
-        def attempt(careful: bool) -> Any:
+        def attempt(careful: bool) -> DuckDBPyConnection:
             connection = connect(Memory.of(None))
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("given", Rows(scan([self._data], list(self._columns), careful=careful, time=time)))

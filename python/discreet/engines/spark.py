@@ -10,18 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from discreet import _core
 from discreet.engines import files
-from discreet.engines.engine import Counted, Counts, Items, Progress, Weighting, labels, listed
+from discreet.engines.engine import Counted, Counts, Items, Label, Progress, Weighting, labels, listed
 from discreet.engines.entropy import fresh_bits, fresh_key
 from discreet.errors import DiscreetError, InputError, ParameterError, ResourceError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 __all__ = ["histogram", "weights"]
 
@@ -33,7 +34,7 @@ _Result = TypeVar("_Result")
 
 
 def histogram(
-    source: Any,
+    source: object,
     user: str,
     item: str,
     *,
@@ -85,7 +86,7 @@ def weights(
     item: str,
     *,
     weighting: Weighting,
-    without: Sequence[object],
+    without: Sequence[Label],
     progress: Progress | None,
 ) -> Counts:
     """Return the weight of each item of a DataFrame; see `Engine`. The driver fetches all items with a weight."""
@@ -132,7 +133,7 @@ def _pairs(source: DataFrame, user: str, item: str) -> tuple[DataFrame, str]:
     return placed.select(*cells).dropna(), kinds[item]
 
 
-def _kind(data_type: Any, name: str) -> str:
+def _kind(data_type: DataType, name: str) -> str:
     from pyspark.sql import types
 
     if isinstance(data_type, types.IntegralType):
@@ -156,14 +157,14 @@ def _cell(name: str, kind: str) -> Column:
     return functions.when(is_short, column)
 
 
-def _table_of(session: SparkSession, values: Sequence[Any], kind: str) -> DataFrame:
+def _table_of(session: SparkSession, values: Sequence[Label], kind: str) -> DataFrame:
     """Return values as a table that needs no Python on the executors: Spark splits one text."""
     from pyspark.sql import functions
 
     if kind == "int64":
         texts = [str(value) for value in values]
     else:
-        texts = [(value.encode() if kind == "string" else value).hex() for value in values]
+        texts = [(value if isinstance(value, bytes) else str(value).encode()).hex() for value in values]
     table = session.range(1).select(functions.explode(functions.split(functions.lit(",".join(texts)), ",")).alias("x"))
     cell = functions.col("x").cast("bigint") if kind == "int64" else functions.unhex("x")
     return table.select(cell.alias("item"))
@@ -262,7 +263,7 @@ def _is_stopped(session: SparkSession) -> bool:
     try:
         if hasattr(session, "is_stopped"):  # Spark Connect
             return bool(session.is_stopped)
-        context = session.sparkContext._jsc
+        context = session.sparkContext._jsc  # noqa: SLF001 - PySpark has no public property for it
         return context is None or bool(context.sc().isStopped())
     except Exception:  # its Java process has ended
         return True

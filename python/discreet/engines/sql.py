@@ -100,7 +100,8 @@ def connect(room: Memory | None = None, *, ordered: bool = False) -> DuckDBPyCon
     """
     import duckdb
 
-    options: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    options: dict[str, bool | int | float | str | list[str]] = {"autoinstall_known_extensions": "false"}
+    options |= {"autoload_known_extensions": "false"}
     options |= {"python_enable_replacements": "false", "temp_directory": ""}
     if room is not None:
         options |= {"memory_limit": f"{room.scan}B", "threads": room.scan_threads}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.engines import files
-from discreet.engines.batches import Rows, without_long_labels
+from discreet.engines.batches import ArrowStream, Rows, without_long_labels
 from discreet.engines.files import quoted
 from discreet.engines.frames import names, plain_column, selected
 from discreet.engines.local import retried_carefully, scan
 from discreet.engines.sql import Columns, connect, interruptible
 from discreet.errors import DiscreetError, InputError, ParameterError, SchemaError, raise_alone
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["clipped_sums"]
 
@@ -72,7 +75,7 @@ def clipped_sums(
         raise_alone(InputError(f"cannot sum {shown}; check the data and its source"))
 
 
-def _summed(connection: Any, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
+def _summed(connection: DuckDBPyConnection, items: int, bounds: tuple[int, int], resolution: float) -> list[int]:
     low, high = bounds
     # Floats hold whole numbers exactly up to 2^53. Each row is rounded to whole units before the rows are summed.
     units = f"least({_MOST}, greatest(-{_MOST}, round(TRY_CAST(g.v AS DOUBLE) / {resolution!r})))"
@@ -99,19 +102,19 @@ def _kind(name: str, duckdb_type: str) -> str:
     raise SchemaError(f"the column {name!r} must hold integers, text or bytes")
 
 
-def _wanted(items: list[Any], kind: str) -> Columns:
+def _wanted(items: Sequence[Any], kind: str) -> Columns:
     """Return the items with their indices, in the type of the column of items."""
-    python: Any = {"int64": (int, np.integer), "string": str, "binary": bytes}[kind]
-    if not all(isinstance(label, python) for label in items):
+    python: dict[str, tuple[type, ...]] = {"int64": (int, np.integer), "string": (str,), "binary": (bytes,)}
+    if not all(isinstance(label, python[kind]) for label in items):
         raise SchemaError("the items must be of the type of the column of items")
-    labels: Any = items
+    labels: object = items
     if kind == "int64":
         kind = "uint64" if all(label >= 0 for label in items) else "int64"
         labels = np.array(items, kind)
     return Columns([("place", np.arange(len(items)), "int64"), ("label", labels, kind)])
 
 
-def _rows(data: object, columns: list[str], careful: bool) -> object:
+def _rows(data: object, columns: list[str], careful: bool) -> ArrowStream:
     """Return the columns as an object with an Arrow stream."""
     if isinstance(data, str | os.PathLike):
         return scan([data], columns, careful=careful)
@@ -131,7 +134,7 @@ def _rows(data: object, columns: list[str], careful: bool) -> object:
     return frame
 
 
-def _typed(given: list[Any], names: list[str]) -> Columns:
+def _typed(given: list[Sequence[object]], names: list[str]) -> Columns:
     """Return lists or arrays as columns, without rows whose user or item is None."""
     if len({len(column) for column in given}) > 1:
         raise ParameterError("the columns must be equally long")
@@ -157,7 +160,7 @@ def _is_label(cell: object) -> bool:
     return True
 
 
-def _label_column(name: str, cells: Sequence[Any], array: Any) -> tuple[str, Any, str]:
+def _label_column(name: str, cells: Sequence[Any], array: object) -> tuple[str, object, str]:
     kinds = {type(cell) for cell in cells}
     if not kinds:
         # An empty array still has a type.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Reading", "reading", "validated"]
+
+_Data = TypeVar("_Data", "pyarrow.Table", "pyarrow.RecordBatch", "pyarrow.RecordBatchReader")
 
 
 class Reading:
@@ -37,7 +39,7 @@ def reading() -> Iterator[Reading]:
         _reading.reset(token)
 
 
-def validated(data: Any) -> Any:
+def validated(data: _Data) -> _Data:
     """Return a pyarrow table, batch or reader after checking its layout; a reader's batches are checked one by one.
 
     The check takes a few microseconds per chunk. It covers the sizes of buffers and the first and last offset, and Rust

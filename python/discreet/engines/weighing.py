@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.engines import local
-from discreet.engines.engine import Counts, Engine, Progress, Weighting, labels
+from discreet.engines.engine import Counts, Engine, Label, Progress, Weighting, labels
 from discreet.engines.memory import random_limit
 from discreet.errors import ParameterError
 from discreet.private import Private
@@ -113,7 +113,7 @@ class RemoteLists(Private):
             raise ParameterError("a cluster or a warehouse does not support shared_order; leave it out")
         return _RemoteWeighing(self, first)
 
-    def weigh(self, weighting: Weighting, named: Sequence[object]) -> Counts:
+    def weigh(self, weighting: Weighting, named: Sequence[Label]) -> Counts:
         """Return the weights of all items except the released ones."""
         return self._engine.weights(
             self._source, *self._columns, weighting=weighting, without=named, progress=self._progress
@@ -125,7 +125,7 @@ class _RemoteWeighing(Private):
         self._lists = lists
         self._first: Weighting | None = first
         self._labels, self._weights = lists.weigh(first, [])
-        self._named: list[object] = []
+        self._named: list[Label] = []
 
     def weights(self, weighting: Weighting, rng: _core.Rng) -> NDArray[np.int64]:
         if weighting != self._first:

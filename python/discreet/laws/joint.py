@@ -59,12 +59,10 @@ def _(mechanism: OptimalSelection, first: Counts, second: Counts) -> Pair:
 @joint_law.register
 def _(mechanism: KnownItems, first: Counts, second: Counts) -> Pair:
     noise = NoiseLaw(mechanism.mechanism.noise)
-    moved = sorted({*_changed(first, second)} & {*mechanism.items})
+    moved = [label for label in _changed(first, second) if label in mechanism.items]
     known = [noise.around(first.get(label, 0), second.get(label, 0)) for label in moved]
-    others = {**first}, {**second}
-    for counts in others:
-        for label in mechanism.items:
-            counts.pop(label, None)
+    known_items = {*mechanism.items}
+    others = [{label: n for label, n in counts.items() if label not in known_items} for counts in (first, second)]
     p, q = joint_law(mechanism.mechanism, *others)
     return product([p, *(pair[0] for pair in known)]), product([q, *(pair[1] for pair in known)])
 

@@ -50,7 +50,8 @@ def product(parts: list[Chances]) -> Chances:
 def aligned(first: Law, second: Law) -> Pair:
     """Return two laws as arrays over the union of their outcomes."""
     outcomes = list({**first, **second})
-    return tuple(np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))  # type: ignore[return-value]
+    p, q = (np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))
+    return p, q
 
 
 @lru_cache(maxsize=64)

@@ -82,7 +82,8 @@ def _(mechanism: KnownItems, counts: Counts) -> list[View]:
     inner = mechanism.mechanism
     noise = NoiseLaw(inner.noise)
     slots = {}
-    for label in {**_present(counts), **dict.fromkeys(mechanism.items)}:
+    labels: dict[Any, object] = {**_present(counts), **dict.fromkeys(mechanism.items)}
+    for label in labels:
         least: int | None = mechanism.least if label in mechanism.items else inner.threshold.value + 1
         slots[label] = _Slot.of(noise, inner.deviation, counts.get(label, 0), least)
     return _independent(slots)
@@ -255,9 +256,8 @@ def _of_slots(slots: Mapping[str, _Slot], joint: Mapping[Any, float]) -> list[Vi
 
     def noisy(rows: Rows, label: str) -> int | str:
         mine = [count for item, count, _ in rows if item == label]
-        if len(mine) > 1 or None in mine:
-            return _IMPOSSIBLE
-        return mine[0] if mine else _UNSEEN  # type: ignore[return-value]
+        first = mine[0] if mine else _UNSEEN
+        return _IMPOSSIBLE if first is None or len(mine) > 1 else first
 
     def alone(rows: Rows, label: str, slot: _Slot) -> Cell:
         value = noisy(rows, label)

@@ -5,19 +5,41 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 
-__all__ = ["Data", "Mechanism", "Opening", "Released", "Value", "opened"]
+__all__ = ["Data", "EpsilonKind", "Kind", "Made", "Mechanism", "Opening", "Released", "Value", "made_for", "opened"]
 
 Opening = Callable[[], _core.Rng]
 """A function that charges the budget for a release and returns the release's random stream."""
 
 Data = TypeVar("Data", contravariant=True)
 Released = TypeVar("Released", covariant=True)
+Made = TypeVar("Made", covariant=True)
+
+
+class Kind(Protocol[Made]):
+    """A class whose objects are made for a guarantee in rho."""
+
+    def from_rho(self, *args: Any, **parameters: Any) -> Made:
+        """Return the object for a guarantee in rho; each class has parameters of its own."""
+
+
+class EpsilonKind(Kind[Made], Protocol):
+    """A class whose objects are made for a guarantee in rho or in epsilon."""
+
+    def from_epsilon(self, *args: Any, **parameters: Any) -> Made:
+        """Return the object for a guarantee in epsilon; each class has parameters of its own."""
+
+
+def made_for(kind: EpsilonKind[Made], rho: float | None, epsilon: float | None, **parameters: object) -> Made:
+    """Return an object of a class for a guarantee in rho, or in epsilon if there is no rho."""
+    if rho is not None:
+        return kind.from_rho(rho=rho, **parameters)
+    return kind.from_epsilon(epsilon=epsilon, **parameters)
 
 
 class Value:

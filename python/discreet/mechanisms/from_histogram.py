@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from discreet import _core
 from discreet.errors import ParameterError, SensitivityError
 from discreet.mechanisms.base import Mechanism, Opening, opened
-from discreet.mechanisms.published import clipped, published
+from discreet.mechanisms.published import Shown, clipped, published
 from discreet.privacy.guarantee import Sensitivity
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
@@ -51,7 +51,26 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """Return the release of a validated histogram."""
 
-    def _published(self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Any) -> Release:
+    def require_counts(self, histogram: Histogram) -> None:
+        """Raise SensitivityError if the histogram lacks counts that this mechanism must see.
+
+        Args:
+            histogram: The histogram to release.
+        """
+        self._require(histogram)
+
+    def run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        """Return the release for `Replacement`, which validates the histogram and opens the random stream.
+
+        Args:
+            histogram: The histogram to release.
+            rng: The random stream of the release.
+        """
+        return self._run(histogram, rng)
+
+    def _published(
+        self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[Shown]
+    ) -> Release:
         """Return the release of these rows; see `published`."""
         return published(self, histogram._labels, rows, rng, **more)
 

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
 from discreet import _core
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.release.release import Release
 from discreet.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["clipped", "published", "uncounted"]
+__all__ = ["More", "Shown", "clipped", "published", "uncounted"]
+
+
+class More(TypedDict, total=False):
+    """Further fields of a release."""
+
+    spent: Guarantee
+    calls: int
+    stopped_early: bool
+    notes: tuple[str, ...]
+    users: tuple[int, float] | None
+    item_type: str
+
+
+class Shown(More, total=False):
+    """The counts of a release, their noise, and further fields."""
+
+    noisy: NDArray[np.int64] | None
+    sigmas: NDArray[np.float64] | float | None
+    ranked: bool
+
 
 _CLIPPED = "these counts are lower than the true numbers of users"
 """The beginning of the note that `clipped` adds."""
-
-
-class Promising(Protocol):
-    """A value with a guarantee."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Return the guarantee of every release of this value."""
 
 
 def published(
@@ -38,7 +50,7 @@ def published(
     noisy: NDArray[np.int64] | None = None,
     sigmas: NDArray[np.float64] | float | None = None,
     ranked: bool = False,
-    **more: Any,
+    **more: Unpack[More],
 ) -> Release:
     """Return the release of these rows of `labels`, in an order that depends on published values alone.
 
@@ -48,7 +60,7 @@ def published(
     named = labels.select(rows)
     keys = np.zeros(len(rows), np.int64) if noisy is None else noisy
     order = np.arange(len(rows)) if ranked else _core.top(named, keys, len(rows))
-    fields = {"spent": mechanism.guarantee, "item_type": named.type_name, **more}
+    more = {"spent": mechanism.guarantee, "item_type": named.type_name, **more}
     return Release(
         items=named.take(order),
         counts=None if noisy is None else noisy[order],
@@ -57,7 +69,7 @@ def published(
         guarantee=mechanism.guarantee,
         made_by=repr(mechanism),
         seeded=rng.is_seeded,
-        **fields,
+        **more,
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Literal, TypeAlias, TypedDict, Unpack, overload
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.base import EpsilonKind, Made, made_for
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.threshold.gaussian import GaussianThreshold
@@ -17,11 +18,11 @@ from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
 from discreet.mechanisms.union.set_union import METHODS as UNION_METHODS
 from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-from discreet.privacy.guarantee import Guarantee, resolve_rho, unusual
+from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
 from discreet.theorems.tails import least
 
-__all__ = ["VERBS", "choose", "users_for"]
+__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -37,14 +38,46 @@ _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
 _THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
 
+Verb: TypeAlias = Literal["count", "top_k", "select"]
+Notes: TypeAlias = tuple[str, ...]
+Chosen: TypeAlias = HistogramMechanism | UnionMechanism | DiscoverAndPeel
+
+
+class Parameters(TypedDict, total=False):
+    """The parameters of the public functions. A function has some of them, and each its own type of mechanism."""
+
+    rho: float | None
+    epsilon: float | None
+    delta: float
+    l0: int | None
+    k: int
+    k_bar: int
+    relative_error: float
+    method: str
+    rows_here: bool
+    """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
+
+
 def users_for(release_chance: Callable[[int], float], chance: float) -> int:
     """Return the least number of users for which an item has this chance of a release; 2^36 if there is none."""
     return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
 
 
-def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
+@overload
+def choose(verb: Literal["count"], **parameters: Unpack[Parameters]) -> tuple[HistogramMechanism, Notes]: ...
+@overload
+def choose(
+    verb: Literal["top_k"], **parameters: Unpack[Parameters]
+) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]: ...
+@overload
+def choose(
+    verb: Literal["select"], **parameters: Unpack[Parameters]
+) -> tuple[HistogramMechanism | UnionMechanism, Notes]: ...
+@overload
+def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]: ...
+def choose(verb: str, **parameters: Unpack[Parameters]) -> tuple[Chosen, Notes]:
     """Return the mechanism of a public function and the reasons for it, from public parameters only."""
-    verbs: dict[str, Callable[..., tuple[Any, tuple[str, ...]]]] = {
+    verbs: dict[str, Callable[..., tuple[Chosen, Notes]]] = {
         "count": _for_count,
         "top_k": _for_top_k,
         "select": _for_select,
@@ -59,7 +92,7 @@ def choose(verb: str, **parameters: Any) -> tuple[Any, tuple[str, ...]]:
         raise ParameterError(f"{verb}: {str(error).partition('() ')[2]}") from None
 
 
-def _asked(guarantee: Guarantee, parameters: dict[str, Any]) -> Guarantee:
+def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
     """Return the guarantee in the caller's terms: with epsilon if the caller gave epsilon."""
     epsilon, delta = parameters.get("epsilon"), parameters["delta"]
     return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
@@ -73,12 +106,13 @@ def _for_count(
     l0: int | None = None,
     relative_error: float = 0.1,
     k_bar: int = 2**14,
-) -> tuple[HistogramMechanism, tuple[str, ...]]:
-    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
+) -> tuple[HistogramMechanism, Notes]:
+    require_promise(rho, epsilon, delta)
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
         return _fewest_users(_WITH_COUNTS, rho, epsilon, delta, l0)
+    own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
         mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
@@ -98,25 +132,21 @@ def _for_top_k(
     k_bar: int = 1_000,
     method: str = "gumbel",
     l0: int | None = None,
-) -> tuple[object, tuple[str, ...]]:
-    resolve_rho(rho, epsilon, delta)
+) -> tuple[HistogramMechanism | DiscoverAndPeel, Notes]:
+    require_promise(rho, epsilon, delta)
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError(
                 'method="discover+peel" needs l0: the most items of one user from which it finds items'
             )
-        if rho is not None:
-            return DiscoverAndPeel.from_rho(k=k, rho=rho, delta=delta, l0=l0), ()
-        return DiscoverAndPeel.from_epsilon(k=k, epsilon=epsilon, delta=delta, l0=l0), ()  # type: ignore[arg-type]
+        return made_for(DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if method != "gumbel":
         raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
     if l0 is not None:
         raise ParameterError(
             'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0'
         )
-    if rho is not None:
-        return GumbelTopK.from_rho(k=k, rho=rho, delta=delta, k_bar=k_bar), ()
-    return GumbelTopK.from_epsilon(k=k, epsilon=epsilon, delta=delta, k_bar=k_bar), ()  # type: ignore[arg-type]
+    return made_for(GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
 
 
 def _for_select(
@@ -127,22 +157,20 @@ def _for_select(
     epsilon: float | None = None,
     method: str = "auto",
     rows_here: bool = True,
-) -> tuple[HistogramMechanism | UnionMechanism, tuple[str, ...]]:
+) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the mechanism of a method, and the reasons for it.
 
     "auto" means a threshold for l0=1. Above that it means the greedy set union, dp_sips or, if neither is acceptable
     in the worst case, a threshold. The greedy method needs an epsilon and rows on this machine.
     """
-    resolve_rho(rho, epsilon, delta)
+    require_promise(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
         known = ", ".join(["auto", "threshold", "dp_sips", *UNION_METHODS])
         raise ParameterError(f"there is no method {method!r}: use {known}")
     l0 = require_whole("l0", l0, 1)
 
-    def made(kind: Any, **more: Any) -> Any:
-        if rho is not None:
-            return kind.from_rho(rho=rho, delta=delta, l0=l0, **more)
-        return kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0, **more)
+    def made(kind: EpsilonKind[Made], **more: object) -> Made:
+        return made_for(kind, rho, epsilon, delta=delta, l0=l0, **more)
 
     if method == "dp_sips":
         return made(IteratedSetUnion), ()
@@ -157,10 +185,14 @@ def _for_select(
 
 def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
-) -> tuple[UnionMechanism, tuple[str, ...]] | None:
+) -> tuple[UnionMechanism, Notes] | None:
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    for kind, more, close in ((SetUnion, {"method": "greedy"}, _GREEDY_RATIO), (IteratedSetUnion, {}, _DP_SIPS_RATIO)):
+    kinds: tuple[tuple[EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
+        (SetUnion, {"method": "greedy"}, _GREEDY_RATIO),
+        (IteratedSetUnion, {}, _DP_SIPS_RATIO),
+    )
+    for kind, more, close in kinds:
         if more and not greedy:
             continue
         try:
@@ -171,25 +203,22 @@ def _set_union(
         if users <= close * needed:
             name = "greedy" if more else "dp_sips"
             return union, (
-                f"{kind.__name__} was chosen (method {name}): users have items in common, so it usually releases more "
-                f"items than a threshold on counts. In the worst case, an item needs {users:,} users for a 50 % chance "
-                f"of a release. With the threshold, it always needs {needed:,}",
+                f"{type(union).__name__} was chosen (method {name}): users have items in common, so it usually releases "
+                f"more items than a threshold on counts. In the worst case, an item needs {users:,} users for a 50 % "
+                f"chance of a release. With the threshold, it always needs {needed:,}",
             )
     return None
 
 
 def _fewest_users(
-    kinds: tuple[Any, ...], rho: float | None, epsilon: float | None, delta: float, l0: int
-) -> tuple[HistogramMechanism, tuple[str, ...]]:
+    kinds: tuple[EpsilonKind[HistogramMechanism], ...], rho: float | None, epsilon: float | None, delta: float, l0: int
+) -> tuple[HistogramMechanism, Notes]:
     """Return the mechanism with this guarantee whose items need the fewest users for a 50 % chance of a release."""
-    resolve_rho(rho, epsilon, delta)
-    half, refused = {}, None
+    half: dict[HistogramMechanism, int] = {}
+    refused: ParameterError | None = None
     for kind in kinds:
         try:
-            if rho is not None:
-                mechanism = kind.from_rho(rho=rho, delta=delta, l0=l0)
-            else:
-                mechanism = kind.from_epsilon(epsilon=epsilon, delta=delta, l0=l0)
+            mechanism = made_for(kind, rho, epsilon, delta=delta, l0=l0)
             half[mechanism] = users_for(mechanism.release_chance, 0.5)
         except ParameterError as error:  # parameters out of this mechanism's range: try the next
             refused = error

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
@@ -12,12 +13,15 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
-from discreet.planning.choose import VERBS, choose, users_for
-from discreet.privacy.guarantee import Guarantee
+from discreet.planning.choose import VERBS, Parameters, Verb, choose, users_for
+from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import StreamMechanism
 from discreet.wording import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Plan", "plan", "stated"]
 
@@ -142,17 +146,19 @@ class Plan:
             indent=1,
         )
 
-    def plot(self) -> Any:
+    def plot(self) -> Axes:
         """Plot the release chance over the number of users (needs matplotlib); return Axes."""
         users, chances = zip(*self.chances, strict=True)
         return plot.curve(users, chances, title=self.mechanism)
 
 
 @overload
-def plan(mechanism: Literal["answer_queries"], **parameters: Any) -> AnswerPlan: ...
+def plan(mechanism: Literal["answer_queries"], **parameters: Unpack[Parameters]) -> AnswerPlan: ...
 @overload
-def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan: ...
-def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | AnswerPlan:
+def plan(mechanism: Planned | Verb = "count", **parameters: Unpack[Parameters]) -> Plan: ...
+@overload
+def plan(mechanism: str, **parameters: Unpack[Parameters]) -> Plan | AnswerPlan: ...
+def plan(mechanism: Planned | str = "count", **parameters: Unpack[Parameters]) -> Plan | AnswerPlan:
     """Forecast the behaviour of a mechanism or a public function, without data.
 
     The plan of a stream is for the round with the widest noise. The plan of "answer_queries" compares the errors of all
@@ -178,7 +184,8 @@ def plan(mechanism: Planned | str = "count", **parameters: Any) -> Plan | Answer
     """
     if isinstance(mechanism, str) and mechanism.replace("-", "_") == "answer_queries":
         try:
-            return plan_answers(**parameters)
+            forecast: Callable[..., AnswerPlan] = plan_answers
+            return forecast(**parameters)
         except TypeError as error:
             raise ParameterError(f"answer_queries: {str(error).partition('() ')[2]}") from None
     if isinstance(mechanism, str):
@@ -243,7 +250,7 @@ def _noun(number: int, noun: str) -> str:
     return counted(number, noun).partition(" ")[2]
 
 
-def stated(mechanism: Planned, epsilon: float | None, delta: float | None) -> Guarantee:
+def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
     """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
     guarantee = mechanism.guarantee
     return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, Protocol
 
 from discreet.errors import ParameterError
 from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import brief, require_flag, require_number, require_whole
 
-__all__ = ["RHO_LIMIT", "Guarantee", "Sensitivity", "resolve_rho", "unusual"]
+__all__ = ["RHO_LIMIT", "Guarantee", "Promising", "Sensitivity", "require_promise", "resolve_rho", "unusual"]
 
 RHO_LIMIT = 10_000.0
 """The largest rho of a guarantee. A larger one gives no privacy."""
@@ -19,10 +20,10 @@ _LARGE_DELTA, _LARGE_EPSILON = 1e-3, 10.0
 """A guarantee gets a note for a delta of at least 0.001 and for an epsilon above 10."""
 
 
-def _claimed(name: str, value: object, high: float) -> float:
+def _claimed(name: str, value: float, high: float) -> float:
     """Return a claimed parameter as a float from zero to `high`, rounded up."""
     number = require_number(name, value, 0, high, open_low=False)
-    return number if number >= value else min(high, math.nextafter(number, math.inf))  # type: ignore[operator]
+    return number if number >= value else min(high, math.nextafter(number, math.inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +242,14 @@ class Guarantee:
         return f"{approximate}{self.rho:.6g}-zCDP per {self.unit} ({how}){proved}"
 
 
+class Promising(Protocol):
+    """A value with a guarantee."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Return the guarantee of every release of this value."""
+
+
 def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     """Return a note for each parameter of a guarantee that is unusually weak."""
     delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
@@ -277,12 +286,32 @@ def resolve_rho(rho: float | None, epsilon: float | None, delta: float) -> tuple
     `epsilon` is the total guarantee: half of `delta` goes to the mechanism, the rest to the conversion (Canonne, Kamath
     and Steinke 2020, Corollary 13).
     """
+    rho, epsilon, delta = require_promise(rho, epsilon, delta)
+    if rho is not None:
+        return rho, delta
+    assert epsilon is not None
+    return _spendable(epsilon, delta)
+
+
+def require_promise(
+    rho: float | None, epsilon: float | None, delta: float, *, with_zero: bool = False
+) -> tuple[float | None, float | None, float]:
+    """Return rho or epsilon, and delta, as floats in range; `with_zero` allows a delta of zero.
+
+    Raises:
+        ParameterError: A parameter is out of range, or both or neither of rho and epsilon are given.
+    """
     if (rho is None) == (epsilon is None):
         raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
-    delta = require_number("delta", delta, 0, 1, open_high=True)
+    delta = require_number("delta", delta, 0, 1, open_low=not with_zero, open_high=True)
     if epsilon is None:
-        return require_number("rho", rho, 0, RHO_LIMIT), delta
-    epsilon = require_number("epsilon", epsilon, 0, 1000)
+        return require_number("rho", rho, 0, RHO_LIMIT), None, delta
+    return None, require_number("epsilon", epsilon, 0, 1000), delta
+
+
+@lru_cache(maxsize=64)
+def _spendable(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the rho and delta that a mechanism may spend if all is to be (epsilon, delta)-DP."""
     own = delta / 2
     rho = cdp_rho(epsilon, round_down((delta - own) / (1 - own))) if own > 0 else 0.0
     for _ in range(8):

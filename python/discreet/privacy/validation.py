@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 from contextlib import suppress
+from typing import SupportsIndex
 
 from discreet.errors import ParameterError
 
@@ -19,15 +20,13 @@ def require_number(
     Raises:
         ParameterError: The value is out of range or not a number: a bool, a string, an array or NaN.
     """
-    within = False
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         with suppress(TypeError):  # numpy registers timedelta64 as a number, but cannot compare it with one
-            within = bool(low <= value <= high)  # type: ignore[operator]
-    if within:
-        # Converting to float can round a value just inside the range onto an excluded endpoint.
-        number = float(value)  # type: ignore[arg-type]
-        if (number > low or not open_low) and (number < high or not open_high):
-            return number
+            if value <= high and not value < low:
+                # Converting to float can round a value just inside the range onto an excluded endpoint.
+                number = float(value)
+                if (number > low or not open_low) and (number < high or not open_high):
+                    return number
     least, most = "above" if open_low else "at least", "below" if open_high else "at most"
     raise ParameterError(f"{name} must be a number {least} {low:g} and {most} {high:g}, not {brief(value)}")
 
@@ -39,10 +38,10 @@ def is_zero(value: object) -> bool:
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
     """Return `value` as an int in [low, high]; raise ParameterError for all else, including bools and floats."""
-    if not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
         # Zero-dimensional arrays have an __index__ that raises TypeError unless they hold a whole number.
         with suppress(TypeError):
-            number = operator.index(value)  # type: ignore[arg-type]
+            number = operator.index(value)
             if low <= number <= high:
                 return number
     raise ParameterError(f"{name} must be a whole number from {low} to {high}, not {brief(value)}")

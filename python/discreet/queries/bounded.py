@@ -98,7 +98,6 @@ class BoundedAnswers(Answering):
             ParameterError: A parameter is out of range, or no bounded noise gives this guarantee.
         """
         k = require_queries(k)
-        resolve_rho(None, epsilon, delta)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
         reach, power = _best(
             k, sigma, lambda reach, power: _bounded_delta(reach, power, k, epsilon, _SPARE * delta) / delta

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.privacy.guarantee import RHO_LIMIT, Guarantee, resolve_rho
-from discreet.privacy.validation import is_zero, require_number
+from discreet.mechanisms.base import EpsilonKind, made_for
+from discreet.privacy.guarantee import Guarantee, require_promise
+from discreet.privacy.validation import is_zero
 from discreet.queries.answers import Answering, require_queries
 from discreet.queries.bounded import BoundedAnswers
 from discreet.queries.experimental import GuardedCorrection, SparseVectorCorrection
@@ -20,7 +20,7 @@ __all__ = ["METHODS", "AnswerPlan", "choose_answers", "plan_answers"]
 
 _WIDE = 3_000
 
-METHODS: dict[str, Any] = {
+METHODS: dict[str, EpsilonKind[Answering]] = {
     "gaussian": GaussianAnswers,
     "laplace": LaplaceAnswers,
     "bounded": BoundedAnswers,
@@ -86,25 +86,11 @@ def choose_answers(
     )
 
 
-def _require_one(rho: float | None, epsilon: float | None) -> None:
-    """Check rho and epsilon as `resolve_rho` does, for a delta of zero."""
-    if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
-    if rho is not None:
-        require_number("rho", rho, 0, RHO_LIMIT)
-    else:
-        require_number("epsilon", epsilon, 0, 1000)
-
-
 def _made(
     k: int, rho: float | None, epsilon: float | None, delta: float, method: str
 ) -> tuple[dict[str, Answering], list[str]]:
     """Return the mechanisms that give the guarantee, by expected error, and notes on methods that do not apply."""
-    if is_zero(delta):
-        _require_one(rho, epsilon)
-    else:
-        resolve_rho(rho, epsilon, delta)
-    rho, epsilon = (number if number is None else float(number) for number in (rho, epsilon))
+    rho, epsilon, _ = require_promise(rho, epsilon, delta, with_zero=is_zero(delta))
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ParameterError(f"unknown method {method!r}: use auto, {', '.join(METHODS)}")
     made, refused, error = {}, [], None
@@ -116,10 +102,7 @@ def _made(
         if method == "auto" and name in skipped:
             continue
         try:
-            if epsilon is None:
-                made[name] = METHODS[name].from_rho(k=k, rho=rho, delta=delta)
-            else:
-                made[name] = METHODS[name].from_epsilon(k=k, epsilon=epsilon, delta=delta)
+            made[name] = made_for(METHODS[name], rho, epsilon, k=k, delta=delta)
         except ParameterError as raised:
             error = raised
             refused.append(f"{name} does not apply")

@@ -30,8 +30,8 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     @classmethod
     @abstractmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
-        """Return parameters that are rho-zCDP, with the smallest expected error found."""
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
+        """Return the mechanism that is rho-zCDP with the smallest expected error found; `dp` is what rho implies."""
 
     @property
     @abstractmethod
@@ -40,7 +40,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     @property
     @abstractmethod
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
         """Pairs of a number of answers, the most that are measured again with a noise, and this noise."""
 
     @classmethod
@@ -59,7 +59,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
             ParameterError: A parameter is out of range.
         """
         k, rho = require_queries(k), require_number("rho", rho, _RHO_LEAST, _RHO_LIMIT)
-        return cls(k=k, **cls._best(k, rho))  # type: ignore[call-arg]
+        return cls._best(k, rho, None)
 
     @classmethod
     def from_epsilon(cls, *, k: int, epsilon: float, delta: float) -> Self:
@@ -78,7 +78,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
         """
         resolve_rho(None, epsilon, delta)
         k, rho = require_queries(k), round_down(min(cdp_rho(epsilon, delta), _RHO_LIMIT), 64)
-        return cls(k=k, dp=(float(epsilon), float(delta)), **cls._best(k, rho))  # type: ignore[call-arg]
+        return cls._best(k, rho, (float(epsilon), float(delta)))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -88,7 +88,7 @@ class CorrectedAnswers(GaussianNoise, Answering):
     @cached_property
     def error_bound(self) -> float:
         """A bound on the largest error, exceeded with probability at most 1e-6."""
-        laws = [(self.k, self.noise), *self._measured]
+        laws = [(self.k, self.noise), *self.measured]
         beyond = least(lambda t: 2 * sum(n * law.tail(t) for n, law in laws) <= BOUND_CHANCE, int(self.sigma) + 1)
         return float(beyond - 1)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
@@ -89,8 +89,8 @@ class SparseVectorCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, Any]:
-        return _best_plan(k).parameters(k, rho)
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
+        return cls(k=k, dp=dp, **_best_plan(k).parameters(k, rho))
 
     @property
     def rho(self) -> float:
@@ -104,7 +104,8 @@ class SparseVectorCorrection(CorrectedAnswers):
         return AboveThreshold(epsilon=self.epsilon, threshold=self.threshold)
 
     @cached_property
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        """The most answers that are measured again, and with which noise."""
         return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
 
     @cached_property
@@ -114,12 +115,18 @@ class SparseVectorCorrection(CorrectedAnswers):
         return search.expected(self.k, self.m, self.again)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        return self._corrected(values, values + rng.sample(self.noise, self.k), rng)
+        return self.corrected(values, values + rng.sample(self.noise, self.k), rng)
 
-    def _corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        """Return the answers, after measuring again the ones that the searches find."""
+    def corrected(self, values: NDArray[np.int64], answers: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
+        """Return the answers, after measuring again the ones that the searches find.
+
+        Args:
+            values: The exact values.
+            answers: The first answers.
+            rng: The random stream of the release.
+        """
         of_threshold, of_query = self.search.noises
-        [(_, law)] = self._measured
+        [(_, law)] = self.measured
         order = shuffled(self.k, rng)
         # A query's noise is drawn once: each query is visited by one search only.
         noisy = np.abs(values - answers)[order] + rng.sample(of_query, self.k)
@@ -174,7 +181,7 @@ class GuardedCorrection(Answering):
         Returns:
             A GuardedCorrection.
         """
-        [(_, again)] = correction._measured
+        [(_, again)] = correction.measured
         far = correction.noise.quantile(_FALLBACK / (4 * correction.k)) + again.quantile(_FALLBACK / (4 * correction.m))
         return cls(correction=correction, tau=far)
 
@@ -239,7 +246,7 @@ class GuardedCorrection(Answering):
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         first = values + rng.sample(self.correction.noise, self.k)
-        return guarded(self.correction._corrected(values, first, rng), first, self.tau)
+        return guarded(self.correction.corrected(values, first, rng), first, self.tau)
 
 
 def guarded(answers: NDArray[np.int64], others: NDArray[np.int64], tau: int) -> NDArray[np.int64]:
@@ -313,6 +320,16 @@ class _Search:
         return m * self.length - math.sqrt(m) * self.spread >= k
 
 
+class _Parameters(TypedDict):
+    """The parameters of a SparseVectorCorrection, except the number of queries."""
+
+    sigma: float
+    m: int
+    epsilon: float
+    threshold: int
+    again: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The number of corrections, two shares of rho (first answers, searches), and the threshold in units of sigma."""
@@ -322,7 +339,7 @@ class _Plan:
     searches: float
     bar: float
 
-    def parameters(self, k: int, rho: float) -> dict[str, float]:
+    def parameters(self, k: int, rho: float) -> _Parameters:
         """Return the parameters of the mechanism; m epsilon tanh(epsilon/2) is at most m epsilon^2/2."""
         sigma = round_up(math.sqrt(k / (2 * self.first * rho)), 64)
         return {

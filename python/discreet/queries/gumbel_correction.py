@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -73,9 +73,9 @@ class GumbelCorrection(CorrectedAnswers):
         )
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
         m, first, second = _best_shares(k)
-        return {"m": m, **_scales(k, rho, m, first, second)}
+        return cls(k=k, m=m, dp=dp, **_scales(k, rho, m, first, second))
 
     @property
     def rho(self) -> float:
@@ -84,7 +84,8 @@ class GumbelCorrection(CorrectedAnswers):
         return round_up(self.k / self.sigma**2 / 2 + selections + self.m / self.again**2 / 2, 16)
 
     @cached_property
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        """The most answers that are measured again, and with which noise."""
         return ((self.m, _core.Noise.discrete_gaussian(self.again)),)
 
     @cached_property
@@ -93,7 +94,7 @@ class GumbelCorrection(CorrectedAnswers):
         return _expected(k=self.k, sigma=self.sigma, m=self.m, gamma=self.gamma, again=self.again)
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
-        [(_, law)] = self._measured
+        [(_, law)] = self.measured
         answers = values + rng.sample(self.noise, self.k)
         # One more than the distance, because a score of zero marks a slot without a candidate.
         scores = np.abs(values - answers) + 1

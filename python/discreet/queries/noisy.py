@@ -213,10 +213,9 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
             while Fraction(round_up(1 / scale)) * k > Fraction(epsilon):
                 scale = round_up(scale)
             return cls(k=k, scale=scale, dp=(epsilon, 0.0))
-        resolve_rho(None, epsilon, delta)
+        sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
         # The scale of basic composition, 1 part in 1e9 larger so that `_laplace_delta` accepts it after rounding.
         high = k / epsilon * (1 + 1e-9)
-        sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
         scale = _smallest(lambda scale: _laplace_delta(scale, k, epsilon) <= delta, min(high, sigma) / 4, high)
         return cls(k=k, scale=scale, dp=(float(epsilon), float(delta)))
 

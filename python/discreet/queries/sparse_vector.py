@@ -11,7 +11,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class AboveThreshold(QueryMechanism[Crossing]):
         whole = require_values(data)
         stream = opened(rng)
         return Crossing(
-            index=self._first(whole, stream, self._order(len(whole), stream)),
+            index=self.first_above(whole, stream, self._order(len(whole), stream)),
             guarantee=self.guarantee,
             made_by=repr(self),
             seeded=stream.is_seeded,
@@ -146,10 +146,13 @@ class AboveThreshold(QueryMechanism[Crossing]):
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
         return np.arange(size)
 
-    def _first(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
+    def first_above(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
         """Return the row of the first noisy value that reaches the threshold, or None.
 
-        Rows are searched in the given orders, one after the other. The orders must not depend on private data.
+        Args:
+            values: The exact values.
+            rng: The random stream of the release.
+            orders: Rows to search, one order after the other. They must not depend on private data.
         """
         of_threshold, of_query = self.noises
         bar = self.threshold + int(rng.sample(of_threshold, 1)[0])
@@ -258,9 +261,9 @@ class IterativeSparseVector(CorrectedAnswers):
         self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
 
     @classmethod
-    def _best(cls, k: int, rho: float) -> dict[str, object]:
+    def _best(cls, k: int, rho: float, dp: tuple[float, float] | None) -> Self:
         sigma, stages = _stages(k, rho)
-        return {"sigma": sigma, "stages": stages}
+        return cls(k=k, sigma=sigma, stages=stages, dp=dp)
 
     @property
     def rho(self) -> float:
@@ -268,7 +271,8 @@ class IterativeSparseVector(CorrectedAnswers):
         return round_up(self.k / self.sigma**2 / 2 + math.fsum(stage.rho for stage in self.stages), 16)
 
     @cached_property
-    def _measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+    def measured(self) -> tuple[tuple[int, _core.Noise], ...]:
+        """The most answers that each stage measures again, and with which noise."""
         return tuple((stage.runs, _core.Noise.discrete_laplace(round_up(1 / stage.epsilon))) for stage in self.stages)
 
     @cached_property
@@ -279,13 +283,13 @@ class IterativeSparseVector(CorrectedAnswers):
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         answers = values + rng.sample(self.noise, self.k)
         distances = np.abs(values - answers)
-        for stage, (_, again) in zip(self.stages, self._measured, strict=True):
+        for stage, (_, again) in zip(self.stages, self.measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
             # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
             order = shuffled(self.k, rng)
             for _ in range(stage.runs):
                 turn = rng.bits64() % self.k
-                row = search._first(distances, rng, order[turn:], order[:turn])
+                row = search.first_above(distances, rng, order[turn:], order[:turn])
                 if row is not None:
                     answers[row] = values[row] + int(rng.sample(again, 1)[0])
                     distances[row] = abs(values[row] - answers[row])

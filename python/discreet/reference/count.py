@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,17 @@ def count_pairs(users: Sequence[object], items: Sequence[object]) -> dict[object
     return dict(Counter(item for user, item in pairs if _counts(user) and _counts(item)))
 
 
-def count_distinct(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def count_distinct(
+    users: NDArray[np.generic], items: NDArray[np.generic]
+) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """Return the distinct items, sorted, and their numbers of distinct users, by sorting codes in numpy."""
     labels, item_codes, _ = _distinct_pairs(users, items)
     return labels, np.bincount(item_codes, minlength=len(labels))
 
 
 def count_bounded(
-    users: NDArray[Any], items: NDArray[Any], l0: int, rng: np.random.Generator
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    users: NDArray[np.generic], items: NDArray[np.generic], l0: int, rng: np.random.Generator
+) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """Return the counts of `count_distinct` if each user keeps at most `l0` items, chosen uniformly.
 
     The kept items are the first ones in a random order.
@@ -52,7 +53,9 @@ def _counts(label: object) -> bool:
     return not isinstance(encoded, bytes) or len(encoded) <= LONGEST
 
 
-def _distinct_pairs(users: NDArray[Any], items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _distinct_pairs(
+    users: NDArray[np.generic], items: NDArray[np.generic]
+) -> tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]]:
     """Return the distinct items, sorted, and the codes of item and user of each distinct pair."""
     user_codes = np.unique(users, return_inverse=True)[1]
     labels, item_codes = np.unique(items, return_inverse=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["SquareRootTable", "square_root_noise"]
 
@@ -33,10 +33,10 @@ class SquareRootTable:
         self._factor = np.array(factor)
         self._sigma = sigma
         self._random = np.random.default_rng(seed)
-        self._items: dict[Any, tuple[list[int], Any]] = {}
+        self._items: dict[Hashable, tuple[list[int], NDArray[np.float64]]] = {}
         self._round = 0
 
-    def step(self, number: int, events: Iterable[Iterable[Any]], threshold: float) -> list[tuple[Any, float]]:
+    def step(self, number: int, events: Iterable[Iterable[Hashable]], threshold: float) -> list[tuple[Hashable, float]]:
         """Return the items whose estimates exceed the threshold after the events of this round."""
         for _, noises in self._items.values():
             noises[self._round : number] = self._random.normal(0, self._sigma, number - self._round)

@@ -10,12 +10,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "FORMATS",
@@ -35,7 +39,8 @@ __all__ = [
     "write_certificate",
 ]
 
-Column = tuple[str, Any, str]
+Column: TypeAlias = "tuple[str, Sequence[object] | NDArray[np.generic], str]"
+"""The name, values and Arrow type of a column."""
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 """The file formats for rows."""
@@ -63,14 +68,14 @@ def plain_text(label: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
-def text(columns: list[Column], header: dict[str, Any], form: str) -> str:
+def text(columns: Sequence[Column], header: Mapping[str, object], form: str) -> str:
     """Return the columns in one of the text formats."""
     out = io.StringIO(newline="")
     _WRITERS[form](out, columns, header)
     return out.getvalue()
 
 
-def escapes(columns: list[Column]) -> bool:
+def escapes(columns: Sequence[Column]) -> bool:
     """Return whether CSV escapes a cell of the columns."""
     return any(_cell(cell) is not cell for row in _rows(columns) for cell in row)
 
@@ -96,7 +101,7 @@ def form_of(path: str | os.PathLike[str]) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], columns: list[Column], header: dict[str, Any], *, overwrite: bool = True
+    path: str | os.PathLike[str], columns: Sequence[Column], header: Mapping[str, object], *, overwrite: bool = True
 ) -> None:
     """Write the columns in the format of the file's suffix, atomically.
 
@@ -111,7 +116,7 @@ def write(
         _publish(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""), overwrite)
 
 
-def digest(columns: list[Column]) -> str:
+def digest(columns: Sequence[Column]) -> str:
     """Return the SHA-256 of the columns as CSV."""
     return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
 
@@ -161,7 +166,7 @@ def call(made_by: str) -> ast.Call:
     return found
 
 
-def write_certificate(path: str | os.PathLike[str], content: dict[str, Any], *, overwrite: bool = True) -> None:
+def write_certificate(path: str | os.PathLike[str], content: Mapping[str, object], *, overwrite: bool = True) -> None:
     """Write the certificate of a file of rows, atomically; raise InputError if another file has its name."""
     require_room_for_certificate(path)
     text = json.dumps(content, indent=1) + "\n"
@@ -247,8 +252,8 @@ def _name(draft: Path, target: Path) -> None:
                 raise
 
 
-def _rows(columns: list[Column]) -> Iterator[tuple[Any, ...]]:
-    lists = [values if isinstance(values, list) else values.tolist() for _, values, _ in columns]
+def _rows(columns: Sequence[Column]) -> Iterator[tuple[object, ...]]:
+    lists = [values.tolist() if hasattr(values, "tolist") else values for _, values, _ in columns]
     for row in zip(*lists, strict=True):
         yield tuple(_decoded(cell) if isinstance(cell, bytes) else cell for cell in row)
 
@@ -258,7 +263,7 @@ def _decoded(label: bytes) -> str:
     return label.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
-def _csv(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+def _csv(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
     """Write RFC 4180, with cells of text escaped by `_cell`."""
     # Before Python 3.13 a writer quotes only characters of its own line terminator. With "\n" alone, a carriage
     # return in a cell would stay unquoted and forge a row.
@@ -278,25 +283,25 @@ class _Lines:
         return self._out.write(line.removesuffix(_END) + "\n")
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: object) -> object:
     """Return a cell, prefixed with an apostrophe if a spreadsheet might run or change it."""
     return f"'{cell}" if isinstance(cell, str) and _ESCAPED.match(cell) else cell
 
 
-def _jsonl(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+def _jsonl(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
     names = [name for name, _, _ in columns]
     for row in _rows(columns):
         out.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
 
 
-def _json(out: TextIO, columns: list[Column], header: dict[str, Any]) -> None:
+def _json(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
     names = [name for name, _, _ in columns]
     rows = [dict(zip(names, row, strict=True)) for row in _rows(columns)]
     json.dump({**header, "rows": rows}, out, ensure_ascii=False, indent=1)
     out.write("\n")
 
 
-_READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+_READERS: dict[str, Callable[[Path], list[dict[str, object]]]] = {
     "json": lambda path: json.loads(path.read_bytes())["rows"],
     "jsonl": lambda path: [json.loads(line) for line in path.read_bytes().splitlines()],
     "parquet": parquet.read,

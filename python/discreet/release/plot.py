@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from discreet.errors import needs
 from discreet.release.export import plain_text
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 __all__ = ["bars", "curve", "running"]
 
 
-def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Any:
+def bars(items: Sequence[object], counts: NDArray[np.int64], sigmas: NDArray[np.float64], *, title: str) -> Axes:
     """Plot noisy counts as horizontal bars, the largest on top, with error bars of two sigma."""
     axes = _axes(7, 1.2 + 0.25 * len(items))
     positions = np.arange(len(items))
@@ -28,7 +29,7 @@ def bars(items: Sequence[Any], counts: NDArray[np.int64], sigmas: NDArray[np.flo
     return axes
 
 
-def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
+def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Axes:
     """Plot the probability of a release over the number of users."""
     axes = _axes(7, 4)
     axes.plot(users, chances, marker="o", color="#4c72b0")
@@ -38,7 +39,7 @@ def curve(users: Sequence[int], chances: Sequence[float], *, title: str) -> Any:
     return axes
 
 
-def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: str) -> Any:
+def running(series: Mapping[str | int | bytes, Sequence[tuple[int, int, float]]], *, title: str) -> Axes:
     """Plot released running counts over the rounds, one line for each item, shaded by two sigma on both sides.
 
     Args:
@@ -57,7 +58,7 @@ def running(series: Mapping[Any, Sequence[tuple[int, int, float]]], *, title: st
     return axes
 
 
-def _axes(width: float, height: float) -> Any:
+def _axes(width: float, height: float) -> Axes:
     with needs("matplotlib"):
         from matplotlib.figure import Figure
     return Figure(figsize=(width, height), layout="constrained").subplots()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 __all__ = ["Release"]
@@ -88,9 +89,9 @@ class Release:
         return len(self.items)
 
     @property
-    def columns(self) -> list[tuple[str, Any, str]]:
+    def columns(self) -> list[export.Column]:
         """The name, values and Arrow type of each published column."""
-        columns: list[tuple[str, Any, str]] = [("item", self.items, self.item_type)]
+        columns: list[export.Column] = [("item", self.items, self.item_type)]
         if self.ranked:
             columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
         if self.counts is not None:
@@ -220,7 +221,7 @@ class Release:
             **({} if self.round is None else {"round": self.round}),
         }
 
-    def plot(self, *, top: int = 30) -> Any:
+    def plot(self, *, top: int = 30) -> Axes:
         """Plot the largest counts with error bars of two sigma (needs matplotlib).
 
         Args:

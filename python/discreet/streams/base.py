@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
     linf: int
     unit: Literal["event", "user"]
 
-    _opens: ClassVar[Callable[..., Stream]]
+    opens: ClassVar[Callable[..., Stream]]
     """The class `Stream`. Its module sets this attribute, because an import of `Stream` here would be circular."""
 
     @property
@@ -190,7 +190,7 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
             >>> stream.round
             0
         """
-        return type(self)._opens(self, items=items)
+        return type(self).opens(self, items=items)
 
     def release(self, data: Iterable[object], *, rng: _core.Rng | Opening | None = None) -> list[Release]:
         """Release all rounds of `data`, one after the other, with a new stream in memory.
@@ -231,10 +231,10 @@ class NodeSums(Private):
     def __init__(self, mechanism: StreamMechanism) -> None:
         self._mechanism = mechanism
         self._nodes: list[tuple[int, float]] = []
-        self._sums: NDArray[Any] = np.zeros((0, 0), np.int32)
+        self._sums: NDArray[np.signedinteger] = np.zeros((0, 0), np.int32)
         self._items = 0
 
-    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[Any]:
+    def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.signedinteger]:
         """Return the noise of every item in a round. Rounds must not decrease from call to call."""
         nodes = self._mechanism.nodes(number)
         kept = 0
@@ -258,7 +258,7 @@ class NodeSums(Private):
         else:
             row[:] = drawn
 
-    def _reserve(self, depth: int, items: int, kind: np.dtype[Any]) -> None:
+    def _reserve(self, depth: int, items: int, kind: np.dtype[np.signedinteger]) -> None:
         """Grow the array of sums, with a sixteenth more columns than needed."""
         rows, columns = self._sums.shape
         kind = np.promote_types(kind, self._sums.dtype)
@@ -276,7 +276,7 @@ def prefix(rounds: int) -> list[int]:
     return [rounds >> j << j for j in reversed(range(rounds.bit_length())) if rounds >> j & 1]
 
 
-def sum_type(scale: float) -> np.dtype[Any]:
+def sum_type(scale: float) -> np.dtype[np.signedinteger]:
     """Return the integer type for sums of noise of this scale."""
     return np.dtype(np.int32 if scale <= _NARROW else np.int64)
 

@@ -81,7 +81,7 @@ def column_type(name: str, empty: object, column: str) -> ItemType | None:
     return _COLUMN_TYPES[name]
 
 
-def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
+def bounded(events: object, l0: int, key: bytes, number: int, items: ItemType | None) -> dict[Item, int]:
     """Return the number of events with each item. An event counts for the `l0` items with the smallest keyed hashes.
 
     Values that are not of the type `items` are dropped. If `items` is None, all items must have the same type.
@@ -97,7 +97,7 @@ def bounded(events: Any, l0: int, key: bytes, number: int, items: ItemType | Non
             priorities[item] = keyed(key, b"choice", number.to_bytes(8, "little") + _priority_bytes(item))
         return priorities[item]
 
-    added: dict[Any, int] = {}
+    added: dict[Item, int] = {}
     kinds: set[type] = set()
     for event in events:
         distinct = _distinct(event, items)

@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import ParameterError, StateError
 from discreet.streams import seal
 from discreet.streams.base import StreamMechanism
 from discreet.streams.clock import Clock
+from discreet.streams.events import ItemType
 from discreet.streams.journal import Journal, failure_point
 from discreet.streams.key import KeyFile, new_key
 from discreet.streams.paths import beside, erase, open_plain, real, unusable
@@ -51,8 +51,8 @@ class StreamFile:
         self.round = 0
         self._sum = 0
         self._digest = ""
-        self.mechanism: Any = None
-        self.item_type: Any = None
+        self.mechanism: StreamMechanism
+        self.item_type: ItemType | None = None
         self.clock: Clock | None = None
 
     @classmethod

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class _Estimates(NodeSums):
 
     def __init__(self, mechanism: HonakerMechanism) -> None:
         self._noise = gaussian(mechanism.sigma)
-        self._levels: dict[int, NDArray[Any]] = {}
+        self._levels: dict[int, NDArray[np.signedinteger]] = {}
         self._type = sum_type(mechanism.sigma * (1 << _BITS))
         self._round = 0
         self._items = 0
@@ -141,7 +141,7 @@ class _Estimates(NodeSums):
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:
         """Return the noise of every item in a round. Rounds must not decrease from call to call."""
         if noise.items() > self._items:
-            late: dict[int, NDArray[Any]] = {}
+            late: dict[int, NDArray[np.signedinteger]] = {}
             for before in range(1, self._round + 1):
                 self._close(late, before, lambda node: noise.draw_from(self._items, node, self._noise))
             empty = np.zeros(self._items, self._type)
@@ -153,7 +153,9 @@ class _Estimates(NodeSums):
         total = sum(self._levels.values(), np.full(self._items, 1 << (_BITS - 1)))
         return total >> _BITS
 
-    def _close(self, levels: dict[int, NDArray[Any]], number: int, draw: Callable[[int], NDArray[np.int64]]) -> None:
+    def _close(
+        self, levels: dict[int, NDArray[np.signedinteger]], number: int, draw: Callable[[int], NDArray[np.int64]]
+    ) -> None:
         """Complete the nodes that end with a round, each from its two complete halves."""
         estimate = draw(64 * number) << _BITS
         level = 0

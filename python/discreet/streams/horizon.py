@@ -116,7 +116,7 @@ class HorizonMechanism(StreamMechanism):
         return rogers2023.novel_chance(self.delta / self.horizon, self.l0)
 
     def _check(self) -> None:
-        StreamMechanism._check(self)
+        super()._check()
         object.__setattr__(self, "horizon", require_horizon(self.horizon))
         object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
         if self.delta / self.horizon / self.l0 < 1e-280:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 from discreet.errors import ParameterError
 from discreet.privacy.validation import require_whole
@@ -58,8 +58,8 @@ def recommended(
         'SquareRootMechanism'
     """
     if (rho is None) == (epsilon is None):
-        raise ParameterError("give exactly one of rho and epsilon. Try rho=1, or epsilon=1.")
-    promise: dict[str, Any] = {"delta": delta, "l0": l0}
+        raise ParameterError("give exactly one of rho and epsilon")
+    promise: dict[str, object] = {"delta": delta, "l0": l0}
     if horizon is None and (unit, linf) != ("event", 1):
         raise ParameterError("unit and linf need a horizon: give the number of rounds")
     promise |= {"rho": rho} if epsilon is None else {"epsilon": epsilon}

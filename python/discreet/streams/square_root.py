@@ -150,7 +150,7 @@ class SquareRootMechanism(HorizonMechanism):
 
     def sums(self) -> NodeSums:
         """Return a new object that computes the noise of all items, round after round."""
-        return _Estimates(self)
+        return _Estimates(gaussian(self._scale), self.column)
 
 
 def _unit(horizon: int) -> int:
@@ -174,9 +174,9 @@ def _norms(horizon: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 class _Estimates(NodeSums):
     """The weighted and rounded sum of every item's noise over all rounds so far."""
 
-    def __init__(self, mechanism: SquareRootMechanism) -> None:
-        self._noise = gaussian(mechanism._scale)
-        self._column = mechanism.column
+    def __init__(self, noise: _core.Noise, column: tuple[int, ...]) -> None:
+        self._noise = noise
+        self._column = column
         self._weighted = _core.WeightedNoise(np.array(self._column))
 
     def advance(self, noise: _core.NodeNoise, number: int) -> NDArray[np.int64]:

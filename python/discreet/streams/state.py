@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.streams import seal
 from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism
 from discreet.streams.clock import Clock
+from discreet.streams.events import ItemType
 from discreet.streams.honaker import HonakerMechanism
 from discreet.streams.hybrid import HybridMechanism
 from discreet.streams.seal import Item
@@ -19,13 +19,13 @@ from discreet.streams.square_root import SquareRootMechanism
 
 __all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "state_text", "with_clock"]
 
-KINDS: dict[str, Any] = {
+KINDS: dict[str, type[StreamMechanism]] = {
     kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
 }
 """The classes of mechanisms that a file can store."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 """The errors that reading a damaged state raises: for damaged text, or for parameters that no mechanism has."""
-_FROM_BYTES: dict[str, Any] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
+_FROM_BYTES: dict[str, Callable[[bytes], Item]] = {"b": bytes, "i": int, "t": lambda label: label.decode("utf-8")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ class State:
     """The content of a stream's file without the counts."""
 
     mechanism: StreamMechanism
-    item_type: Any
+    item_type: ItemType | None
     clock: Clock | None
     round: int
 
 
 def state_text(mechanism: StreamMechanism, items: str | None) -> str:
     """Return a mechanism and the type of its items as JSON."""
-    given = {"kind": type(mechanism).__name__, **dataclasses.asdict(mechanism)}  # type: ignore[call-overload]
+    given = {"kind": type(mechanism).__name__, **mechanism.__getstate__()}
     return json.dumps(given if items is None else {"items": items, **given})
 
 

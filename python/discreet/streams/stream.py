@@ -393,4 +393,4 @@ class Stream(Private):
         self._forget()
 
 
-StreamMechanism._opens = Stream
+StreamMechanism.opens = Stream

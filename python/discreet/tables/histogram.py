@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Histogram(Private):
     @classmethod
     def from_table(
         cls,
-        data: Any,
+        data: object,
         *,
         user: str,
         item: str,
@@ -106,8 +106,18 @@ class Histogram(Private):
                     "cap and k_bar exclude each other: counts that stop at cap have no k_bar largest; leave one out"
                 )
         limit = None if k_bar is None else k_bar + 1
-        wanted: Any = {"l0": sensitivity.l0, "limit": limit, "cap": cap, "only": only, "users": count_users}
-        labels, counts, users = engines.histogram(data, user, item, **wanted, memory=memory, progress=progress)
+        labels, counts, users = engines.histogram(
+            data,
+            user,
+            item,
+            l0=sensitivity.l0,
+            limit=limit,
+            cap=cap,
+            only=only,
+            users=count_users,
+            memory=memory,
+            progress=progress,
+        )
         return cls._of(labels, counts, sensitivity, limit, cap, sensitivity.l0, users)
 
     @classmethod
@@ -190,7 +200,8 @@ class Histogram(Private):
             >>> dp.Histogram.from_counts(["a", "b"], [9000, 800], l0=None, linf=1, complete=True, users=9100)
             Histogram(l0=None, linf=1, SENSITIVE)
         """
-        sensitivity = Sensitivity(l0=l0, linf=linf)  # type: ignore[arg-type]
+        own_l0 = None if l0 is None else require_whole("l0", l0, 1)
+        sensitivity = Sensitivity(l0=own_l0, linf=require_whole("linf", linf, 1))
         require_flag("complete", complete)
         labels = _core.Labels.from_sequence(plain_column(items))
         array = _whole_counts(counts)

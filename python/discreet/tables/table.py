@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypedDict
 
 from discreet.errors import ParameterError
 from discreet.private import Private
 
-__all__ = ["Table"]
+__all__ = ["PairColumns", "Table", "TableColumns"]
+
+
+class PairColumns(TypedDict):
+    """The columns of users and items, and how to read them."""
+
+    user: str
+    item: str
+    memory: int | str | None
+    progress: Callable[[], None] | None
+
+
+class TableColumns(TypedDict, total=False):
+    """The keyword arguments of a mechanism that reads a table."""
+
+    user: str | None
+    item: str | None
+    value: str | None
+    memory: int | str | None
+    progress: Callable[[], None] | None
 
 
 class Table(Private):

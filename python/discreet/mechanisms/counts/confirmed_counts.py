@@ -271,6 +271,15 @@ class ConfirmedCounts(HistogramMechanism):
         """
         return self._chance(users, users, self._replacing_tries)
 
+    def run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        """Return the release for `Replacement`, which validates the histogram and opens the random stream.
+
+        Args:
+            histogram: The histogram to release.
+            rng: The random stream of the release.
+        """
+        return self._run(histogram, rng, replaced=True)
+
     def _run(self, histogram: Histogram, rng: _core.Rng, *, replaced: bool = False) -> Release:
         """Return the release. With `replaced`, the neighbours are datasets in which one user is replaced by another.
 

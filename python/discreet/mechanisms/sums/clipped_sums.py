@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ class ClippedSums(TableMechanism):
         4, for the noise.
     """
 
-    items: tuple[Any, ...]
+    items: tuple[str | int | bytes, ...]
     rho: float
     low: int
     high: int

@@ -141,7 +141,7 @@ class IteratedSetUnion(UnionMechanism):
             total = total + mechanism.guarantee
         if self.epsilon is None:
             return total
-        return replace(total, dp=pair_of(self.epsilon, total.delta, [mechanism._moved for mechanism in self.rounds]))
+        return replace(total, dp=pair_of(self.epsilon, total.delta, [mechanism.lattice for mechanism in self.rounds]))
 
     def release_chance(self, users: int) -> float:
         """Return the probability that one of the rounds finds an item.

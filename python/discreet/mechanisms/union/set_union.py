@@ -266,12 +266,11 @@ class SetUnion(UnionMechanism):
         Raises:
             ParameterError: A parameter is out of range, or too small for any noise.
         """
-        resolve_rho(None, epsilon, delta)
+        rho, own = resolve_rho(None, epsilon, delta)
         made = partial(cls, method=method, l0=l0, alpha=alpha, epsilon=epsilon, shared_order=shared_order)
         if not is_gaussian(method):
             return made(scale=round_up(1 / epsilon, 8), delta=delta)
         if epsilon > EXACT_EPSILON:
-            rho, own = resolve_rho(None, epsilon, delta)
             rho = min(rho, 5000.0)
             return cls.from_rho(method=method, rho=rho, delta=own, l0=l0, alpha=alpha, shared_order=shared_order)
         l0, found = require_l0(l0), []
@@ -292,7 +291,7 @@ class SetUnion(UnionMechanism):
         return sensitivity_of(self.method, self.scale, self.l0)
 
     @property
-    def _moved(self) -> LatticeGaussian:
+    def lattice(self) -> LatticeGaussian:
         """Return the noise on the lattice, with the change of one user."""
         return moved(self.method, self.scale, self.l0)
 
@@ -300,7 +299,7 @@ class SetUnion(UnionMechanism):
     def noise(self) -> _core.Noise:
         """Return the distribution of the noise, in units of 2^-bits."""
         law = _core.Noise.discrete_gaussian if is_gaussian(self.method) else _core.Noise.discrete_laplace
-        return law(self._moved.sigma)
+        return law(self.lattice.sigma)
 
     @cached_property
     def threshold(self) -> _core.Threshold:
@@ -324,7 +323,7 @@ class SetUnion(UnionMechanism):
         if not is_gaussian(self.method):
             epsilon = self.epsilon or round_up(1 / self.scale)
             return Guarantee(pure_rho(round_up(1 / self.scale), tight=True), self.delta, dp=(epsilon, self.delta))
-        pair = None if self.epsilon is None else pair_of(self.epsilon, self.delta, [self._moved])
+        pair = None if self.epsilon is None else pair_of(self.epsilon, self.delta, [self.lattice])
         return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:

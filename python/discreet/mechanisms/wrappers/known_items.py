@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class KnownItems(HistogramMechanism):
     """
 
     mechanism: ThresholdMechanism
-    items: tuple[Any, ...]
+    items: tuple[str | int | bytes, ...]
     least: int | None = None
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -56,7 +57,7 @@ class Replacement(HistogramMechanism):
         doubled change.
     """
 
-    mechanism: Any
+    mechanism: HistogramMechanism
 
     def __post_init__(self) -> None:
         _require_kind(type(self.mechanism))
@@ -72,7 +73,7 @@ class Replacement(HistogramMechanism):
             raise ParameterError("the exact delta of a GaussianThreshold is not for replaced users: make it from rho")
 
     @classmethod
-    def from_rho(cls, kind: type[HistogramMechanism], *, rho: float, delta: float, **parameters: Any) -> Self:
+    def from_rho(cls, kind: type[HistogramMechanism], *, rho: float, delta: float, **parameters: float | None) -> Self:
         """Return the mechanism of a `kind` that guarantees delta-approximate rho-zCDP for replaced users.
 
         Args:
@@ -90,7 +91,9 @@ class Replacement(HistogramMechanism):
         return cls(mechanism=_require_kind(kind).from_rho(rho=rho, delta=delta, **_doubled(kind, parameters)))
 
     @classmethod
-    def from_epsilon(cls, kind: type[HistogramMechanism], *, epsilon: float, delta: float, **parameters: Any) -> Self:
+    def from_epsilon(
+        cls, kind: type[HistogramMechanism], *, epsilon: float, delta: float, **parameters: float | None
+    ) -> Self:
         """Return the mechanism of a `kind` whose total guarantee is (epsilon, delta)-DP for replaced users.
 
         Args:
@@ -122,8 +125,7 @@ class Replacement(HistogramMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Return the guarantee of the inner mechanism, for neighbours in which one user is replaced."""
-        made: Guarantee = self.mechanism.guarantee
-        return replace(made, neighbours="replaced")
+        return replace(self.mechanism.guarantee, neighbours="replaced")
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item is released, as the inner mechanism gives it.
@@ -136,16 +138,13 @@ class Replacement(HistogramMechanism):
         """
         if isinstance(self.mechanism, ConfirmedCounts):
             return self.mechanism.replacing_chance(users)
-        return float(self.mechanism.release_chance(users))
+        return self.mechanism.release_chance(users)
 
     def _require(self, histogram: Histogram) -> None:
-        self.mechanism._require(histogram)
+        self.mechanism.require_counts(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        if isinstance(self.mechanism, ConfirmedCounts):
-            release = self.mechanism._run(histogram, rng, replaced=True)
-        else:
-            release = self.mechanism._run(histogram, rng)
+        release = self.mechanism.run_replaced(histogram, rng)
         return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
 
 
@@ -159,7 +158,7 @@ def _require_kind(kind: type) -> Any:
     return kind
 
 
-def _doubled(kind: type[HistogramMechanism], parameters: dict[str, Any]) -> dict[str, Any]:
+def _doubled(kind: type[HistogramMechanism], parameters: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return the parameters for the old and the new rows together.
 
     They have twice the l0, and twice the linf for ranked mechanisms.
@@ -167,10 +166,11 @@ def _doubled(kind: type[HistogramMechanism], parameters: dict[str, Any]) -> dict
     twice = dict(parameters)
     if issubclass(kind, ConfirmedCounts):
         return twice
-    if parameters.get("l0") is not None:
-        twice["l0"] = 2 * parameters["l0"]
+    l0, linf = parameters.get("l0"), parameters.get("linf", 1)
+    if l0 is not None:
+        twice["l0"] = 2 * l0
     elif "l0" not in parameters and not issubclass(kind, GumbelTopK | PermuteAndFlip):
         twice["l0"] = 2
     if issubclass(kind, _RANKED):
-        twice["linf"] = 2 * parameters.get("linf", 1)
+        twice["linf"] = None if linf is None else 2 * linf
     return twice
