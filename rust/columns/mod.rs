@@ -2,6 +2,7 @@
 //! error; they never panic.
 
 pub(crate) mod integers;
+pub(crate) mod memo;
 mod strings;
 
 use std::ops::Range;

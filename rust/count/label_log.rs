@@ -97,24 +97,6 @@ impl LabelLog {
         }))
     }
 
-    /// Returns the code of a single label, looked up only if labels repeat; `None` as for
-    /// [`Self::code`].
-    ///
-    /// # Errors
-    /// [`Error::Resource`] beyond 2^32 labels.
-    pub fn code_alone(
-        &mut self,
-        hash: u64,
-        label: PrefixedString<'_>,
-        is_text: bool,
-    ) -> Result<Option<u32>> {
-        if self.should_look_up(1) {
-            self.code(hash, label, is_text)
-        } else {
-            self.add(hash, label, is_text)
-        }
-    }
-
     /// Appends a label without a lookup and returns its code; `None` as for [`Self::code`].
     ///
     /// # Errors
