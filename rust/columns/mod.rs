@@ -13,8 +13,7 @@ use arrow_schema::DataType;
 use crate::columns::integers::{BROKEN, Integers};
 use crate::columns::strings::StringCells;
 use crate::error::{Error, Result};
-use crate::labels::interner::Interner;
-use crate::labels::{LONGEST, LabelType};
+use crate::labels::{LONGEST, LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// Returned for a dictionary index without a value.
@@ -140,7 +139,7 @@ impl Column {
     }
 
     /// Replaces the values of a dictionary column by `codes`, one for each value. The code
-    /// [`Self::NONE`] makes a cell NULL.
+    /// [`NO_CODE`] makes a cell NULL.
     ///
     /// # Errors
     /// [`Error::Input`] if the column is not a dictionary.
@@ -151,9 +150,6 @@ impl Column {
         let cells = Cells::Coded { indices, codes, is_plain };
         Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
     }
-
-    /// The code of a NULL cell.
-    pub const NONE: u32 = Interner::NONE;
 
     /// Returns the number of codes, if the column has codes.
     #[must_use]
@@ -189,8 +185,8 @@ impl Column {
             for (key, null) in into.iter_mut().zip(null) {
                 let code = codes.get(*key as usize).copied();
                 in_range &= *null || code.is_some();
-                let code = code.unwrap_or(Self::NONE);
-                *null |= code == Self::NONE;
+                let code = code.unwrap_or(NO_CODE);
+                *null |= code == NO_CODE;
                 *key = code.into();
             }
         }

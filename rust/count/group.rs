@@ -11,7 +11,7 @@ use crate::columns::memo::Memo;
 use crate::count::label_log::LabelLog;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
-use crate::labels::LabelType;
+use crate::labels::{LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// A row's partition and its item's key there.
@@ -140,24 +140,24 @@ impl Grouper {
             labels.find_all(hashes, cells, null, codes);
         } else {
             codes.clear();
-            codes.resize(hashes.len(), LabelLog::NONE);
+            codes.resize(hashes.len(), NO_CODE);
         }
         let rows = cells.iter().zip(hashes).zip(null);
         for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
-            if *code == LabelLog::NONE && !null {
+            if *code == NO_CODE && !null {
                 let new = if should_look_up {
                     labels.code(hash, cell, *is_text)?
                 } else {
                     labels.add(hash, cell, *is_text)?
                 };
-                *code = new.unwrap_or(LabelLog::NONE);
+                *code = new.unwrap_or(NO_CODE);
             }
         }
         into.extend(
             hashes
                 .iter()
                 .zip(&*codes)
-                .map(|(&hash, &code)| Group::of(hash, (code != LabelLog::NONE).then_some(code))),
+                .map(|(&hash, &code)| Group::of(hash, (code != NO_CODE).then_some(code))),
         );
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! A two-way set-associative cache of recent labels.
 
+use crate::labels::NO_CODE;
 use crate::memory::arena::{BLOCK, Block};
 use crate::memory::prefetch::prefetch_ahead;
 use crate::string_prefix::{PrefixedString, StringPrefix};
@@ -112,9 +113,6 @@ impl Default for LabelCache {
 }
 
 impl LabelCache {
-    /// Marks a label without a code.
-    pub const NONE: u32 = u32::MAX;
-
     /// Returns whether to look up the labels of the next `rows` rows. Call it once for each row.
     #[inline]
     pub fn should_look_up(&mut self, rows: usize) -> bool {
@@ -135,7 +133,7 @@ impl LabelCache {
         (self.size, self.found, self.new) = (size, 0, 0);
     }
 
-    /// Looks up labels; returns [`Self::NONE`] for misses, NULL and labels longer than a prefix. No
+    /// Looks up labels; returns [`NO_CODE`] for misses, NULL and labels longer than a prefix. No
     /// branch depends on the result, so the memory accesses overlap.
     #[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
     pub fn find_all(
@@ -155,7 +153,7 @@ impl LabelCache {
             let found = (is_second | Entry(line[0]).is_whole(mark)) & mark.is_whole() & !null;
             self.found += usize::from(found);
             let code = Entry(line[usize::from(is_second)]).code();
-            if found { code } else { Self::NONE }
+            if found { code } else { NO_CODE }
         }));
     }
 
@@ -280,7 +278,7 @@ mod tests {
         let null: Vec<bool> = (0..labels.len()).map(|n| n % 7 == 0).collect();
         let (mut cache, mut codes) = (LabelCache::default(), Vec::new());
         cache.find_all(&hashes, &labels, &null, &mut codes);
-        assert!(codes.iter().all(|&code| code == LabelCache::NONE) && cache.found == 0);
+        assert!(codes.iter().all(|&code| code == NO_CODE) && cache.found == 0);
         for (code, (&hash, label)) in hashes.iter().zip(&labels).enumerate().step_by(3) {
             cache.remember(hash, Entry::new(hash, label.mark, code, code as u32));
         }
@@ -291,9 +289,9 @@ mod tests {
             codes.iter().zip(hashes.iter().zip(&labels)).zip(null)
         {
             let entry = cache.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
-            assert_eq!(code, entry.map_or(LabelCache::NONE, Entry::code));
+            assert_eq!(code, entry.map_or(NO_CODE, Entry::code));
         }
-        assert_eq!(codes.iter().filter(|&&code| code != LabelCache::NONE).count(), found);
+        assert_eq!(codes.iter().filter(|&&code| code != NO_CODE).count(), found);
     }
 
     #[test]

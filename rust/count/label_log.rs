@@ -6,6 +6,7 @@
 use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
+use crate::labels::NO_CODE;
 use crate::labels::interner::TOO_MANY;
 use crate::memory::record_log::RecordLog;
 use crate::string_prefix::{PrefixedString, StringPrefix};
@@ -50,9 +51,6 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
-    /// Marks a label without a code.
-    pub const NONE: u32 = LabelCache::NONE;
-
     /// Returns whether to look up the labels of the next `rows` rows; otherwise, use [`Self::add`].
     /// Call it once for each row.
     #[inline]
@@ -60,7 +58,7 @@ impl LabelLog {
         self.cache.should_look_up(rows)
     }
 
-    /// Looks up labels of up to 24 bytes in the cache. Returns [`Self::NONE`] for misses, longer
+    /// Looks up labels of up to 24 bytes in the cache. Returns [`NO_CODE`] for misses, longer
     /// labels and NULL.
     #[inline]
     pub fn find_all(
@@ -126,7 +124,7 @@ impl LabelLog {
         }
         let partition = partition_of(hash);
         let code = self.lens[partition];
-        if code == u32::MAX {
+        if code == NO_CODE {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;

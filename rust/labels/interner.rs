@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
-use crate::labels::{NO_MEMORY, Strings};
+use crate::labels::{NO_CODE, NO_MEMORY, Strings};
 use crate::string_prefix::PrefixedString;
 
 /// Returned when the numbers run out.
@@ -23,9 +23,6 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// Marks a label without a code.
-    pub const NONE: u32 = u32::MAX;
-
     /// Forgets all labels and prepares for about `labels` new ones.
     pub fn reset(&mut self, labels: usize) {
         self.labels.clear();
@@ -48,7 +45,7 @@ impl Interner {
     }
 
     /// Appends the code of each label. A label that is NULL, or should be text but is not UTF-8,
-    /// gets [`Self::NONE`].
+    /// gets [`NO_CODE`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -69,7 +66,7 @@ impl Interner {
             self.prefetch(&hashes[..labels.len()]);
             for ((&label, &hash), &is_null) in labels.iter().zip(&hashes).zip(null) {
                 let code = if is_null { None } else { self.intern_valid(hash, label, is_text)? };
-                into.push(code.unwrap_or(Self::NONE));
+                into.push(code.unwrap_or(NO_CODE));
             }
         }
         Ok(())
@@ -118,7 +115,7 @@ impl Interner {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn insert(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
-        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
+        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < NO_CODE);
         let code = code.ok_or(TOO_MANY)?;
         // A prefix is written whole, so reserve at least its length.
         self.labels.make_room(1, label.bytes.len().max(24))?;

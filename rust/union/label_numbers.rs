@@ -8,9 +8,8 @@ use ahash::RandomState;
 use crate::columns::{Column, OUT_OF_RANGE};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
-use crate::labels::LabelType;
-use crate::labels::Labels;
 use crate::labels::interner::Interner;
+use crate::labels::{LabelType, Labels, NO_CODE};
 use crate::random::entropy::keyed_hash;
 use crate::string_prefix::PrefixedString;
 
@@ -32,7 +31,7 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// What stands for a cell that is NULL, or that should be text and is not.
-    pub const NONE: u32 = Interner::NONE;
+    pub const NONE: u32 = NO_CODE;
 
     pub fn new() -> Result<Self> {
         Ok(Self {
