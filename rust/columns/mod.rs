@@ -6,6 +6,7 @@
 //! and codes are keys.
 
 pub(crate) mod integers;
+pub(crate) mod memo;
 mod strings;
 
 use std::ops::Range;
@@ -16,8 +17,7 @@ use arrow_schema::DataType;
 use crate::columns::integers::{BROKEN, Integers};
 use crate::columns::strings::StringCells;
 use crate::error::{Error, Result};
-use crate::labels::interner::Interner;
-use crate::labels::{LONGEST, LabelType};
+use crate::labels::{LONGEST, LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// Returned for a dictionary index without a value.
@@ -144,7 +144,7 @@ impl Column {
     }
 
     /// Replaces the values of a dictionary column with `codes`, one for each value. A cell whose code is
-    /// [`Self::NONE`] is NULL.
+    /// [`NO_CODE`] is NULL.
     ///
     /// # Errors
     /// [`Error::Input`] if the column is not a dictionary.
@@ -155,9 +155,6 @@ impl Column {
         let cells = Cells::Coded { indices, codes, is_plain };
         Ok(Self { data: self.data, cells, label_type: LabelType::Unsigned })
     }
-
-    /// The code of a NULL cell.
-    pub const NONE: u32 = Interner::NONE;
 
     /// Returns the number of dictionary values that codes have replaced, if the column has codes.
     #[must_use]
@@ -193,8 +190,8 @@ impl Column {
             for (key, null) in into.iter_mut().zip(null) {
                 let code = codes.get(*key as usize).copied();
                 in_range &= *null || code.is_some();
-                let code = code.unwrap_or(Self::NONE);
-                *null |= code == Self::NONE;
+                let code = code.unwrap_or(NO_CODE);
+                *null |= code == NO_CODE;
                 *key = code.into();
             }
         }

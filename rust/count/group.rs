@@ -5,12 +5,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::columns::Column;
 use crate::columns::integers::BROKEN;
-use crate::columns::{Column, OUT_OF_RANGE};
+use crate::columns::memo::Memo;
 use crate::count::label_log::LabelLog;
 use crate::error::Result;
 use crate::hash::{HashKeys, partition_of};
-use crate::labels::LabelType;
+use crate::labels::{LabelType, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 /// A row's partition and its item's key there.
@@ -35,9 +36,7 @@ pub struct Grouper {
     keys: Arc<HashKeys>,
     labels: Option<LabelLog>,
     is_text: bool,
-    /// The groups of the dictionary of batch `memo_of`, filled on demand.
-    memo: Vec<Group>,
-    memo_of: u64,
+    memo: Memo<Group>,
     /// The cells or hashes, and the label codes, of the current rows.
     scratch: Vec<u64>,
     codes: Vec<u32>,
@@ -51,8 +50,7 @@ impl Grouper {
             keys,
             labels: (logged || !items.is_integer()).then(LabelLog::default),
             is_text: items == LabelType::Text,
-            memo: Vec::new(),
-            memo_of: u64::MAX,
+            memo: Group::memo(),
             scratch: Vec::new(),
             codes: Vec::new(),
         }
@@ -75,7 +73,14 @@ impl Grouper {
         into.clear();
         items.mark_nulls(rows.clone(), null);
         if let Some(values) = items.dictionary() {
-            return self.group_dictionary(items, values, batch, rows, null, into);
+            let mut memo = std::mem::replace(&mut self.memo, Group::memo());
+            let mut found = Vec::new();
+            let read = memo.read(items, batch, rows, null, into, |index| {
+                self.group(values, batch, index..index + 1, &mut [false], &mut found)?;
+                Ok(found[0])
+            });
+            self.memo = memo;
+            return read;
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         if !items.label_type().is_integer() {
@@ -116,7 +121,7 @@ impl Grouper {
     /// Takes out the labels, if items have codes.
     #[must_use]
     pub fn take(&mut self) -> Option<LabelLog> {
-        self.memo_of = u64::MAX;
+        self.memo.clear();
         self.labels.as_mut().map(std::mem::take)
     }
 
@@ -135,90 +140,35 @@ impl Grouper {
             labels.find_all(hashes, cells, null, codes);
         } else {
             codes.clear();
-            codes.resize(hashes.len(), LabelLog::NONE);
+            codes.resize(hashes.len(), NO_CODE);
         }
         let rows = cells.iter().zip(hashes).zip(null);
         for (code, ((&cell, &hash), &null)) in codes.iter_mut().zip(rows) {
-            if *code == LabelLog::NONE && !null {
+            if *code == NO_CODE && !null {
                 let new = if should_look_up {
                     labels.code(hash, cell, *is_text)?
                 } else {
                     labels.add(hash, cell, *is_text)?
                 };
-                *code = new.unwrap_or(LabelLog::NONE);
+                *code = new.unwrap_or(NO_CODE);
             }
         }
         into.extend(
             hashes
                 .iter()
                 .zip(&*codes)
-                .map(|(&hash, &code)| Group::of(hash, (code != LabelLog::NONE).then_some(code))),
+                .map(|(&hash, &code)| Group::of(hash, (code != NO_CODE).then_some(code))),
         );
         Ok(())
-    }
-
-    fn group_dictionary(
-        &mut self,
-        items: &Column,
-        values: &Column,
-        batch: u64,
-        rows: Range<usize>,
-        null: &[bool],
-        into: &mut Vec<Group>,
-    ) -> Result<()> {
-        if self.memo_of != batch {
-            self.memo.clear();
-            self.memo.resize(values.len(), Group::UNKNOWN);
-            self.memo_of = batch;
-        }
-        let mut indices = std::mem::take(&mut self.scratch);
-        items.integers(rows, &mut indices);
-        for (&index, &null) in indices.iter().zip(null) {
-            if null {
-                into.push(Group::NONE);
-                continue;
-            }
-            let known = usize::try_from(index).ok().and_then(|index| self.memo.get(index).copied());
-            let known = known.ok_or(OUT_OF_RANGE)?;
-            into.push(if known == Group::UNKNOWN {
-                self.decode(values, index as usize)?
-            } else {
-                known
-            });
-        }
-        self.scratch = indices;
-        Ok(())
-    }
-
-    fn decode(&mut self, values: &Column, index: usize) -> Result<Group> {
-        let Self { keys, labels, is_text, memo, .. } = self;
-        let mut group = Group::NONE;
-        if values.is_null(index) {
-        } else if values.label_type().is_integer() {
-            let mut cell = Vec::new();
-            values.integers(index..index + 1, &mut cell);
-            let hash = keys.integer(cell[0]);
-            group = match labels {
-                None => Group::of_integer(hash, cell[0]),
-                Some(labels) => {
-                    let bytes = cell[0].to_le_bytes();
-                    Group::of(hash, labels.code_alone(hash, PrefixedString::new(&bytes), false)?)
-                }
-            };
-        } else if let Some(labels) = labels {
-            let mut null = [false];
-            let strings = values.strings(index..index + 1, &mut null)?;
-            for string in strings.into_iter().filter(|_| !null[0]) {
-                let hash = keys.string(string);
-                group = Group::of(hash, labels.code_alone(hash, string, *is_text)?);
-            }
-        }
-        memo[index] = group;
-        Ok(group)
     }
 }
 
 impl Group {
+    /// Returns an empty memo.
+    fn memo() -> Memo<Self> {
+        Memo::new(Self::UNKNOWN, Self::NONE)
+    }
+
     /// Returns the group of an integer that is its own key.
     #[inline]
     fn of_integer(hash: u64, key: u64) -> Self {

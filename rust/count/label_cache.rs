@@ -6,6 +6,7 @@
 //! bytes, which are all bytes of a short label. Each label has one line, chosen by the label's
 //! hash, and a line holds two labels.
 
+use crate::labels::NO_CODE;
 use crate::memory::arena::{BLOCK, Block};
 use crate::memory::prefetch::prefetch_ahead;
 use crate::string_prefix::{PrefixedString, StringPrefix};
@@ -127,9 +128,6 @@ impl Default for LabelCache {
 }
 
 impl LabelCache {
-    /// The code of a label that was not found.
-    pub const NONE: u32 = u32::MAX;
-
     /// Returns whether to look up the labels of the next `rows` rows. Call this method before each
     /// batch of rows.
     #[inline]
@@ -152,8 +150,8 @@ impl LabelCache {
     }
 
     /// Looks up labels and writes their codes to `into`. A label that is not found, is NULL or has
-    /// more than 24 bytes gets [`Self::NONE`]. No branch depends on a result, so the memory
-    /// accesses of many lookups overlap.
+    /// more than 24 bytes gets [`NO_CODE`]. No branch depends on a result, so the memory accesses of
+    /// many lookups overlap.
     #[allow(clippy::needless_bitwise_bool, reason = "avoids a branch")]
     pub fn find_all(
         &mut self,
@@ -172,7 +170,7 @@ impl LabelCache {
             let found = (is_second | Entry(line[0]).is_whole(prefix)) & prefix.is_whole() & !null;
             self.found += usize::from(found);
             let code = Entry(line[usize::from(is_second)]).code();
-            if found { code } else { Self::NONE }
+            if found { code } else { NO_CODE }
         }));
     }
 
@@ -298,7 +296,7 @@ mod tests {
         let null: Vec<bool> = (0..labels.len()).map(|n| n % 7 == 0).collect();
         let (mut cache, mut codes) = (LabelCache::default(), Vec::new());
         cache.find_all(&hashes, &labels, &null, &mut codes);
-        assert!(codes.iter().all(|&code| code == LabelCache::NONE) && cache.found == 0);
+        assert!(codes.iter().all(|&code| code == NO_CODE) && cache.found == 0);
         for (code, (&hash, label)) in hashes.iter().zip(&labels).enumerate().step_by(3) {
             cache.remember(hash, Entry::new(hash, label.mark, code, code as u32));
         }
@@ -309,9 +307,9 @@ mod tests {
             codes.iter().zip(hashes.iter().zip(&labels)).zip(null)
         {
             let entry = cache.find(hash, label.mark).filter(|_| label.mark.is_whole() && !null);
-            assert_eq!(code, entry.map_or(LabelCache::NONE, Entry::code));
+            assert_eq!(code, entry.map_or(NO_CODE, Entry::code));
         }
-        assert_eq!(codes.iter().filter(|&&code| code != LabelCache::NONE).count(), found);
+        assert_eq!(codes.iter().filter(|&&code| code != NO_CODE).count(), found);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::Result;
 use crate::hash::{PARTITIONS, partition_of};
+use crate::labels::NO_CODE;
 use crate::labels::interner::TOO_MANY;
 use crate::memory::record_log::RecordLog;
 use crate::string_prefix::{PrefixedString, StringPrefix};
@@ -54,9 +55,6 @@ impl Default for LabelLog {
 }
 
 impl LabelLog {
-    /// The code of a label that was not found.
-    pub const NONE: u32 = LabelCache::NONE;
-
     /// Returns whether to look up the labels of the next `rows` rows; otherwise, use [`Self::add`].
     /// Call this method before each batch of rows.
     #[inline]
@@ -65,7 +63,7 @@ impl LabelLog {
     }
 
     /// Looks up labels in the cache and writes their codes to `into`. A label that is not found, is
-    /// NULL or has more than 24 bytes gets [`Self::NONE`].
+    /// NULL or has more than 24 bytes gets [`NO_CODE`].
     #[inline]
     pub fn find_all(
         &mut self,
@@ -102,24 +100,6 @@ impl LabelLog {
         }))
     }
 
-    /// Returns the code of a single label. Looks the label up only if labels repeat. Returns `None`
-    /// in the same cases as [`Self::code`].
-    ///
-    /// # Errors
-    /// [`Error::Resource`] beyond 2^32 labels.
-    pub fn code_alone(
-        &mut self,
-        hash: u64,
-        label: PrefixedString<'_>,
-        is_text: bool,
-    ) -> Result<Option<u32>> {
-        if self.should_look_up(1) {
-            self.code(hash, label, is_text)
-        } else {
-            self.add(hash, label, is_text)
-        }
-    }
-
     /// Adds a label without a lookup, and returns its new code. Returns `None` in the same cases as
     /// [`Self::code`].
     ///
@@ -150,7 +130,7 @@ impl LabelLog {
         }
         let partition = partition_of(hash);
         let code = self.lens[partition];
-        if code == u32::MAX {
+        if code == NO_CODE {
             return Err(TOO_MANY);
         }
         self.lens[partition] += 1;

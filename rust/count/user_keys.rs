@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::columns::{Column, OUT_OF_RANGE};
+use crate::columns::Column;
+use crate::columns::memo::Memo;
 use crate::error::Result;
 use crate::hash::HashKeys;
 
@@ -17,14 +18,13 @@ pub(crate) struct UserKeys {
     /// Keys of strings and of dictionary values; empty if users are integers.
     pub hashes: Vec<u128>,
     pub integers: Vec<u64>,
-    /// The keys of the dictionary of batch `memo_of`, filled on demand.
-    memo: Vec<u128>,
-    memo_of: u64,
+    memo: Memo<u128>,
 }
 
 impl UserKeys {
     pub fn new(keys: Arc<HashKeys>) -> Self {
-        Self { keys, hashes: Vec::new(), integers: Vec::new(), memo: Vec::new(), memo_of: u64::MAX }
+        let memo = Memo::new(UNKNOWN, NULL);
+        Self { keys, hashes: Vec::new(), integers: Vec::new(), memo }
     }
 
     /// Reads `rows` of batch number `batch`, and marks NULL users in `null`.
@@ -38,27 +38,9 @@ impl UserKeys {
         column.mark_nulls(rows.clone(), null);
         self.hashes.clear();
         if let Some(values) = column.dictionary() {
-            if self.memo_of != batch {
-                self.memo.clear();
-                self.memo.resize(values.len(), UNKNOWN);
-                self.memo_of = batch;
-            }
-            column.integers(rows, &mut self.integers);
-            for (index, null) in self.integers.iter().zip(null) {
-                let mut key = 0;
-                if !*null {
-                    let index = usize::try_from(*index).unwrap_or(usize::MAX);
-                    if index >= values.len() {
-                        return Err(OUT_OF_RANGE);
-                    }
-                    if self.memo[index] == UNKNOWN {
-                        self.memo[index] = key_of(values, index, &self.keys)?.unwrap_or(NULL);
-                    }
-                    *null = self.memo[index] == NULL;
-                    key = if *null { 0 } else { self.memo[index] };
-                }
-                self.hashes.push(key);
-            }
+            let Self { keys, hashes, memo, .. } = self;
+            memo.read(column, batch, rows, null, hashes, |index| key_of(values, index, keys))?;
+            null.iter_mut().zip(hashes).for_each(|(null, key)| *null = *key == NULL);
         } else if column.label_type().is_integer() {
             column.integers(rows, &mut self.integers);
         } else {
@@ -69,17 +51,14 @@ impl UserKeys {
     }
 }
 
-/// Returns the key of a dictionary value, or `None` if it is NULL or too long.
-fn key_of(values: &Column, index: usize, keys: &HashKeys) -> Result<Option<u128>> {
-    if values.is_null(index) {
-        return Ok(None);
-    }
+/// Returns the key of a dictionary value, or [`NULL`] if it is NULL or too long.
+fn key_of(values: &Column, index: usize, keys: &HashKeys) -> Result<u128> {
+    let (row, mut null) = (index..index + 1, [values.is_null(index)]);
     if values.label_type().is_integer() {
         let mut cell = Vec::new();
-        values.integers(index..index + 1, &mut cell);
-        return Ok(Some(cell[0].into()));
+        values.integers(row, &mut cell);
+        return Ok(if null[0] { NULL } else { cell[0].into() });
     }
-    let mut null = [false];
-    let names = values.strings(index..index + 1, &mut null)?;
-    Ok(names.first().filter(|_| !null[0]).map(|&name| keys.user(name)))
+    let name = values.strings(row, &mut null)?[0];
+    Ok(if null[0] { NULL } else { keys.user(name) })
 }

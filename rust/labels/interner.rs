@@ -1,9 +1,10 @@
 //! Numbers distinct labels, found by hash and confirmed by their bytes.
 
+use hashbrown::HashTable;
+
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
-use crate::labels::Strings;
-use crate::memory::arena::zeros;
+use crate::labels::{NO_CODE, NO_MEMORY, Strings};
 use crate::string_prefix::PrefixedString;
 
 /// Returned when the numbers run out.
@@ -16,24 +17,18 @@ const AT_ONCE: usize = 1 << 8;
 /// Numbers the distinct labels of one partition or of a whole column in the order of their arrival.
 #[derive(Default)]
 pub struct Interner {
-    /// Open addressing. A slot holds the code plus one in as many lower bits as number the slots,
-    /// and the hash's own bits above them. A free slot is zero.
-    slots: Vec<u32>,
+    /// The hash and the code of each label.
+    codes: HashTable<(u32, u32)>,
     labels: Strings,
-    /// The hash of each label, by code, for when the table grows.
-    hashes: Vec<u32>,
 }
 
 impl Interner {
-    /// Marks a label without a code.
-    pub const NONE: u32 = u32::MAX;
-
     /// Forgets all labels and prepares for about `labels` new ones.
     pub fn reset(&mut self, labels: usize) {
-        self.slots.clear();
-        self.slots.resize((2 * labels + 1).next_power_of_two().max(8), 0);
         self.labels.clear();
-        self.hashes.clear();
+        self.codes.clear();
+        // Without this memory the labels may still fit: there may be fewer distinct ones.
+        let _ = self.codes.try_reserve(labels, |&(hash, _)| spread(hash));
     }
 
     /// Returns the code of a label; a new label gets a new code.
@@ -50,7 +45,7 @@ impl Interner {
     }
 
     /// Appends the code of each label. A label that is NULL, or should be text but is not UTF-8,
-    /// gets [`Self::NONE`].
+    /// gets [`NO_CODE`].
     ///
     /// # Errors
     /// [`Error::Resource`] beyond 2^32 labels.
@@ -71,7 +66,7 @@ impl Interner {
             self.prefetch(&hashes[..labels.len()]);
             for ((&label, &hash), &is_null) in labels.iter().zip(&hashes).zip(null) {
                 let code = if is_null { None } else { self.intern_valid(hash, label, is_text)? };
-                into.push(code.unwrap_or(Self::NONE));
+                into.push(code.unwrap_or(NO_CODE));
             }
         }
         Ok(())
@@ -80,21 +75,13 @@ impl Interner {
     /// Loads the memory that the lookup of each hash will read. The loads overlap, so the lookups
     /// wait for memory once in all.
     fn prefetch(&self, hashes: &[u32]) {
-        if self.labels.is_empty() {
-            return;
-        }
-        let mask = self.slots.len() - 1;
-        let slots = hashes.iter().fold(0, |all, &hash| all ^ self.slots[hash as usize & mask]);
-        let labels = hashes.iter().fold(0, |all, &hash| {
-            let slot = self.slots[hash as usize & mask];
-            let code = if (slot ^ hash) & !Self::code_bits(mask) == 0 {
-                (slot & Self::code_bits(mask)).saturating_sub(1)
-            } else {
-                0
-            };
-            all ^ self.labels.get(code as usize).first().copied().unwrap_or(0)
-        });
-        std::hint::black_box((slots, labels));
+        let load = |all: u8, &hash: &u32| {
+            let code = self.codes.find(spread(hash), |&(other, _)| other == hash);
+            all ^ code.map_or(0, |&(_, code)| {
+                self.labels.get(code as usize).first().copied().unwrap_or(0)
+            })
+        };
+        std::hint::black_box(hashes.iter().fold(0, load));
     }
 
     /// Returns the code of a label, or `None` if it should be text but is not UTF-8.
@@ -120,73 +107,28 @@ impl Interner {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn find(&self, hash: u32, label: PrefixedString<'_>) -> Option<u32> {
-        if self.slots.is_empty() {
-            return None;
-        }
-        let mask = self.slots.len() - 1;
-        let code_bits = Self::code_bits(mask);
-        let mut place = hash as usize & mask;
-        loop {
-            let slot = self.slots[place];
-            if slot == 0 {
-                return None;
-            }
-            let code = (slot & code_bits) - 1;
-            if (slot ^ hash) & !code_bits == 0 && self.labels.is(code as usize, label) {
-                return Some(code);
-            }
-            place = (place + 1) & mask;
-        }
-    }
-
-    /// Returns the bits of a slot that hold the code plus one. As many as number the slots suffice,
-    /// because at most half of the slots are taken.
-    #[inline]
-    fn code_bits(mask: usize) -> u32 {
-        u32::try_from(mask).unwrap_or(u32::MAX)
+        let is =
+            |&(other, code): &(u32, u32)| other == hash && self.labels.is(code as usize, label);
+        self.codes.find(spread(hash), is).map(|&(_, code)| code)
     }
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "an inner loop of counting")]
     fn insert(&mut self, hash: u32, label: PrefixedString<'_>) -> Result<u32> {
-        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < u32::MAX);
+        let code = u32::try_from(self.labels.len()).ok().filter(|&code| code < NO_CODE);
         let code = code.ok_or(TOO_MANY)?;
-        if 2 * self.labels.len() >= self.slots.len() {
-            self.grow();
-        }
         // A prefix is written whole, so reserve at least its length.
         self.labels.make_room(1, label.bytes.len().max(24))?;
+        self.codes.try_reserve(1, |&(hash, _)| spread(hash)).map_err(|_| NO_MEMORY)?;
         self.labels.push_marked(label);
-        self.hashes.push(hash);
-        self.place(hash, code);
+        self.codes.insert_unique(spread(hash), (hash, code), |&(hash, _)| spread(hash));
         Ok(code)
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (2 * self.slots.len()).max(8);
-        // Free the old table first, so that there are never two.
-        self.slots = Vec::new();
-        self.slots = zeros(size);
-        for code in 0..self.hashes.len() {
-            self.place(self.hashes[code], code as u32);
-        }
-    }
-
-    #[inline]
-    fn place(&mut self, hash: u32, code: u32) {
-        let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
-        while self.slots[place] != 0 {
-            place = (place + 1) & mask;
-        }
-        self.slots[place] = hash & !Self::code_bits(mask) | (code + 1);
     }
 
     /// Returns the bytes of memory that the table holds.
     #[must_use]
     pub fn bytes_used(&self) -> usize {
-        (self.slots.len() + self.hashes.capacity()) * size_of::<u32>() + self.labels.bytes_used()
+        self.codes.allocation_size() + self.labels.bytes_used()
     }
 
     /// Returns the labels by code.
@@ -200,6 +142,12 @@ impl Interner {
     pub fn into_labels(self) -> Strings {
         self.labels
     }
+}
+
+/// Returns the hash in both halves of a word: the table reads its lowest and its highest bits.
+#[inline]
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 #[cfg(test)]

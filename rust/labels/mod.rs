@@ -18,6 +18,9 @@ pub use crate::labels::strings::Strings;
 /// 9110 recommends support for URIs of 8,000 bytes.
 pub const LONGEST: usize = 1 << 13;
 
+/// Stands for a label without a code.
+pub const NO_CODE: u32 = u32::MAX;
+
 const NO_MEMORY: Error = Error::Resource(
     "the distinct items do not fit into memory; count fewer rows at a time, or use a machine with more memory",
 );

@@ -142,29 +142,21 @@ fn packed_counts_equal_unpacked_when_large_numbers_appear() {
             let mut rows = small.clone();
             rows.splice(place..place, few.iter().chain(few).copied());
             let mut expected = counted_one_by_one(&rows);
-            let mut options = CountOptions {
-                bound: None,
-                limit: None,
-                cap: None,
-                users: false,
-                threads: 3,
-                memory: None,
-            };
             for (threads, size, memory) in [
                 (1, 50_000, None),
                 (3, 7000, None),
                 (2, 900, Some(1 << 28)),
                 (2, 9000, Some(1 << 25)),
             ] {
-                options = CountOptions { threads, memory, ..options };
+                let options = options(None, threads, memory);
                 assert_eq!(counted(&rows, (false, false), size, &options), expected);
             }
-            options.cap = Some(30);
+            let mut options = CountOptions { cap: Some(30), ..options(None, 2, None) };
             for count in expected.values_mut() {
                 *count = 30.min(*count);
             }
             assert_eq!(counted(&rows, (false, false), 9000, &options), expected);
-            options = CountOptions { cap: None, limit: Some(10), memory: None, ..options };
+            options = CountOptions { cap: None, limit: Some(10), ..options };
             let largest = counted(&rows, (false, false), 9000, &options);
             let unpacked = CountOptions { memory: Some(0), ..options };
             assert_eq!(largest, counted(&rows, (false, false), 9000, &unpacked));
@@ -174,37 +166,14 @@ fn packed_counts_equal_unpacked_when_large_numbers_appear() {
 }
 
 #[test]
-fn text_and_integers_mix_with_few_and_many_users() {
-    let mut rng = SecureRng::seeded(4);
-    let few = tables::rows(&mut rng, 60_000, 900, 400);
-    let many = (0..280_000).map(|n| (Some(n), Some(n % 7)));
-    for place in [0, few.len()] {
-        let mut rows = few.clone();
-        rows.splice(place..place, many.clone());
-        let expected = counted_one_by_one(&rows);
-        for as_text in [(true, true), (true, false), (false, true)] {
-            for (threads, memory) in [(1, None), (3, None), (2, Some(1 << 26))] {
-                let options = CountOptions {
-                    bound: None,
-                    limit: None,
-                    cap: None,
-                    users: false,
-                    threads,
-                    memory,
-                };
-                assert_eq!(counted(&rows, as_text, 9000, &options), expected);
-            }
-        }
-    }
-}
-
-#[test]
-fn labels_are_counted_even_if_few_repeat() {
+fn text_and_integers_mix_even_if_few_users_or_labels_repeat() {
     let mut rng = SecureRng::seeded(5);
     let few = tables::rows(&mut rng, 60_000, 900, 400);
     // So many new labels that lookups in the label cache stop.
     let many = |first: i64| (first..first + 300_000).map(|n| (Some(n % 7), Some(n)));
-    let rows: Vec<Row> = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).collect();
+    let users = (0..280_000).map(|n| (Some(n), Some(n % 7)));
+    let rows = many(1000).chain(few.clone()).chain(many(400_000)).chain(few).chain(users);
+    let rows: Vec<Row> = rows.collect();
     let expected = counted_one_by_one(&rows);
     for as_text in [(true, true), (false, true), (true, false)] {
         for (threads, memory) in [(1, None), (2, None), (1, Some(1 << 26))] {
@@ -225,25 +194,7 @@ fn numbers(cells: Vec<Option<i64>>, is_dictionary: bool) -> Result<Column> {
 }
 
 #[test]
-fn integer_items_of_text_users_count_in_any_column_layout() {
-    let mut rng = SecureRng::seeded(11);
-    let rows = tables::rows(&mut rng, 60_000, 900, 400);
-    for (threads, size, memory) in [(1, 60_000, None), (2, 7000, None), (1, 7000, Some(0))] {
-        let batch = |(number, rows): (usize, &[Row])| {
-            let (users, items): (Vec<_>, _) = rows.iter().copied().unzip();
-            let users = users.iter().map(|user| user.map(|user| format!("user {user}")));
-            let users = Column::new(users.collect::<StringArray>().into_data())?;
-            Ok(Batch { users, items: numbers(items, number % 2 == 1)? })
-        };
-        let batches = rows.chunks(size).enumerate().map(batch);
-        let types = (LabelType::Text, LabelType::Signed);
-        let counts = counts_by_number(batches, types, &options(None, threads, memory));
-        assert_eq!(counts, counted_one_by_one(&rows));
-    }
-}
-
-#[test]
-fn popular_items_count_in_any_column_layout() {
+fn integers_count_in_any_column_layout_with_users_of_any_type() {
     let mut rng = SecureRng::seeded(8);
     // Half of the rows belong to 300 items; no integer is small.
     let mut rows = tables::rows(&mut rng, 80_000, 3000, 9000);
@@ -252,33 +203,42 @@ fn popular_items_count_in_any_column_layout() {
         *user = user.map(|n| (n + 1) << 40);
         *item = item.map(|n| (popular(n) + 1) << 40);
     }
-    let counted = |size: usize, options: &CountOptions<'_>| {
+    let counted = |has_text: bool, size: usize, options: &CountOptions<'_>| {
         let batch = |(number, rows): (usize, &[Row])| {
             let (users, items) = rows.iter().copied().unzip();
-            let users = numbers(users, number % 2 == 1)?;
+            let users = if has_text {
+                tables::column(users, true)?
+            } else {
+                numbers(users, number % 2 == 1)?
+            };
             Ok(Batch { users, items: numbers(items, number % 4 >= 2)? })
         };
         let batches = rows.chunks(size).enumerate().map(batch);
-        counts_by_number(batches, (LabelType::Signed, LabelType::Signed), options)
+        counts_by_number(batches, (label_type(has_text), LabelType::Signed), options)
     };
     let expected = counted_one_by_one(&rows);
-    for (threads, size, memory) in
-        [(1, 80_000, None), (3, 11_000, None), (2, 9000, Some(0)), (2, 20_000, Some(1 << 26))]
-    {
-        let options = options(None, threads, memory);
-        assert_eq!(counted(size, &options), expected);
-        let few = |(&item, &count): (&i64, &i64)| (item, count.min(30));
-        let enough: BTreeMap<i64, i64> = expected.iter().map(few).collect();
-        assert_eq!(counted(size, &CountOptions { cap: Some(30), ..options }), enough);
-        let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
-        order.sort_unstable();
-        let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
-        assert_eq!(counted(size, &CountOptions { limit: Some(500), ..options }), largest);
+    let capped = expected.iter().map(|(&item, &count)| (item, count.min(30))).collect();
+    let mut order: Vec<(i64, i64)> = expected.iter().map(|(&i, &count)| (-count, i)).collect();
+    order.sort_unstable();
+    let largest = order[..500].iter().map(|&(count, item)| (item, -count)).collect();
+    for has_text in [false, true] {
+        for (threads, size, memory) in
+            [(1, 80_000, None), (3, 11_000, None), (2, 9000, Some(0)), (2, 20_000, Some(1 << 26))]
+        {
+            let all = options(None, threads, memory);
+            for (options, expected) in [
+                (CountOptions { cap: Some(30), ..all }, &capped),
+                (CountOptions { limit: Some(500), ..all }, &largest),
+                (all, &expected),
+            ] {
+                assert_eq!(counted(has_text, size, &options), *expected);
+            }
+        }
     }
 }
 
 #[test]
-fn popular_items_count_for_any_key_and_number_of_users() {
+fn items_of_many_users_count_for_any_key() {
     let odd = |n: i64| [0, -1, i64::MIN, i64::MAX].get(n as usize).copied().unwrap_or(n << 40);
     let mut rng = SecureRng::seeded(9);
     let item = |n| [-1, i64::MIN, 0].get(n as usize % 6).copied().unwrap_or(n);

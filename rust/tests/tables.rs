@@ -32,7 +32,8 @@ pub(crate) fn shuffle(rng: &mut SecureRng, rows: &mut [Row]) {
     }
 }
 
-fn column(cells: Vec<Option<i64>>, as_text: bool) -> Result<Column> {
+/// Returns a column of text or of integers.
+pub(crate) fn column(cells: Vec<Option<i64>>, as_text: bool) -> Result<Column> {
     let text = |cell: Option<i64>| cell.map(|n| format!("the name of {n}"));
     Column::new(if as_text {
         cells.into_iter().map(text).collect::<StringArray>().into_data()

@@ -1,28 +1,25 @@
 //! Numbers labels in order of arrival: integers by value, strings by their bytes.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use ahash::RandomState;
+use hashbrown::HashTable;
 
 use crate::columns::{Column, OUT_OF_RANGE};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
-use crate::labels::LabelType;
-use crate::labels::Labels;
 use crate::labels::interner::Interner;
-use crate::random::entropy::keyed_hash;
+use crate::labels::{LabelType, Labels, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 const TOO_MANY: Error =
-    Error::Resource("set union supports fewer than 2^32 distinct users and items; there are more");
+    Error::Resource("set union supports at most 2^32 distinct users and items; there are more");
 /// A dictionary value that no row has used so far.
 const UNSEEN: u32 = u32::MAX - 1;
 
 /// The distinct users or the distinct items of a table.
 pub(crate) struct Numbers {
     keys: HashKeys,
-    integers: HashMap<u64, u32, RandomState>,
+    integers: HashTable<(u64, u32)>,
     order: Vec<u64>,
     strings: Interner,
     /// The numbers of the current batch's dictionary values.
@@ -33,12 +30,12 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// The number of a cell that is NULL, or that should be text and is not valid UTF-8.
-    pub const NONE: u32 = Interner::NONE;
+    pub const NONE: u32 = NO_CODE;
 
     pub fn new() -> Result<Self> {
         Ok(Self {
             keys: HashKeys::from_os()?,
-            integers: HashMap::with_hasher(keyed_hash()?),
+            integers: HashTable::new(),
             order: Vec::new(),
             strings: Interner::default(),
             memo: Vec::new(),
@@ -54,8 +51,7 @@ impl Numbers {
 
     /// Return the bytes of memory in use.
     pub fn bytes_used(&self) -> usize {
-        // A hash map has one byte per slot besides the entry, and is at most seven eighths full.
-        let integers = self.integers.capacity() * 8 / 7 * 17 + self.order.capacity() * 8;
+        let integers = self.integers.allocation_size() + self.order.capacity() * 8;
         integers + self.strings.bytes_used() + self.memo.capacity() * 4
     }
 
@@ -127,7 +123,9 @@ impl Numbers {
     fn integer(&mut self, cell: u64) -> Result<u32> {
         let next = u32::try_from(self.order.len()).ok().filter(|&next| next < UNSEEN);
         let next = next.ok_or(TOO_MANY)?;
-        let number = *self.integers.entry(cell).or_insert(next);
+        let hash = |&(other, _): &(u64, u32)| self.keys.integer(other);
+        let known = self.integers.entry(hash(&(cell, next)), |&(other, _)| other == cell, hash);
+        let number = known.or_insert((cell, next)).get().1;
         if number == next {
             self.order.push(cell);
         }
@@ -156,8 +154,7 @@ impl Numbers {
     pub fn keep(&mut self, used: &[bool]) -> Result<Vec<u32>> {
         let order = std::mem::take(&mut self.order);
         let strings = std::mem::take(&mut self.strings);
-        self.integers.clear();
-        self.integers.shrink_to_fit();
+        self.integers = HashTable::new();
         self.memo.clear();
         let mut numbers = vec![Self::NONE; used.len()];
         for (number, _) in used.iter().enumerate().filter(|(_, used)| **used) {

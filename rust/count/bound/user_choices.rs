@@ -2,6 +2,8 @@
 //! spilled. A pair outside the first `l0` of some of a user's pairs is also outside the first `l0`
 //! of all: it can be dropped.
 
+use hashbrown::HashTable;
+
 use crate::count::bound::candidates::Candidates;
 use crate::count::spill::Spill;
 use crate::error::Result;
@@ -147,11 +149,12 @@ pub(crate) struct Offer<'a> {
 }
 
 /// Finds the first `l0` pairs of each user.
+#[derive(Default)]
 pub(crate) struct Chooser {
     l0: usize,
-    /// Open addressing: a user's number plus one, or zero if free.
-    slots: Vec<u32>,
     users: Vec<(u64, u64)>,
+    /// The number of each user.
+    table: HashTable<u32>,
     /// For each user, the number of pairs, and the next index in `by_user` if there are more than
     /// `l0`.
     lens: Vec<usize>,
@@ -166,15 +169,7 @@ pub(crate) struct Chooser {
 impl Chooser {
     /// Creates a chooser that keeps `l0` pairs of each user.
     pub fn new(l0: usize) -> Self {
-        Self {
-            l0,
-            slots: Vec::new(),
-            users: Vec::new(),
-            lens: Vec::new(),
-            ends: Vec::new(),
-            numbers: Vec::new(),
-            by_user: Vec::new(),
-        }
+        Self { l0, ..Self::default() }
     }
 
     /// Calls `keep` with the user and the item's number over all threads, for the first `l0` pairs
@@ -225,27 +220,23 @@ impl Chooser {
 
     /// Numbers the users of all pairs and counts the pairs of each.
     fn number(&mut self, offers: &[Offer<'_>], keys: &HashKeys) {
-        let Self { slots, users, lens, numbers, .. } = self;
-        let all = || offers.iter().flat_map(|offer| &offer.choices).copied();
-        let size = 2 * all().map(<[Choice]>::len).sum::<usize>();
-        slots.clear();
-        slots.resize(size.next_power_of_two(), 0);
+        let Self { users, table, lens, numbers, .. } = self;
+        table.clear();
         users.clear();
         lens.clear();
         numbers.clear();
-        let mask = slots.len() - 1;
-        for choice in prefetched(all()).flatten() {
+        // With the halves of a key swapped, users of one partition share no bits of their hashes.
+        let hash_of = |user: (u64, u64)| keys.pair(user.1, user.0);
+        let all = offers.iter().flat_map(|offer| &offer.choices).copied();
+        for choice in prefetched(all).flatten() {
             let user = user(choice);
-            let mut slot = keys.pair(user.0, user.1) as usize & mask;
-            while slots[slot] != 0 && users[slots[slot] as usize - 1] != user {
-                slot = (slot + 1) & mask;
-            }
-            if slots[slot] == 0 {
+            let is = |&number: &u32| users[number as usize] == user;
+            let entry = table.entry(hash_of(user), is, |&other| hash_of(users[other as usize]));
+            let number = *entry.or_insert(users.len() as u32).get();
+            if number as usize == users.len() {
                 users.push(user);
                 lens.push(0);
-                slots[slot] = users.len() as u32;
             }
-            let number = slots[slot] - 1;
             lens[number as usize] += 1;
             numbers.push(number);
         }
