@@ -15,6 +15,7 @@ from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms import IteratedSetUnion, SetUnion
 from discreet.mechanisms.union.set_union import METHODS
+from discreet.planning.choose import users_for
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
 from discreet.theorems import gopi2020
@@ -308,7 +309,9 @@ def test_select_takes_every_method(method, promise):
 
 def test_a_release_explains_the_chosen_method():
     assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=30).notes[0]
-    assert "greedy" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8).notes[0]
+    assert "policy_laplace" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=3).notes[0]
+    greedy = dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="greedy")
+    assert any("may be missing" in note for note in greedy.notes)
     assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
     with pytest.raises(dp.errors.ParameterError, match="policy_gaussian"):
         dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
@@ -325,21 +328,41 @@ def test_a_release_explains_the_chosen_method():
 def test_the_choice_depends_on_the_guarantee_and_l0(promise):
     plans = [dp.plan("select", **promise, delta=1e-6, l0=l0).mechanism for l0 in (1, 2, 8, 100)]
     assert plans[3] == dp.plan("select", **promise, delta=1e-6, l0=100, method="auto").mechanism
-    chosen = [plan.partition("(")[0] + ("greedy" if "'greedy'" in plan else "") for plan in plans]
-    few = "SetUniongreedy" if "epsilon" in promise else "IteratedSetUnion"
+    chosen = [plan.partition("(")[0] + ("water" if "'policy_laplace'" in plan else "") for plan in plans]
+    few = "SetUnionwater" if "epsilon" in promise else "IteratedSetUnion"
     assert chosen[0] in ("OptimalSelection", "GaussianThreshold", "TruncatedGeometric")
-    assert chosen[1:] == [few, few, "IteratedSetUnion"]
+    assert chosen[1:] == [few, "IteratedSetUnion", "IteratedSetUnion"]
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "l0", "size"), [(1.0, 3, 3), (0.5, 2, 2), (1.0, 10, 8), (1.0, 30, 20), (3.0, 2, 1)]
+    ("epsilon", "l0", "size", "own"),
+    [(1.0, 3, 3, 0), (0.5, 2, 2, 0), (1.0, 10, 8, 0), (1.0, 30, 20, 0), (3.0, 2, 1, 1), (1.0, 3, 1, 2), (1.0, 8, 3, 5)],
 )
-def test_an_item_of_all_users_is_never_missing(epsilon, l0, size):
-    """A target a few scales above the threshold would miss such an item in about 1 % of releases."""
-    log = {"user": np.repeat(np.arange(5_000), size), "item": np.tile(np.arange(size), 5_000)}
+def test_an_item_of_all_users_is_never_missing(epsilon, l0, size, own):
+    """A target a few scales above the threshold would miss such an item in about 1 % of releases.
+
+    `own` is the number of items that each user alone has, in two rows each, so that they are the most frequent ones.
+    """
+    users = 5_000
+    log = {
+        "user": np.concatenate([np.repeat(np.arange(users), size), np.repeat(np.arange(users), 2 * own)]),
+        "item": np.concatenate([np.tile(np.arange(size), users), np.repeat(-1 - np.arange(users * own), 2)]),
+    }
     for _ in range(100):
         release = dp.select(log, user="user", item="item", epsilon=epsilon, delta=1e-6, l0=l0)
-        assert release.items == list(range(size))
+        assert set(range(size)) <= set(release.items)  # an own item is released with chance delta
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "greedy"])
+@pytest.mark.parametrize("l0", [2, 8])
+def test_the_release_chance_is_that_of_the_worst_case(method, l0):
+    mechanism = SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=l0)
+    users, runs = users_for(mechanism.release_chance, 0.9), 200
+    items = 1 + np.arange(users * l0)
+    items[::l0] = 0  # the only item that users share; all others have one user
+    data = dp.tables.UserItems.from_pairs(np.repeat(np.arange(users), l0), items)
+    released = sum(0 in mechanism.release(data, rng=seeded_rng(run)).items for run in range(runs))
+    assert released / runs > 0.9 - 4 * math.sqrt(0.1 * 0.9 / runs)
 
 
 def test_greedy_releases_more_of_short_lists():

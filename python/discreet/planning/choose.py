@@ -27,13 +27,16 @@ __all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "users_fo
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
 _LIMIT = 2**36
-_GREEDY_RATIO, _DP_SIPS_RATIO = 2.5, 1.5
-"""The largest accepted ratios for the greedy method and for dp_sips.
+_RATIO = 1.5
+"""The largest accepted ratio of the users that an item needs with a set union to those that it needs with a threshold.
 
-A ratio divides the users that an item needs with the set union by the users that it needs with a threshold. The set
-union is in its worst case: users have no other items in common. In practice they do, and need fewer users. The greedy
-method stays below its ratio for an l0 of up to about ten. For such an l0 the greedy method releases the most items on
-counts that follow Zipf's law (docs/set_union.md)."""
+The set union is in its worst case: users have no other items in common. In practice they do, and need fewer users.
+"policy_laplace" stays below the ratio for an l0 of up to about four, and for such an l0 it releases the most items on
+counts that follow Zipf's law. The greedy method releases more, but has no worst case (docs/set_union.md)."""
+_GREEDY_NOTE = (
+    "the greedy method fills a user's most frequent items first, so an item of many users may be missing; "
+    'method="policy_laplace" and "dp_sips" do not miss it'
+)
 _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
 _THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
@@ -160,8 +163,8 @@ def _for_select(
 ) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the mechanism of a method, and the reasons for it.
 
-    "auto" means a threshold for l0=1. Above that it means the greedy set union, dp_sips or, if neither is acceptable
-    in the worst case, a threshold. The greedy method needs an epsilon and rows on this machine.
+    "auto" means a threshold for l0=1. Above that it means "policy_laplace", dp_sips or, if neither is acceptable in the
+    worst case, a threshold. "policy_laplace" needs an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
@@ -175,37 +178,34 @@ def _for_select(
     if method == "dp_sips":
         return made(IteratedSetUnion), ()
     if method not in ("auto", "threshold"):
-        return made(SetUnion, method=method), ()
+        return made(SetUnion, method=method), (_GREEDY_NOTE,) if method == "greedy" else ()
     threshold, reasons = _fewest_users(_THRESHOLDS, rho, epsilon, delta, l0)
-    # For a given rho, the greedy method's Laplace noise is larger than the Gaussian noise of dp_sips.
-    greedy = rows_here and epsilon is not None
-    union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, greedy)
+    # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
+    laplace = rows_here and epsilon is not None
+    union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, laplace)
     return union or (threshold, reasons)
 
 
 def _set_union(
-    made: Callable[..., UnionMechanism], threshold: HistogramMechanism, greedy: bool
+    made: Callable[..., UnionMechanism], threshold: HistogramMechanism, laplace: bool
 ) -> tuple[UnionMechanism, Notes] | None:
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    kinds: tuple[tuple[EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
-        (SetUnion, {"method": "greedy"}, _GREEDY_RATIO),
-        (IteratedSetUnion, {}, _DP_SIPS_RATIO),
+    kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object]], ...] = (
+        ("policy_laplace", SetUnion, {"method": "policy_laplace"}),
+        ("dp_sips", IteratedSetUnion, {}),
     )
-    for kind, more, close in kinds:
-        if more and not greedy:
-            continue
+    for name, kind, more in kinds[not laplace :]:
         try:
             union = made(kind, **more)
         except ParameterError:  # parameters out of this method's range: try the next
             continue
         users = users_for(union.release_chance, 0.5)
-        if users <= close * needed:
-            name = "greedy" if more else "dp_sips"
+        if users <= _RATIO * needed:
             return union, (
-                f"{type(union).__name__} was chosen (method {name}): users have items in common, so it usually releases "
-                f"more items than a threshold on counts. In the worst case, an item needs {users:,} users for a 50 % "
-                f"chance of a release. With the threshold, it always needs {needed:,}",
+                f"{type(union).__name__} was chosen (method {name}): users have items in common, so it usually "
+                f"releases more items than a threshold on counts. In the worst case, an item needs {users:,} users for "
+                f"a 50 % chance of a release. With the threshold, it always needs {needed:,}",
             )
     return None
 

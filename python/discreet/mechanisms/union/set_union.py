@@ -127,9 +127,10 @@ class SetUnion(UnionMechanism):
     "policy_gaussian" and "policy_laplace": one user after the other, only to items below the target. The target lies
     `alpha` deviations (for Laplace noise: scales) above the threshold.
 
-    "greedy": one user after the other, to the user's most frequent items first, each up to the target. If all of the
-    user's items have reached the target, the rest is split evenly, so an item that everybody has is never missed. Every
-    item of any user weighs at least one unit, so that no user decides if an item of others has any weight.
+    "greedy": one user after the other, to the user's most frequent items first, each up to the target. An item gets
+    little if its users have other items first, and may be missed however many users it has. If all of the user's items
+    have reached the target, the rest is split evenly. Every item of any user weighs at least one unit, so that no user
+    decides if an item of others has any weight.
 
     "adaptive_gaussian": evenly, and half of the weight above the target returns to the users who gave it.
 
@@ -327,7 +328,10 @@ class SetUnion(UnionMechanism):
         return Guarantee(round_up(1 / self.scale**2 / 2), self.delta, dp=pair)
 
     def release_chance(self, users: int) -> float:
-        """Return the probability that an item is released, if its users split their weight evenly.
+        """Return the probability that an item is released, in the worst case.
+
+        In the worst case its users share no other item. For "greedy", which has no worst case, they split their weight
+        evenly.
 
         Args:
             users: The number of users of the item, each with l0 items or more.
@@ -336,8 +340,13 @@ class SetUnion(UnionMechanism):
             A probability from 0 to 1.
         """
         unit = 1 << self.bits
+        if self.method == "policy_gaussian":
+            # A step gives the item gap / (sqrt(l0) target) at least, because no other gap is larger than the target.
+            reached = -math.expm1(users * math.log1p(-min(unit / (math.sqrt(self.l0) * self.target), 1 - 1e-16)))
+            return self.threshold.chance(math.floor(self.target * reached))
         share = math.isqrt(unit**2 // self.l0) if is_gaussian(self.method) else unit // self.l0
-        return self.threshold.chance(min(users * share, 2**59))
+        most = self.target if self.method in ("policy_laplace", "greedy") else 2**59
+        return self.threshold.chance(min(users * share, most))
 
     @property
     def weighting(self) -> Weighting:
