@@ -208,7 +208,7 @@ def select(
     """Release the items that enough users have, without counts.
 
     At most `l0` items of each user count, chosen uniformly. "auto" takes a threshold for `l0=1`. For a larger l0 it
-    takes "policy_laplace" if epsilon is given and l0 is at most about four. Otherwise it takes "dp_sips", or a
+    takes "policy_laplace" if epsilon is given and l0 is at most about three. Otherwise it takes "dp_sips", or a
     threshold if "dp_sips" could need far more users for an item. The choice depends only on the guarantee, l0 and the
     kind of table. The release says what was chosen and why.
 

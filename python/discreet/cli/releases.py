@@ -104,7 +104,7 @@ def select(**options: Unpack[Options]) -> None:
 
     \b
     --l0 1                     a threshold on counts
-    --epsilon and a small l0   policy_laplace, a set union (up to an l0 of about four)
+    --epsilon and a small l0   policy_laplace, a set union (up to an l0 of about three)
     otherwise                  dp_sips, a set union in rounds
 
     A set union collects the items of all users, and gives each item a weight from its users. --method auto uses a

@@ -27,12 +27,14 @@ __all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "users_fo
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
 _LIMIT = 2**36
-_RATIO = 1.5
-"""The largest accepted ratio of the users that an item needs with a set union to those that it needs with a threshold.
+_LAPLACE_RATIO, _DP_SIPS_RATIO = 1.2, 1.5
+"""The largest accepted ratios for "policy_laplace" and for dp_sips: of the users that an item needs with the set union to
+the users that it needs with a threshold.
 
 The set union is in its worst case: users have no other items in common. In practice they do, and need fewer users.
-"policy_laplace" stays below the ratio for an l0 of up to about four, and for such an l0 it releases the most items on
-counts that follow Zipf's law. The greedy method releases more, but has no worst case (docs/set_union.md)."""
+"policy_laplace" stays below its ratio for an l0 of up to about three. For such an l0 it releases more than dp_sips if
+users have about l0 items, and nearly as many if they have more. The greedy method releases more, but has no worst case
+(docs/set_union.md)."""
 _GREEDY_NOTE = (
     "the greedy method fills a user's most frequent items first, so an item of many users may be missing; "
     'method="policy_laplace" and "dp_sips" do not miss it'
@@ -191,17 +193,17 @@ def _set_union(
 ) -> tuple[UnionMechanism, Notes] | None:
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold.release_chance, 0.5)
-    kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object]], ...] = (
-        ("policy_laplace", SetUnion, {"method": "policy_laplace"}),
-        ("dp_sips", IteratedSetUnion, {}),
+    kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
+        ("policy_laplace", SetUnion, {"method": "policy_laplace"}, _LAPLACE_RATIO),
+        ("dp_sips", IteratedSetUnion, {}, _DP_SIPS_RATIO),
     )
-    for name, kind, more in kinds[not laplace :]:
+    for name, kind, more, ratio in kinds[not laplace :]:
         try:
             union = made(kind, **more)
         except ParameterError:  # parameters out of this method's range: try the next
             continue
         users = users_for(union.release_chance, 0.5)
-        if users <= _RATIO * needed:
+        if users <= ratio * needed:
             return union, (
                 f"{type(union).__name__} was chosen (method {name}): users have items in common, so it usually "
                 f"releases more items than a threshold on counts. In the worst case, an item needs {users:,} users for "
