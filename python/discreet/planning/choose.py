@@ -28,8 +28,9 @@ VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
 _LIMIT = 2**36
 _LAPLACE_RATIO, _DP_SIPS_RATIO = 1.2, 1.5
-"""The largest accepted ratios for "policy_laplace" and for dp_sips: of the users that an item needs with the set union to
-the users that it needs with a threshold.
+"""The largest accepted ratios for "policy_laplace" and for dp_sips.
+
+A ratio divides the users that an item needs with the set union by the users that it needs with a threshold.
 
 The set union is in its worst case: users have no other items in common. In practice they do, and need fewer users.
 "policy_laplace" stays below its ratio for an l0 of up to about three. For such an l0 it releases more than dp_sips if
