@@ -284,7 +284,7 @@ def test_a_call_inside_a_charge_cannot_spend_twice(path, dataset, monkeypatch):
         return written(book, event, nonce)
 
     monkeypatch.setattr(ledger_format, "written", nested)
-    with pytest.raises(LedgerError, match="inside this one"):
+    with pytest.raises(LedgerError, match="signal handler"):
         dataset.charge(Guarantee(0.75, 0))
     assert dataset.spent == Guarantee(0.75, 0)
 
