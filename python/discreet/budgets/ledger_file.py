@@ -181,7 +181,9 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
         _release(raw)
         if not locked:
             if time.monotonic() > deadline:
-                raise LedgerError(f"the ledger {path} is locked by another process or thread; try again after it has finished")
+                raise LedgerError(
+                    f"the ledger {path} is locked by another process or thread; try again after it has finished"
+                )
             time.sleep(random.uniform(0.001, 0.02))
 
 

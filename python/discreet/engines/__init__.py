@@ -1,8 +1,7 @@
 """Sources of rows: the only package that reads rows with DuckDB, Spark and Ibis.
 
 An engine turns a table of (user, item) rows into the number of distinct users of each item, or into weights of
-items. It draws no
-noise.
+items. It draws no noise.
 """
 
 from __future__ import annotations
