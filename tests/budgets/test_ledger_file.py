@@ -176,6 +176,7 @@ def test_a_copy_of_the_open_file_does_not_keep_its_lock(path, dataset, monkeypat
     monkeypatch.setattr(ledger_file, "_lock", copied)
     dataset.charge(Guarantee(0.25, 0))
     monkeypatch.undo()
+    assert copies
     Ledger.open(path, timeout=0).dataset("views").charge(Guarantee(0.25, 0))
     for copy in copies:
         os.close(copy)

@@ -5,8 +5,8 @@ independent runs losses add up.
 
 `delta_of` rounds losses to a grid and splits each mass so that P and Q keep their masses. The true pair is then a
 post-processing of the rounded one, so delta can only grow. It tilts the law by e^(theta L) so that the mean is
-epsilon. `_core.compose` convolves the laws and bounds its own rounding. A bound of the mass outside the window is added.
-Elementary functions are assumed to be accurate to 16 units in the last place.
+epsilon. `_core.compose` convolves the laws and bounds its own rounding. A bound of the mass outside the window is
+added. Elementary functions are assumed to be accurate to 16 units in the last place.
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
 def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
     """Return an upper bound of the delta at `epsilon` of all parts, each run a number of times.
 
-    The bound also holds if each run is chosen after the outcomes of earlier runs. About `spare` may be added to delta if
-    that makes the computation easier.
+    The bound also holds if each run is chosen after the outcomes of earlier runs. About `spare` may be added to delta
+    if that makes the computation easier.
 
-    No sum of finite losses exceeds the sum S of the largest ones. So such sums add at most 1 - e^(epsilon - S) to delta.
-    If no loss is infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
+    No sum of finite losses exceeds the sum S of the largest ones. So such sums add at most 1 - e^(epsilon - S) to
+    delta. If no loss is infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
     """
     beyond = sum((Fraction(float(loss.losses.max())) * k for loss, k in parts), Fraction(0)) - Fraction(epsilon)
     if all(loss.infinite == 0 for loss, _ in parts) and beyond <= 0:
