@@ -1,4 +1,4 @@
-"""The memory of this process, as reported by Linux, and a function that writes the machine's free memory."""
+"""The memory of this process, as reported by Linux, and a function that touches the machine's free memory."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
     python benches/set_union.py FILE... [--rounds N] [--record FILE]
 
 A FILE is a Parquet file with the columns user and item. epsilon is 3, delta is e^-10, and l0 is 100. Each round runs
-all methods, and a number is the median over the rounds. The seconds do not include reading: unions start from every
-user's distinct items, and thresholds from exact counts.
+all methods. Items and seconds are medians over the rounds; reading and memory are measured once. The seconds of a
+method do not include reading: unions start from every user's distinct items, and thresholds from counts with this l0.
 
-`extra_bytes` of reading is the peak memory above the memory in use after the imports. `extra_bytes` of the union is
-the peak memory above the memory in use after reading.
+`extra_bytes` of reading is the peak memory above the memory in use after the imports and a run on one row.
+`extra_bytes` of the union is the peak memory above the memory in use after reading.
 """
 
 from __future__ import annotations

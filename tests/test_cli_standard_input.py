@@ -71,7 +71,7 @@ def started(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 
     def enable_interrupts():
-        # A shell starts background jobs, and these tests with them, with interrupts ignored.
+        # A shell may run these tests as a background job, which ignores interrupts. A child process inherits this.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     return subprocess.Popen(command, env=environment, preexec_fn=enable_interrupts, **pipes)

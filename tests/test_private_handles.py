@@ -47,7 +47,10 @@ HANDLES = [pytest.param(handle, id=f"{n}-{type(handle).__name__}") for n, handle
 
 
 def is_data(found):
-    """Return whether a text contains a secret, or an array holds numbers."""
+    """Return whether a text contains a secret, or an array is not of objects.
+
+    `np.asarray` wraps a handle in an array of objects, which holds the handle itself and is no data.
+    """
     return found.dtype != object if isinstance(found, np.ndarray) else any(secret in found for secret in SECRETS)
 
 

@@ -83,7 +83,7 @@ def count(
         ParameterError: A parameter is missing or out of range.
         SchemaError: A column is missing, or is neither integers nor text.
         InputError: The data cannot be read.
-        BudgetExceeded: The budget is insufficient. No error before noise is drawn costs budget.
+        BudgetExceeded: The budget is insufficient. An error before the charge costs nothing.
 
     Example:
         >>> import discreet as dp

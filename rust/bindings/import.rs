@@ -1,9 +1,9 @@
 //! Columns of Arrow's C interface as arrays. A producer is the library that filled the interface's structures.
 //!
 //! Every number that can be checked is checked before a buffer is made from it. The interface does not give the sizes
-//! of buffers, so the engine must trust that a buffer has the length that its layout implies. This length is the
-//! number of cells, including the offset, times the width of a cell. For string bytes it is the last string offset,
-//! and for blocks of views it is the length in the last buffer.
+//! of buffers, so the engine must trust that a buffer has the length that its layout implies. For cells of a
+//! fixed width it is the number of cells, including the offset, times the width. String offsets have one entry more.
+//! For string bytes it is the last string offset, and for blocks of views it is the length in the last buffer.
 #![allow(unsafe_code, reason = "Arrow's C interface hands over raw pointers")]
 
 use std::ptr::NonNull;
@@ -95,7 +95,7 @@ impl<'a> Foreign<'a> {
         if is_true { Ok(Some(nulls)) } else { Err(BROKEN) }
     }
 
-    /// Import the array with this type, which users or items must be able to have.
+    /// Import the array as this type. It must be a type that users or items can have.
     ///
     /// # Errors
     /// [`Error::Input`] if the array contradicts the layout of the type.

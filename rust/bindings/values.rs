@@ -51,7 +51,7 @@ impl Cells {
                 }
                 kind @ (b'U' | b'S' | b'O') => {
                     let cells = Self::read_list(&values.call_method0("tolist")?)?;
-                    // A bytes array keeps its type even if every cell is missing.
+                    // A bytes array keeps its type even if it is empty.
                     Ok(match cells {
                         Self::Text(nulls) if kind == b'S' => Self::Binary(vec![None; nulls.len()]),
                         cells => cells,

@@ -3,8 +3,8 @@
 //!
 //! Parameters are floats, which are converted to exact numbers. The integer samplers then compute in integers with
 //! rigorous error bounds. If an error bound does not decide an outcome, arithmetic of any precision decides it. The
-//! lint below forbids float arithmetic. The exceptions are `float_tail`, whose errors are bounded, and `continuous`
-//! and `float_gumbel`, which no published count uses.
+//! lint below forbids float arithmetic. The exceptions are `float_tail`, whose errors are bounded, a guess in `tail`,
+//! which affects only speed, and `continuous` and `float_gumbel`. No published count uses the last two.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 mod bernoulli;

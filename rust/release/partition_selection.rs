@@ -148,7 +148,7 @@ mod tests {
         assert!(!decided(0, [0, 0]));
         assert!(decided(2, [(1 << 24) - 1, u32::MAX]) && !decided(2, [u32::MAX, u32::MAX]));
         for (byte, released) in [(4, true), (6, false)] {
-            // The first eight words of a chunk key its second stream.
+            // The first eight words of the part's stream are the key of its second stream.
             let mut script = [0; 9];
             script[8] = byte;
             let rows = table.release_part((3, &[1], SecureRng::scripted(&script)));

@@ -7,7 +7,6 @@ marks. A seal is the hash at the end of each event (`discreet/budgets/ledger_for
 import os
 import random
 import re
-from contextlib import suppress
 
 import pytest
 
@@ -248,14 +247,17 @@ def test_moved_or_missing_events_are_refused(path, order):
 
 def test_random_damage_raises_only_ledger_errors(path):
     _, content = small_ledger(path)
-    generator = random.Random(7)
+    generator, refused = random.Random(7), 0
     for _ in range(3000):
         damaged = bytearray(content)
         for _ in range(generator.choice([1, 2, 8])):
             place, size = generator.randrange(len(damaged) + 1), generator.choice([0, 1, 16, 600])
             damaged[place : place + size] = generator.randbytes(generator.choice([0, size, 16]))
-        with suppress(LedgerError):
+        try:
             ledger_format.parse(bytes(damaged))
+        except LedgerError:
+            refused += 1
+    assert 2000 < refused < 3000  # damage that changes nothing, or only one mark, is accepted
 
 
 @pytest.mark.parametrize(

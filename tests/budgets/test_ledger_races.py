@@ -66,7 +66,10 @@ class Race:
         return process.returncode == -signal.SIGKILL
 
     def end(self, *, kill):
-        """Wait for all processes, compare the ledger with the reported charges, and return the number of charges."""
+        """End all processes, by SIGKILL if `kill`. Return the number of charges in the ledger.
+
+        Before that, compare the ledger with the reported charges.
+        """
         os.close(self.tell)
         for process in self.running:
             if kill:

@@ -235,7 +235,10 @@ DEFECTS = {
         ["dictionary"],
         lambda p: setattr(Schema.from_address(p.item[0].dictionary), "format", None),
     ),
-    "a negative length of metadata": (["int"], field("item", 0, metadata=lambda: buffer(struct.pack("<i", MINUS)))),
+    "a negative number of metadata entries": (
+        ["int"],
+        field("item", 0, metadata=lambda: buffer(struct.pack("<i", MINUS))),
+    ),
     "a schema that is released": (["int"], field("schema", release=None)),
     # The table.
     "a negative length": (["int"], field("array", length=MINUS)),
@@ -291,7 +294,7 @@ DEFECTS = {
 
 
 def outcome(kind, defect):
-    """Return an error's class, or the number of items counted from a malformed stream."""
+    """Return an error's class, or the number of labels read from the histogram: two are requested."""
     producer = kept(Producer(kind))
     DEFECTS[defect][1](producer)
     try:

@@ -22,7 +22,7 @@ from discreet.tables import UserItems
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 
-ACCEPTED = {"no defect", "a negative length of metadata"}
+ACCEPTED = {"no defect", "a negative number of metadata entries"}
 """Streams that are counted: metadata is not read."""
 SCHEMA_ERRORS = {
     "no format of the table",

@@ -139,7 +139,7 @@ def test_one_user_with_many_items_stays_within_the_memory(tmp_path):
         print(counts.sum(), mebibytes("VmHWM") - before)
     """
     kept, extra = run(code, tmp_path).stdout.split()
-    # The result needs more memory: every item has a label of 8 bytes and a count of 8 bytes.
+    # The result has 10 items. During the count, every item needs a label and a count of 8 bytes each beyond the limit.
     assert kept == "10"
     assert float(extra) < 256 + 2 * 8 * 8
 
@@ -163,8 +163,8 @@ def test_memory_kept_for_the_next_count_is_within_its_limit(tmp_path):
         print(mebibytes("VmRSS") - before)
     """
     after_much, peak, after_little, after_few = map(float, run(code, tmp_path).stdout.split())
-    # The bounds are in MiB. After the first count the process keeps at most 64 blocks of 4 MiB. The peak is the memory
-    # limit and, for every item, a label and a count of 8 bytes each. After the second count the process keeps a quarter
+    # The bounds are in MiB. After the count in 2 GiB the process keeps at most 64 blocks of 4 MiB. The count in 256 MiB
+    # may use this limit and, for every item, a label and a count of 8 bytes each. After it the process keeps a quarter
     # of the limit, and after the last count nothing. The rest is for memory that the allocator has not returned.
     assert 100 < after_much < 256 + 32
     assert peak < 256 + 2 * 8 * 8
@@ -307,7 +307,7 @@ def test_the_minimum_holds_a_csv_file_of_usual_size(tmp_path):
     assert done.stdout == "60000\n", done.stderr
 
 
-def test_the_default_is_half_of_the_machines_or_cgroups_memory(tmp_path):
+def test_the_default_is_at_least_the_minimum_and_reads_groups(tmp_path):
     assert Memory.of(None).total >= 2**28
     (tmp_path / "cgroup").write_text("0::/a/b\n")
     (tmp_path / "a" / "b").mkdir(parents=True)

@@ -65,9 +65,10 @@ NEXT = "int(counts[following]) if following < len(counts)"
 AFTER = "int(counts[following + 1]) if following + 1 < len(counts)"
 DRAW = "        drawn = slots.draw(rng, level.gamma)\n"
 STOP = "        if not any(slots.members):\n            return ended('items')\n"
-# Each entry breaks the fact that its key states. N is the number of users.
+# Each entry breaks the fact that its key states. N is the number of users. A hidden item is in the slots of only
+# one neighbour.
 LIES = {
-    "a hidden item's count is one larger": {"margin": lambda sigma, delta: margin(sigma, delta) - 1},
+    "a hidden item can exceed the items outside by one": {"margin": lambda sigma, delta: margin(sigma, delta) - 1},
     "the bound has noise": {"reach": lambda sigma, delta: 0},
     "there are exactly k_bar slots": edited(("self.dummies = k_bar - self.following", "self.dummies = 0")),
     "items may run out in secret": edited((DRAW, STOP + DRAW)),

@@ -21,7 +21,7 @@ def write_rounds(path, steps):
 
 
 def kill_at_random(tmp_path, times):
-    """Kill a writer again and again, each time after a random number of its durable steps."""
+    """Kill a writer again and again, each time after a random number of failure points."""
     path, chance, before = tmp_path / "s", random.Random(5), 0
     for _ in range(times):
         steps, told = os.pipe()

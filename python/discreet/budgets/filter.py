@@ -37,11 +37,11 @@ Published = TypeVar("Published", bound=Publication)
 
 
 class Releasing(Promising, Protocol):
-    """A mechanism that takes any data, for the body of `PrivacyFilter.release`."""
+    """The type of a mechanism in the body of `PrivacyFilter.release`, where `data` may have any type."""
 
     @property
     def release(self) -> Callable[..., Publication]:
-        """Return a release of some data."""
+        """The method that returns a release of some data."""
 
 
 class PrivacyFilter(Uncopied, ABC):
@@ -49,7 +49,7 @@ class PrivacyFilter(Uncopied, ABC):
 
     A charge is made before the randomness of a release is drawn, and is not undone if the release then fails. If the
     budget is in a file, the charge is on the disk before the draw. So a crash or an interrupt can waste budget, but the
-    same budget is never spent twice. An error before the draw costs nothing. The choice of each mechanism and of its
+    same budget is never spent twice. An error before the charge costs nothing. The choice of each mechanism and of its
     parameters may depend on everything that was released before (Rogers 2024, Theorem 5).
     """
 
@@ -120,7 +120,7 @@ class PrivacyFilter(Uncopied, ABC):
         Raises:
             BudgetExceeded: The guarantee does not fit into the remaining budget.
             ParameterError: The guarantee has another unit or other neighbours, or is a stream's. The mechanism raises
-                its own errors too. No error before noise is drawn costs anything.
+                its own errors too. An error before the charge costs nothing.
 
         Example:
             >>> import discreet as dp
@@ -208,7 +208,7 @@ class PrivacyFilter(Uncopied, ABC):
         self._reserve(charging("charged", charge, made_by or cost))
 
     def cost(self, mechanism: Guarantee | Promising) -> Guarantee:
-        """Return the Guarantee that would be charged: rho and delta rounded up to whole units.
+        """Return the Guarantee that would be charged: rho and delta rounded up to whole units, or the whole budget.
 
         Args:
             mechanism: A mechanism or a Guarantee.
@@ -234,9 +234,10 @@ class PrivacyFilter(Uncopied, ABC):
         self._account().require(self._guaranteed(mechanism))
 
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
-        """Return the rounded `total` and the remaining budget if charges that add up to it do not fit, else None.
+        """Return None if charges that add up to `total` fit, else the rounded `total` and the remaining budget.
 
-        The rule for one release in epsilon does not apply to several charges.
+        A total in epsilon lets one (epsilon, delta)-DP release use up the whole budget. This rule is not used here,
+        since `total` stands for several charges.
 
         Args:
             total: The sum of the charges.
@@ -247,14 +248,16 @@ class PrivacyFilter(Uncopied, ABC):
     def split(self, n: int) -> list[Guarantee]:
         """Return `n` equal Guarantees that can all be charged to the remaining budget.
 
-        Each Guarantee is rounded down to whole units and to floats, so fewer than n units, or one part in 2^52, stay
-        unused. Make a mechanism from one with `from_rho(rho=share.rho, delta=share.delta, ...)`.
+        A unit is 2^-64 of rho, or 2^-128 of delta. Each share is rounded down to whole units and then to floats. So
+        fewer than n units, plus at most one part in 2^52 of the rest, stay unused. Make a mechanism from one with
+        `from_rho(rho=share.rho, delta=share.delta, ...)`.
 
         Args:
             n: The number of shares, from 1 to 2^24.
 
         Raises:
-            BudgetExceeded: Less than n units of rho are left, or of delta, unless the total delta is 0.
+            BudgetExceeded: Fewer than n units of rho are left. Or fewer than n units of delta are left, and the total
+                delta is not 0.
 
         Example:
             >>> import discreet as dp
@@ -326,8 +329,9 @@ class PrivacyFilter(Uncopied, ABC):
     def guarantee(self) -> Guarantee:
         """The guarantee of all releases charged to this budget together, fixed when the budget is made.
 
-        Its rho and delta are the next floats after the total, because charges are rounded. A total in epsilon has an
-        (epsilon, delta)-DP guarantee, and a rho that covers every release that is (epsilon, delta)-DP.
+        For a total in rho, its rho and delta are the next floats after the total, since rounded charges may exceed it
+        slightly. A delta of 0 stays 0. A total in epsilon has an (epsilon, delta)-DP guarantee, with a rho large enough
+        for every release that is (epsilon, delta)-DP.
         """
         return self._account().promise
 

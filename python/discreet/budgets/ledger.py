@@ -26,9 +26,9 @@ class Ledger:
     A charge is on the disk before its randomness is drawn. So a crash can lose budget, and can never spend it twice.
     The file is locked during each operation, so two processes cannot both spend the last of a budget.
 
-    The file is an append-only log, and each event is sealed with a hash of all events before it. An event has the
-    charge, the time, the mechanism with its parameters, and a digest of the published rows. It never contains data. A
-    file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
+    The file is a short head and a log of events. Each event is sealed with a hash of all events before it. An event has
+    the charge, the time, the mechanism with its parameters, and a digest of the published rows. It never contains data.
+    A file that was changed, cut or damaged is refused. A process refuses an older copy of a ledger that it has seen; a
     new process cannot detect one.
 
     The ledger is this one file, and links and mounts of it are the same ledger. Keep it on a local disk. It is open

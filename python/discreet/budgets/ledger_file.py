@@ -26,13 +26,13 @@ _held: dict[int, io.FileIO] = {}
 """The open file of each thread. If an interrupt leaves a file open, the thread's next operation closes it."""
 
 _LOCKED_BYTE = 2**31 - 2
-"""The byte that is locked on Windows, where other processes cannot read locked bytes."""
+"""The byte that is locked on Windows. It lies past the end, because other processes cannot read locked bytes."""
 
 _BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 
 
 def _close_in_child() -> None:
-    """Close the files of the parent's threads in a forked process. They stay locked: the locks belong to the parent."""
+    """Close a forked process's copies of the files of its parent's threads. The parent keeps its locks."""
     for raw in list(_held.values()):
         raw.close()
     _held.clear()
@@ -43,7 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class LedgerFile:
-    """A ledger's file that this operation has locked. The lock belongs to the file, so it covers all its names."""
+    """A ledger's file that this operation has locked. Links and mounts of the file share this lock."""
 
     __slots__ = ("_path", "_raw")
 
@@ -80,10 +80,10 @@ class LedgerFile:
             _sync(self._raw.fileno())
 
     def require_name(self) -> None:
-        """Raise LedgerError if another file has taken the path. The charge is then in a file without a name."""
+        """Raise LedgerError if the path no longer leads to this file. New operations would not find the charge."""
         with _failures(self._path):
             if not _has_name(self._raw, self._path):
-                raise LedgerError(f"the ledger {self._path} was replaced by another file during a charge; charge again")
+                raise LedgerError(f"the ledger {self._path} was removed or replaced by another file; charge again")
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def _linked_from_nameless(path: Path, content: bytes) -> bool:
         try:
             _write(raw, 0, content)
             _sync(descriptor)
-            # With a directory's descriptor Python calls linkat. Only linkat can link a file without a name.
+            # With `src_dir_fd` Python calls linkat, and only linkat can link a file without a name.
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
         except FileExistsError:
             pass
@@ -181,7 +181,9 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
         _release(raw)
         if not locked:
             if time.monotonic() > deadline:
-                raise LedgerError(f"the ledger {path} is locked by another process; try again after it has finished")
+                raise LedgerError(
+                    f"the ledger {path} is locked by another process or thread; try again after it has finished"
+                )
             time.sleep(random.uniform(0.001, 0.02))
 
 
@@ -268,8 +270,8 @@ def _failures(path: Path) -> Iterator[None]:
             raise LedgerError(f"the ledger {path} is read-only; make it writable") from None
         raise LedgerError(_unwritable(path)) from None
     except ValueError:
-        raise LedgerError(f"the ledger {path} was closed by a fork or by a call inside this one; try again") from None
+        raise LedgerError(f"the ledger {path} was closed by a fork or a signal handler meanwhile; try again") from None
 
 
 def _unwritable(path: Path) -> str:
-    return f"the ledger {path} cannot be written: the disk is full or fails; free space and try again"
+    return f"the ledger {path} cannot be read or written: the disk is full or fails, or too many files are open"

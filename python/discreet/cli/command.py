@@ -85,7 +85,7 @@ def _require_utf8(arguments: list[str]) -> None:
 
 
 def _write_utf8() -> None:
-    """Write UTF-8 on every system; a terminal shows characters outside its encoding as escapes."""
+    """Write UTF-8 to files and pipes; a terminal keeps its encoding and shows other characters as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
             sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,7 +1,7 @@
-"""Sources of rows: the only package that depends on DuckDB, Spark and Ibis.
+"""Sources of rows: the only package that reads rows with DuckDB, Spark and Ibis.
 
-An engine turns a table of (user, item) rows into the distinct users of each item, or into weights of items. It draws no
-noise.
+An engine turns a table of (user, item) rows into the number of distinct users of each item, or into weights of
+items. It draws no noise.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def histogram(
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Counted:
-    """Return the distinct users of each item of `source`, counted by the engine that holds its rows; see `Engine`."""
+    """Return the number of distinct users of each item, counted by the engine that holds the rows; see `Engine`."""
     count = (_remote_engine(source, user, item) or local).histogram
     counted = count(
         source, user, item, l0=l0, limit=limit, cap=cap, only=only, users=users, memory=memory, progress=progress

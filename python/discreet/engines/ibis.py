@@ -55,7 +55,7 @@ def histogram(
         if l0 is not None:
             pairs = _bounded(pairs, l0, backend)
         if users and all(map(backend.has_operation, (operations.RowNumber, operations.WindowFunction))):
-            # One query counts users and items: before a second query, the table could get another user.
+            # One query counts both, because the table could get another user between two queries.
             of_user = ibis.window(group_by=pairs.user, order_by=pairs.item)
             pairs = pairs.mutate(first=(ibis.row_number().over(of_user) == 0).cast("int64"))
             counts = pairs.group_by("item").agg(n=lambda rows: rows.count(), first=lambda rows: rows["first"].sum())
@@ -92,7 +92,7 @@ def weights(
 
 
 def _pairs(source: object, user: str, item: str) -> tuple[Table, str, BaseBackend]:
-    """Return the two columns without NULL, the type of the items, and the backend of the table."""
+    """Return the columns without NULL, mistyped or too long cells, the type of the items, and the table's backend."""
     import ibis
 
     if not isinstance(source, ibis.Table):
@@ -144,7 +144,7 @@ def _builtin(name: str, given: str, made: str) -> Callable[[Value], Value]:
 
 
 def _without_collation(text: StringValue, backend: BaseBackend) -> StringValue:
-    """Return text without the collation of its column.
+    """Return text of DuckDB and SQLite without the collation of its column, and text of other backends unchanged.
 
     A collation would count different items as one, and publish the spelling of one of the users.
     """
@@ -206,7 +206,9 @@ def _kind(column: Value, name: str) -> str:
 
 
 def _bounded(pairs: Table, l0: int, backend: BaseBackend) -> Table:
-    """Keep at most l0 items of each user, the first by SHA-256 of a new key and both values, each with its length."""
+    """Keep at most l0 items of each user: those with the least SHA-256 of a new key, the user and the item.
+
+    Each value is hashed with its type and its length, so two different pairs are never hashed as the same text."""
     import ibis
     from ibis.expr import operations
 

@@ -18,13 +18,16 @@ Level = tuple[float, float, float, int, int]
 
 
 class Draws(Protocol):
-    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng`, which rounds Gaussian noise instead."""
+    """The randomness of a release: `_core.Rng`, or `insecure.NumpyRng`.
+
+    `_core.Rng` draws discrete Gaussian noise. `insecure.NumpyRng` rounds continuous Gaussian noise.
+    """
 
     def select(self, counts: NDArray[np.int64], reference: int, gamma: float, bottom: int, offset: float) -> int:
         """Return the index of the candidate that the exponential mechanism selects, or len(counts) for "stop".
 
         The score of a candidate is gamma (count - reference). The score of "stop" is gamma (bottom - reference) plus
-        offset. The reference does not change the distribution.
+        offset. The reference does not change the distribution. A candidate with a count of zero is never selected.
         """
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
@@ -40,7 +43,10 @@ def price_list(
     k_bar: int,
     rng: Draws,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, bool]:
-    """Return row numbers, noisy counts, levels, calls made, price paid, and whether the rows ran out."""
+    """Return row numbers, noisy counts, levels, calls made, price paid, and whether the limit ended the release.
+
+    `limit` is the number of rows to which the histogram was truncated, or None for all rows.
+    """
     slots = np.arange(min(len(counts), k_bar))
     shown = counts[slots].copy()
     following, made, spent, level, stopped = k_bar, 0, 0, 0, False

@@ -75,8 +75,8 @@ class Stream(Private):
     def _begin(self, mechanism: StreamMechanism, key: bytes, items: ItemType | None) -> None:
         self.mechanism = mechanism
         self._declared = items
-        # A list with the key while the stream is open. Closing replaces the list, and a step that is in progress adds
-        # its key to the old one, so it cannot reopen the stream.
+        # A list with the key while the stream is open. Closing replaces the list by an empty one. A step in progress
+        # returns its key to the old list, so the step cannot reopen the stream.
         self._keys = [key]
         self._process = _core.process()
         self._lock = threading.RLock()
@@ -86,7 +86,7 @@ class Stream(Private):
         self._forget()
 
     def _forget(self) -> None:
-        """Reset the counts and the cached noise."""
+        """Reset the counts, the cached noise, the item type and the last release."""
         self._type = self._declared
         self._running = RunningCounts(self.mechanism, EMPTY_TYPES.get(self._declared, "string"))
         self._latest: Release | None = None
@@ -103,8 +103,8 @@ class Stream(Private):
 
         A round is on the disk before its release is returned, so a crash loses no released round. A journal, in
         `<path>-rounds`, has a digest of each released round. If an older copy of the file is restored, the stream
-        accepts only the same events for these rounds, and releases the same counts again. Each time a table is read,
-        other items may be chosen of an event with more than l0 items. Such a table may be refused as different.
+        accepts only the same events for these rounds, and releases the same counts again. It may refuse even the same
+        table, because each read of a table may choose other items of an event with more than l0 items.
 
         Args:
             path: The file. The secret key is in `<path>-key`.
@@ -220,7 +220,7 @@ class Stream(Private):
             item: The name of the column of items, with a table.
             round: The number of this round; the next one by default. Skipped rounds count as empty.
             release: False to add the events and return a release without rows.
-            progress: Called now and then while a table is read, without numbers.
+            progress: Called now and then while a table is read, with no arguments.
 
         Returns:
             A Release of items and noisy running counts; without rows for `release=False`.
@@ -348,7 +348,7 @@ class Stream(Private):
         following = self._round + 1
         number = following if number is None else require_whole("round", number, 1)
         if number < following:
-            raise StateError(f"round {number} is closed: the last is {self._round}; call show for its release")
+            raise StateError(f"round {number} is closed: the last is {self._round}; show returns the last release")
         last = self.mechanism.last_round
         if last is not None and number > last:
             raise StateError(f"round {number} is beyond the horizon of {last} rounds; start a new stream")

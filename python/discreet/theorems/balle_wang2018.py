@@ -63,9 +63,9 @@ def lattice_delta(epsilon: float, parts: Sequence[LatticeGaussian]) -> float:
 
     Let noise x be moved by d. The privacy loss is (|d|^2 - 2 <x, d>)/(2 sigma^2), over the entries that move. Let g be
     the density of N(0, sigma^2). By Poisson summation its values at the integers add up to at least one, so the
-    discrete Gaussian has masses of at most g(x). Let U be uniform on +-1/2. A Gaussian rounded to the nearest integer
-    has the mass g(x) E[cosh(x U/sigma^2) e^(-U^2/(2 sigma^2))], which is at least g(x) (1 - 1/(24 sigma^2)). So the
-    discrete law of n entries is everywhere at most (1 - 1/(24 sigma^2))^-n times the law of the rounded Gaussians.
+    discrete Gaussian has masses of at most g(x). Let U be uniform on [-1/2, 1/2]. A Gaussian rounded to the nearest
+    integer has the mass g(x) E[cosh(x U/sigma^2) e^(-U^2/(2 sigma^2))], which is at least g(x) (1 - 1/(24 sigma^2)). So
+    the discrete law of n entries is everywhere at most (1 - 1/(24 sigma^2))^-n times the law of the rounded Gaussians.
 
     Rounding moves x by at most 1/2, and the loss by at most |d|_1/(2 sigma^2) <= sqrt(n) |d|_2/(2 sigma^2). Both bounds
     hold after any history. delta is the expectation of (1 - e^(epsilon - loss))+, which is nonnegative and grows with

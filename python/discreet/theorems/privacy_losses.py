@@ -5,8 +5,8 @@ independent runs losses add up.
 
 `delta_of` rounds losses to a grid and splits each mass so that P and Q keep their masses. The true pair is then a
 post-processing of the rounded one, so delta can only grow. It tilts the law by e^(theta L) so that the mean is
-epsilon. It convolves by `_core.compose`, which bounds its own rounding, and adds the mass outside its window.
-Elementary functions are assumed to be accurate to 16 units in the last place.
+epsilon. `_core.compose` convolves the laws and bounds its own rounding. A bound of the mass outside the window is
+added. Elementary functions are assumed to be accurate to 16 units in the last place.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def bounded_loss(reach: int, power: int) -> PrivacyLoss:
 def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, float]:
     """Return rho and delta' <= delta, rounded up, for k such noises, each moved by at most one.
 
+    The result is (inf, 1) if the mass excluded by any restriction is too large for delta.
+
     The k noises are delta'-approximate rho-zCDP. Proof: for any c below the reach, P and Q restricted to the values
     from 1 - c to c are mirror images of each other. The excluded mass of one noise may be 1 - (1 - delta)^(1/k). rho is
     the largest D_alpha/alpha between the restricted laws. D_alpha grows with alpha, so on [a, b] the ratio is at most
@@ -135,11 +137,11 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
 def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
     """Return an upper bound of the delta at `epsilon` of all parts, each run a number of times.
 
-    The bound also holds if each run is chosen after the outcomes of the others. About `spare` may be added to delta if
-    that makes the computation easier.
+    The bound also holds if each run is chosen after the outcomes of earlier runs. About `spare` may be added to delta
+    if that makes the computation easier.
 
-    No sum of losses exceeds the sum S of the largest losses, so delta is at most 1 - e^(epsilon - S). If no loss is
-    infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
+    No sum of finite losses exceeds the sum S of the largest ones. So such sums add at most 1 - e^(epsilon - S) to
+    delta. If no loss is infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
     """
     beyond = sum((Fraction(float(loss.losses.max())) * k for loss, k in parts), Fraction(0)) - Fraction(epsilon)
     if all(loss.infinite == 0 for loss, _ in parts) and beyond <= 0:
@@ -205,9 +207,10 @@ def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: f
 
 
 def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[float, float, float]:
-    """Return theta, about how fast log delta falls at epsilon, and the deviation of the tilted sum.
+    """Return three numbers: a tilt, a rate of decay, and the deviation of the tilted sum.
 
-    theta is the tilt for which the losses sum to epsilon on average.
+    With the tilt, the losses sum to about epsilon on average. The tilt is 0 if they sum to more without it. The rate is
+    about how fast log delta falls at epsilon.
     """
     most = 300 / max(float(np.abs(loss.losses).max()) for loss, _ in parts)
     low, high, theta, slope, variance = 0.0, most, 0.0, 0.0, 1.0
@@ -251,10 +254,10 @@ def _grid(parts: Sequence[tuple[PrivacyLoss, int]], slope: float, deviation: flo
 
 
 def _on_grid(loss: PrivacyLoss, step: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the masses on a grid that starts at the least loss.
+    """Return places on a grid that starts at the least loss, and their masses.
 
-    Each mass is split between two neighbouring places. Let a mass w be at L, between l and l + step. The part w (1 -
-    e^(l - L))/(1 - e^-step) goes to the upper place.
+    Each mass is split between two neighbouring places. Let a mass w be at L, between l and l + step. The upper place
+    gets the part w (1 - e^(l - L))/(1 - e^-step).
     """
     start = float(loss.losses.min())
     raised = loss.losses + 32 * _U * (np.abs(loss.losses) + abs(start) + step)
