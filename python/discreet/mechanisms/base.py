@@ -55,8 +55,8 @@ class Mechanism(Value, ABC, Generic[Data, Released]):
     """A mechanism with frozen parameters. The guarantee depends on the parameters alone.
 
     `reads` is the type that `release` takes. `HistogramMechanism` takes counts, `UnionMechanism` takes users' items and
-    `TableMechanism` takes rows. `queries.answers.Answering` takes the values of queries, and `streams.StreamMechanism` takes
-    rounds of events.
+    `TableMechanism` takes rows. `queries.answers.Answering` takes the values of queries, and `streams.StreamMechanism`
+    takes rounds of events.
     """
 
     __slots__ = ()
