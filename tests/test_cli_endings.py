@@ -34,7 +34,7 @@ DEAF = "SELECT levenshtein(repeat('a', 150000 + range), repeat('b', 150000)) AS 
         (["LOG", *COUNT, *BUDGET, "--k-bar", "1.5"], 2, "not a valid int"),
         (["LOG", *COUNT, *BUDGET, "--seed", "1"], 2, "No such option '--seed'. There is no seed"),
         (["LOG", "LOG", *COUNT, *BUDGET], 2, "one quoted glob"),
-        (["LOG", *COUNT, *BUDGET, "--relative-error", "5"], 2, "relative_error must be below 1"),
+        (["LOG", *COUNT, *BUDGET, "--relative-error", "5"], 2, "at least 0.005 and below 1"),
         (["LOG", *COUNT, *BUDGET, "--relative-eror", "1"], 2, "--relative-error"),
         (["LOG", *COUNT, *BUDGET, "-f", "xml"], 2, "xml"),
         (["LOG", *COUNT, *BUDGET, "-f", "parquet"], 2, "-o"),

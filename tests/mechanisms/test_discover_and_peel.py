@@ -87,7 +87,7 @@ def test_top_k_checks_method_and_l0_together():
     given = {"user": "user", "item": "item", "k": 2, "rho": 1.0, "delta": 1e-6}
     for more, text in (
         ({"method": "discover+peel"}, "needs l0"),
-        ({"l0": 2}, "goes with"),
+        ({"l0": 2}, "l0 needs method"),
         ({"method": "peel"}, "no method"),
     ):
         with pytest.raises(dp.errors.ParameterError, match=text):
