@@ -117,7 +117,7 @@ def check(counted, case, name, found):
 def compared(runs, peers):
     """Return the medians of each contestant and two ratios to this library's plain count.
 
-    The ratios are those of the best other library and of this library with the number of users.
+    Each ratio is a time or memory over ours: of the best other library, and of this library with the number of users.
     """
     medians = {
         name: {key: statistics.median(run[key] for run in all_runs) for key in all_runs[0]}

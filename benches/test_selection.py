@@ -1,6 +1,6 @@
 """Time of partition selection, of thresholds and of finding the largest counts, with this library and with numpy.
 
-Partition selection and thresholds decide on ten million items. The largest counts are those of a hundred million items.
+Partition selection and thresholds decide on ten million items. Top-k takes the largest of a hundred million counts.
 """
 
 import math

@@ -1,7 +1,7 @@
 //! Fuzz target for counting two Arrow columns whose buffers, offsets and null counts may contradict their type.
 //!
 //! The count must never panic or read out of bounds. If Arrow's full validation accepts both columns, and no l0, limit
-//! or cap is given, the counts must equal those of a simple count through Arrow's accessors.
+//! or cap is given, the counts must equal the counts of a simple loop over Arrow's accessors.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};

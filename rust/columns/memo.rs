@@ -1,33 +1,34 @@
-//! What was found for the values of a dictionary, so that each is read once.
+//! Results for the values of a dictionary, so that each value is read once.
 
 use std::ops::Range;
 
 use crate::columns::{Column, OUT_OF_RANGE};
 use crate::error::Result;
 
-/// Findings for the dictionary of one batch, filled on demand.
+/// Results for the dictionary of one batch, computed at first use.
 pub(crate) struct Memo<T> {
     found: Vec<T>,
     batch: u64,
     indices: Vec<u64>,
-    /// What stands for a value that was not read yet, and for a NULL cell.
+    /// Marks a value that was not read yet.
     unknown: T,
+    /// The result for a NULL cell.
     null: T,
 }
 
 impl<T: Copy + PartialEq> Memo<T> {
-    /// Creates an empty memo. Nothing that is found equals `unknown`.
+    /// Creates an empty memo. No result may equal `unknown`.
     pub fn new(unknown: T, null: T) -> Self {
         Self { found: Vec::new(), batch: u64::MAX, indices: Vec::new(), unknown, null }
     }
 
-    /// Forgets all findings.
+    /// Forgets all results.
     pub fn clear(&mut self) {
         self.batch = u64::MAX;
     }
 
-    /// Appends what is found for each of `rows`, unless it is marked in `null`, of a dictionary
-    /// column of batch number `batch`. `find` reads the value at an index.
+    /// Appends the result for each of `rows` of a dictionary column. Rows marked in `null` get the
+    /// result for NULL. `batch` numbers the batch, and `find` reads the value at an index.
     ///
     /// # Errors
     /// [`Error::Input`](crate::error::Error::Input) if an index is out of range. Errors of `find`.

@@ -262,7 +262,7 @@ def _require_file(path: Path) -> None:
 
 @contextmanager
 def _failures(path: Path) -> Iterator[None]:
-    """Turn errors of the system into LedgerErrors, also those of a file that a fork or a nested call has closed."""
+    """Turn errors of the system, and of a file that a fork or a nested call has closed, into LedgerErrors."""
     try:
         yield
     except OSError as error:

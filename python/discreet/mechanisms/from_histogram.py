@@ -51,21 +51,8 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """Return the release of a validated histogram."""
 
-    def require_counts(self, histogram: Histogram) -> None:
-        """Raise SensitivityError if the histogram lacks counts that this mechanism must see.
-
-        Args:
-            histogram: The histogram to release.
-        """
-        self._require(histogram)
-
-    def run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        """Return the release for `Replacement`, which validates the histogram and opens the random stream.
-
-        Args:
-            histogram: The histogram to release.
-            rng: The random stream of the release.
-        """
+    def _run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
+        """Return the release for `Replacement`, which validates the histogram and opens the random stream."""
         return self._run(histogram, rng)
 
     def _published(

@@ -271,7 +271,7 @@ class ConfirmedCounts(HistogramMechanism):
         """
         return self._chance(users, users, self._replacing_tries)
 
-    def run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
+    def _run_replaced(self, histogram: Histogram, rng: _core.Rng) -> Release:
         """Return the release for `Replacement`, which validates the histogram and opens the random stream.
 
         Args:

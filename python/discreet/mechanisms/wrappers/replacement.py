@@ -141,10 +141,10 @@ class Replacement(HistogramMechanism):
         return self.mechanism.release_chance(users)
 
     def _require(self, histogram: Histogram) -> None:
-        self.mechanism.require_counts(histogram)
+        self.mechanism._require(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        release = self.mechanism.run_replaced(histogram, rng)
+        release = self.mechanism._run_replaced(histogram, rng)
         return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
 
 
