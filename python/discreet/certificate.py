@@ -102,7 +102,7 @@ def verify(path: str | os.PathLike[str], *, ledger: str | os.PathLike[str] | Non
     digest = export.file_digest(path, columns)
     if digest != expected:
         raise InputError(
-            f"the rows of {path} differ from the certified rows: their SHA-256 is another one. Restore the file "
+            f"the rows of {path} are not those of its certificate: the SHA-256 of the rows differs. Restore the file "
             "that was written with this certificate, or write the Release again with certificate=True"
         )
     dataset = None if ledger is None else _paid_by(ledger, digest, made_by)
