@@ -117,6 +117,16 @@ impl HashKeys {
         mixed ^ mixed >> 16
     }
 
+    /// Hashes an integer without collisions, as [`Self::short`] does. No integer but zero has the
+    /// hash zero.
+    #[inline]
+    #[must_use]
+    pub fn number(&self, key: u64) -> u64 {
+        let mixed = key.wrapping_mul(self.integers[1]);
+        let mixed = (mixed ^ mixed >> 32).wrapping_mul(self.integers[3]);
+        mixed ^ mixed >> 32
+    }
+
     /// Hashes a pair of keys, for tables within one partition.
     #[inline]
     #[must_use]

@@ -239,7 +239,7 @@ fn finish<P: Pair>(
 ) -> Result<Counts> {
     let users: Option<Vec<_>> = done.iter_mut().map(|done| done.users.take()).collect();
     let room = (limits.threads, limits.merge);
-    let users = users.map(|users| Users::count(users, keys, room, &mut tick)).transpose()?;
+    let users = users.map(|users| Users::count(users, room, &mut tick)).transpose()?;
     let mut counts = finish_counts(done, item_type, options, keys, limits, tick)?;
     counts.users = counts.users.or(users);
     Ok(counts)

@@ -11,7 +11,12 @@ use crate::hash::HashKeys;
 /// A row packed into one integer: the item's key above the user's key.
 pub trait Pair: Copy + Eq + Send {
     /// The integer type.
-    type Bits: Pod + Send + Sync;
+    type Bits: Pod + Eq + Send + Sync;
+    /// The rows of users without items (see [`crate::count::users`]).
+    type User: Pair;
+    /// Returns the row of a user without an item. The lower 64 bits of its key are a keyed hash.
+    /// Different users have different rows. The user's key must not be zero.
+    fn user_row(user: u128, keys: &HashKeys) -> Self::User;
     /// Returns the row's integer.
     fn bits(self) -> Self::Bits;
     /// Returns the row of an integer.
@@ -35,7 +40,7 @@ pub trait Pair: Copy + Eq + Send {
 
 /// Defines a row type by its integer type and the number of bits of the user's key.
 macro_rules! pair {
-    ($(#[$doc:meta])* $name:ident, $bits:ty, $user_bits:literal) => {
+    ($(#[$doc:meta])* $name:ident, $bits:ty, $user_bits:literal, $user:ident, $user_key:path) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct $name($bits);
@@ -52,6 +57,11 @@ macro_rules! pair {
 
         impl Pair for $name {
             type Bits = $bits;
+            type User = $user;
+            #[inline]
+            fn user_row(user: u128, keys: &HashKeys) -> $user {
+                $user::new(0, $user_key(user, keys))
+            }
             fn bits(self) -> $bits {
                 self.0
             }
@@ -94,12 +104,28 @@ macro_rules! pair {
 
 pair!(
     /// An item's key and a user's key of 64 bits each.
-    Wide, u128, 64
+    Wide, u128, 64, Lone, number_of
 );
 pair!(
     /// An item's key of 32 bits and a user's key of 96 bits.
-    Hashed, u128, 96
+    Hashed, u128, 96, Hashed, hash_of
 );
+pair!(
+    /// A user's number of 64 bits without an item.
+    Lone, u64, 64, Lone, number_of
+);
+
+/// Returns a number that only the user with this key of 64 bits has.
+#[inline]
+fn number_of(user: u128, keys: &HashKeys) -> u128 {
+    keys.number(user as u64).into()
+}
+
+/// Returns the hash that is the user's key.
+#[inline]
+fn hash_of(user: u128, _: &HashKeys) -> u128 {
+    user
+}
 
 #[cfg(test)]
 mod tests {
