@@ -186,7 +186,7 @@ def test_the_package_init_only_lists_names():
         ("tables/histogram.py", "import discreet.release.export"),
         ("release/rows.py", "def f():\n    from discreet import tables"),
         ("errors.py", "import discreet"),
-        ("reference/twin.py", "from discreet import _core"),
+        ("reference/union.py", "from discreet import _core"),
         ("unknown.py", ""),
     ],
 )
