@@ -259,11 +259,11 @@ def test_a_shared_order_releases_more_of_long_lists():
         partial(SetUnion.from_epsilon, method="weighted_gaussian"),
         IteratedSetUnion.from_epsilon,
     ):
-        apart, together = (make(**promise, shared_order=together) for together in (False, True))
-        assert apart.guarantee == together.guarantee
+        apart, shared = (make(**promise, shared_order=shared) for shared in (False, True))
+        assert apart.guarantee == shared.guarantee
         assert len(apart.release(alike)) == 0
-        assert 8 <= len(together.release(alike)) <= 30
-        names = {tuple(together.release(alike).items) for _ in range(4)}
+        assert 8 <= len(shared.release(alike)) <= 30
+        names = {tuple(shared.release(alike).items) for _ in range(4)}
         assert len(names) == 4
     with pytest.raises(dp.errors.ParameterError, match="shared_order"):
         SetUnion(method="greedy", scale=1.0, delta=1e-6, l0=5, shared_order=1)
