@@ -117,7 +117,6 @@ class HorizonMechanism(StreamMechanism):
 
     def _check(self) -> None:
         super()._check()
-        object.__setattr__(self, "horizon", require_horizon(self.horizon))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
+        self._set(horizon=require_horizon(self.horizon), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
         if self.delta / self.horizon / self.l0 < 1e-280:
             raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")

@@ -69,7 +69,7 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
     def __post_init__(self) -> None:
         check_threshold_parameters(self, "sigma")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
+            self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:

@@ -66,14 +66,12 @@ class OptimalSelection(EpsilonPerItem, HistogramMechanism):
     pre_threshold: int = 1
 
     def __post_init__(self) -> None:
-        checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
-            "delta": require_delta(self.delta),
-            "l0": require_whole("l0", self.l0, 1, 2**20),
-            "pre_threshold": require_whole("pre_threshold", self.pre_threshold, 1, 2**20),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
+            delta=require_delta(self.delta),
+            l0=require_whole("l0", self.l0, 1, 2**20),
+            pre_threshold=require_whole("pre_threshold", self.pre_threshold, 1, 2**20),
+        )
         if self.each[1] < 2.0**-60:
             raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
         if self.crossovers[1] > _TABLE_LIMIT:

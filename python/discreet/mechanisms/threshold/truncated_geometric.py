@@ -52,13 +52,11 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
     l0: int = 1
 
     def __post_init__(self) -> None:
-        checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
-            "delta": require_delta(self.delta),
-            "l0": require_whole("l0", self.l0, 1, 2**20),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
+            delta=require_delta(self.delta),
+            l0=require_whole("l0", self.l0, 1, 2**20),
+        )
         if self.each[0] < 1e-12 or self.each[1] < 1e-290:
             raise ParameterError(
                 "epsilon/l0 must be at least 1e-12 and delta/l0 at least 1e-290; raise epsilon or delta, or lower l0"
