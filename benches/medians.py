@@ -19,7 +19,7 @@ import records
 RATIOS = {
     "ledger": ("ledger_over_sqlite", "test_charge[ledger]", "test_charge[sqlite]"),
     "private_count_release": ("reference_over_core", "test_reference", "test_core"),
-    "confirmed_counts": ("twin_over_core", "test_twin", "test_core[20000]"),
+    "confirmed_counts": ("reference_over_core", "test_reference", "test_core[20000]"),
 }
 VERSIONS = {"ledger": {"sqlite": sqlite3.sqlite_version}}
 """The versions of compared programs that are not Python packages, by module."""

@@ -62,10 +62,10 @@ def discovered(path, rounds):
         name: dp.mechanisms.SetUnion.from_epsilon(method=name, alpha=published.get(name), **PROMISE) for name in METHODS
     }
     unions["dp_sips"] = dp.mechanisms.IteratedSetUnion.from_epsilon(**PROMISE)
-    unions["adaptive_gaussian, together"] = dp.mechanisms.SetUnion.from_epsilon(
+    unions["adaptive_gaussian, shared_order"] = dp.mechanisms.SetUnion.from_epsilon(
         method="adaptive_gaussian", shared_order=True, **PROMISE
     )
-    unions["dp_sips, together"] = dp.mechanisms.IteratedSetUnion.from_epsilon(shared_order=True, **PROMISE)
+    unions["dp_sips, shared_order"] = dp.mechanisms.IteratedSetUnion.from_epsilon(shared_order=True, **PROMISE)
     thresholds = {kind.__name__: kind.from_epsilon(**PROMISE) for kind in (dp.LaplaceThreshold, dp.GaussianThreshold)}
     found, told = {name: [] for name in [*unions, *thresholds]}, {name: [] for name in PUBLISHED}
     arrays = []
@@ -152,7 +152,7 @@ def main():
         table = tables[Path(path).stem]
         print(Path(path).stem, table["distinct_pairs"], table["extra_bytes_per_distinct_pair"])
         for name, cell in table["methods"].items():
-            print(f"  {name:>20}", cell, flush=True)
+            print(f"  {name:>31}", cell, flush=True)
     record = {
         "machine": records.machine(),
         "benchmark": "benches/set_union.py",

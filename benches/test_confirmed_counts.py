@@ -44,7 +44,7 @@ def test_core(benchmark, users):
     assert len(benchmark(release)[0]) > 100
 
 
-def test_twin(benchmark):
+def test_reference(benchmark):
     benchmark.group = f"confirmed counts, a million items, {FEW:,} users, rho = 1"
     counts, plan = prepared(FEW)
     result = benchmark.pedantic(lambda: confirm(counts, None, plan, seeded_rng(1)), rounds=1, iterations=1)

@@ -16,6 +16,7 @@ myst_heading_anchors = 2
 
 # Docstrings are plain text, in which single backticks mark code.
 default_role = "literal"
+autodoc_mock_imports = ["sklearn"]  # an optional library, whose inherited methods are not documented here
 autodoc_default_options = {"members": True, "inherited-members": True, "undoc-members": False}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.engines import local
 
-for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms"):
+for folder in ("", "audit", "budgets", "cli", "engines", "kernels", "mechanisms", "statistical", "streams"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
 
 

@@ -101,10 +101,10 @@ class Contract:
     def test_a_used_mechanism_can_be_copied_and_pickled(self):
         used = self.mechanism()
         used.release(self.plain())
-        for twin in (copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
-            assert twin == used
-            assert twin.guarantee == used.guarantee
-            assert self.size(twin.release(self.plain())) > 0
+        for copied in (copy.deepcopy(used), pickle.loads(pickle.dumps(used))):
+            assert copied == used
+            assert copied.guarantee == used.guarantee
+            assert self.size(copied.release(self.plain())) > 0
 
 
 class MechanismContract(Contract):

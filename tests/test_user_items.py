@@ -1,4 +1,4 @@
-"""The items of every user: reading, memory limits, progress and interrupts."""
+"""The items of every user: reading, memory limits, progress, interrupts and text."""
 
 import _thread
 import os
@@ -191,3 +191,20 @@ def test_an_interrupt_ends_reading_within_two_seconds(interrupts, strings):
     with pytest.raises(KeyboardInterrupt):
         _core.Lists.read([table] * 200, "user", "item")
     assert time.monotonic() - started < 0.5 + 1.5
+
+
+def test_the_text_of_user_items_contains_no_data():
+    items = dp.tables.UserItems.from_pairs(["u"], ["secret"])
+    assert "secret" not in repr(items)
+    with pytest.raises(TypeError):
+        len(items)
+    with pytest.raises(TypeError, match="neither copied nor pickled"):
+        items.__reduce__()
+    with pytest.raises(TypeError, match="from_table"):
+        dp.tables.UserItems()
+
+
+@pytest.mark.parametrize("columns", [("user", "thing"), ("user", "user"), (1, "item")])
+def test_missing_columns_are_refused(columns):
+    with pytest.raises((SchemaError, ParameterError)):
+        dp.tables.UserItems.from_table(log(10), user=columns[0], item=columns[1])

@@ -212,7 +212,7 @@ def test_events_of_a_diverged_copy_are_refused(path, tmp_path, monkeypatch):
     monkeypatch.setattr("discreet.budgets.chain.fresh_key", lambda: "0" * 64)
     monkeypatch.setattr(record, "datetime", FixedTime)
     contents = []
-    for place, rho in ((path, 0.5), (tmp_path / "twin", 0.25)):
+    for place, rho in ((path, 0.5), (tmp_path / "other", 0.25)):
         forget()
         dataset = Ledger.open(place).dataset("views", rho=1.0, delta=1e-6)
         dataset.charge(Guarantee(rho, 0), made_by="x")

@@ -13,8 +13,8 @@ CASES = [(1, 0), (1, 5), (2, 1), (7, 3), (189, 8), (471, 4), (2**31, 2), (50, 10
 
 @pytest.mark.parametrize(("reach", "power"), CASES)
 def test_reference_and_kernel_read_the_same_words(reach, power):
-    twin = seeded_rng(5)
-    expected = [bounded_beta(twin, reach, power) for _ in range(40)]
+    same_rng = seeded_rng(5)
+    expected = [bounded_beta(same_rng, reach, power) for _ in range(40)]
     assert seeded_rng(5).bounded_beta(reach, power, 40).tolist() == expected
 
 

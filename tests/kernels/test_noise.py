@@ -52,19 +52,19 @@ def names(law):
 def test_draws_equal_those_of_the_rational_reference(law):
     name, parameters = law
     draws = 1_000_000 if name == "discrete_laplace" and parameters[0] == 1.0 else 50_000
-    ours, twins = seeded_rng(1), seeded_rng(1)
-    twin = getattr(noise, name)(*parameters)
-    assert getattr(ours, name)(*parameters, draws).tolist() == [twin.draw(twins) for _ in range(draws)]
-    assert ours.bits64() == twins.bits64()
+    ours, same_rng = seeded_rng(1), seeded_rng(1)
+    reference = getattr(noise, name)(*parameters)
+    assert getattr(ours, name)(*parameters, draws).tolist() == [reference.draw(same_rng) for _ in range(draws)]
+    assert ours.bits64() == same_rng.bits64()
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", LAWS, ids=names)
 def test_a_million_draws_equal_those_of_the_rational_reference(law):
     name, parameters = law
-    ours, twins = seeded_rng(2), seeded_rng(2)
-    twin = getattr(noise, name)(*parameters)
-    assert getattr(ours, name)(*parameters, 1_000_000).tolist() == [twin.draw(twins) for _ in range(1_000_000)]
+    ours, same_rng = seeded_rng(2), seeded_rng(2)
+    reference = getattr(noise, name)(*parameters)
+    assert getattr(ours, name)(*parameters, 1_000_000).tolist() == [reference.draw(same_rng) for _ in range(1_000_000)]
 
 
 scales = st.floats(1e-3, 1e9)
@@ -92,19 +92,19 @@ def check_draws(scale, bound, seed, parts):
         ("truncated_geometric", (scale, bound)),
         ("geometric", (scale,)),
     ]:
-        ours, twins = seeded_rng(seed), seeded_rng(seed)
-        twin = getattr(noise, name)(*parameters)
+        ours, same_rng = seeded_rng(seed), seeded_rng(seed)
+        reference = getattr(noise, name)(*parameters)
         for size in parts:
-            assert getattr(ours, name)(*parameters, size).tolist() == [twin.draw(twins) for _ in range(size)]
-        assert ours.bits64() == twins.bits64()
+            assert getattr(ours, name)(*parameters, size).tolist() == [reference.draw(same_rng) for _ in range(size)]
+        assert ours.bits64() == same_rng.bits64()
 
 
 @pytest.mark.parametrize("bound", [2**10, 2**15, 2**20, 2**22, 2**30, 2**41, 2**46])
 @pytest.mark.parametrize("scale", [2.0**18, 2.0**33, 2.0**45])
 def test_words_at_the_edge_of_acceptance_draw_as_the_reference(scale, bound):
     # One word holds the place and the bits that decide its acceptance. These bits are all or nearly all ones here.
-    twin = noise.truncated_geometric(scale, bound)
-    bits = twin.block_bits
+    reference = noise.truncated_geometric(scale, bound)
+    bits = reference.block_bits
     wide, ones = bits > noise.NARROW, 2**32 - 1
     for first in (2**30, 3 * 2**29, 2**32 - 2**20):
         for place in (0, 1, 2**bits - 1):
@@ -112,10 +112,10 @@ def test_words_at_the_edge_of_acceptance_draw_as_the_reference(scale, bound):
                 uniform = (2 ** (64 if wide else 32) - 1) - (short << bits)
                 word = uniform >> bits << bits | place
                 words = [first, *([word & ones, word >> 32] if wide else [word]), *[ones] * 6, *[0] * 40]
-                ours, twins = _core.Rng.scripted(words), _core.Rng.scripted(words)
+                ours, same_rng = _core.Rng.scripted(words), _core.Rng.scripted(words)
                 drawn = ours.truncated_geometric(scale, bound, 1).tolist()
-                assert drawn == [twin.draw(twins)]
-                assert ours.bits64() == twins.bits64()
+                assert drawn == [reference.draw(same_rng)]
+                assert ours.bits64() == same_rng.bits64()
 
 
 # The exact probability of a value follows from the words at which the drawn value changes: a bisection finds them.
@@ -164,23 +164,23 @@ def test_each_value_has_the_words_of_its_probability(law, weight, limit):
 
 def test_the_edges_of_cells_are_exact_to_the_last_bit():
     for name, parameters in [("discrete_gaussian", (1.5,)), ("geometric", (3.0,)), ("truncated_geometric", (0.7, 6))]:
-        law, twin = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
+        law, reference = getattr(_core.Noise, name)(*parameters), getattr(noise, name)(*parameters)
         for cell in range(6):
-            assert cell_edge(law, cell) == (twin.ends[cell] >> (noise.PLACES - 95)) - 1
+            assert cell_edge(law, cell) == (reference.ends[cell] >> (noise.PLACES - 95)) - 1
 
 
 def test_places_in_a_block_are_accepted_with_exact_probability():
     sigma = 4096.0
     law = _core.Noise.discrete_gaussian(sigma)
-    twin = noise.discrete_gaussian(sigma)
-    bits = twin.block_bits
+    reference = noise.discrete_gaussian(sigma)
+    bits = reference.block_bits
     block = 40
-    first = (twin.firsts[block - 1] + twin.firsts[block]) // 2 << 1
+    first = (reference.firsts[block - 1] + reference.firsts[block]) // 2 << 1
     for place in (1, 17, 2**bits - 1):
         value = (block << bits) + place
 
         width = 32 - bits
-        x = Fraction(twin.c) * (value**2 - (block << bits) ** 2)
+        x = Fraction(reference.c) * (value**2 - (block << bits) ** 2)
         exact = noise._exp_neg(x, 300) * 2 ** (width + 64)
         ambiguous = {int(exact) >> 64}
 
@@ -207,11 +207,11 @@ def test_places_in_a_block_are_accepted_with_exact_probability():
     seed=st.integers(0, 2**64 - 1),
 )
 def test_rust_and_python_draw_the_same_bernoulli_values(x, p, n, d, seed):
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
-    assert ours.bernoulli_exp(x) == noise.bernoulli_exp(twins, Fraction(x))
-    assert ours.bernoulli(p) == noise.bernoulli(twins, p)
-    assert ours.bernoulli_exp_ratio(n, d) == noise.bernoulli_exp(twins, Fraction(n, d))
-    assert ours.bits64() == twins.bits64()
+    ours, same_rng = seeded_rng(seed), seeded_rng(seed)
+    assert ours.bernoulli_exp(x) == noise.bernoulli_exp(same_rng, Fraction(x))
+    assert ours.bernoulli(p) == noise.bernoulli(same_rng, p)
+    assert ours.bernoulli_exp_ratio(n, d) == noise.bernoulli_exp(same_rng, Fraction(n, d))
+    assert ours.bits64() == same_rng.bits64()
 
 
 @pytest.mark.parametrize(

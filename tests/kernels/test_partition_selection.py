@@ -21,10 +21,10 @@ from discreet.theorems import desfontaines2020
 def test_rust_and_python_release_the_same_rows(counts, epsilon, delta, seed):
     counts = np.array(counts, np.int64)
     chances = desfontaines2020.chance_table(epsilon, delta)
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    ours, same_rng = seeded_rng(seed), seeded_rng(seed)
     rows = _core.partition_selection(counts, chances, ours)
-    assert rows.tolist() == partition_selection(counts, chances, twins).tolist()
-    assert ours.bits64() == twins.bits64()
+    assert rows.tolist() == partition_selection(counts, chances, same_rng).tolist()
+    assert ours.bits64() == same_rng.bits64()
 
 
 def test_rows_of_all_chunks_are_in_order():
@@ -34,5 +34,5 @@ def test_rows_of_all_chunks_are_in_order():
     half = _core.partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
     assert np.all(np.diff(half) > 0)
     assert len(half) == pytest.approx(150_000, abs=1500)
-    twin = partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
-    assert half.tolist() == twin.tolist()
+    expected = partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
+    assert half.tolist() == expected.tolist()

@@ -149,12 +149,12 @@ def test_the_release_rate_equals_the_stated_probability():
 def test_rust_and_numpy_release_the_same_rows(counts, repeat, value, seed):
     counts = np.array(counts * repeat, dtype=np.int64)
     law = Noise.discrete_gaussian(6.0)
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    ours, same_rng = seeded_rng(seed), seeded_rng(seed)
     rows, noisy = _core.Threshold(law, value).release(counts, ours)
-    others = threshold_release(counts, value, lambda rng, size: rng.sample(law, size), twins)
+    others = threshold_release(counts, value, lambda rng, size: rng.sample(law, size), same_rng)
     assert rows.tolist() == others[0].tolist()
     assert noisy.tolist() == others[1].tolist()
-    assert ours.bits64() == twins.bits64()
+    assert ours.bits64() == same_rng.bits64()
 
 
 def test_strided_counts_are_read_correctly():

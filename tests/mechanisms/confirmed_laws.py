@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from discreet.reference import confirmed_counts as twin
+from discreet.reference import confirmed_counts as reference
 from discreet.theorems import confirmed_counts as theorem
 from discreet.theorems.rogers2024 import UNIT
 
@@ -61,7 +61,7 @@ class Case:
         self.bound_deltas = theorem.deltas([level.bound.price for level in self.levels], self.rho, delta)
 
     def plan(self, users, **changes):
-        plan = twin.Plan(
+        plan = reference.Plan(
             self.levels, LOWEST, self.step_deltas, self.bound_deltas, self.budget, self.k_bar, 1000, self.factor,
             users if self.factor == 2 else 0, 0, margin, reach, theorem.octaves, self.start, self.start + 256,
         )  # fmt: skip
@@ -183,7 +183,7 @@ def slots_of(module):
 
 def changed(*edits):
     """Return the reference with these pieces of its source replaced."""
-    with open(twin.__file__, encoding="utf-8") as file:
+    with open(reference.__file__, encoding="utf-8") as file:
         text = file.read()
     for old, new in edits:
         assert text.count(old) == 1, old
@@ -193,7 +193,7 @@ def changed(*edits):
     return module
 
 
-def law(case, table, other=None, *, module=twin, limit="as cut", **changes):
+def law(case, table, other=None, *, module=reference, limit="as cut", **changes):
     """Return each transcript with its probability, its price, and 1 less its share of delta."""
     rows = len(table.counts) if case.cut is None else min(len(table.counts), case.cut)
     counts = np.array(table.counts[:rows], np.int64)

@@ -115,11 +115,11 @@ def test_rust_and_python_release_the_same_rows(counts, slack, more, k_bar, most,
         levels, theorem.LOWEST, deltas, bounds, budget, k_bar, most, factor, users, noisy,
         theorem.margin, theorem.reach, theorem.octaves, start, start + 256,
     )  # fmt: skip
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
+    ours, same_rng = seeded_rng(seed), seeded_rng(seed)
     rust = _core.confirm(counts, limit, levels, deltas, bounds, setting, ours)
-    python = confirm(counts, limit, plan, twins)
+    python = confirm(counts, limit, plan, same_rng)
     assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
-    assert ours.bits64() == twins.bits64()
+    assert ours.bits64() == same_rng.bits64()
 
 
 def zipf(items=3000, users=60_000, seed=1):

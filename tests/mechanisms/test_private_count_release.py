@@ -45,10 +45,10 @@ def test_rust_and_python_release_the_same_rows(counts, slack, epsilon_star, k_ba
     )
     limit = None if slack is None else len(counts) + slack
     arguments = (counts, limit, levels, 2 * UNIT, 40, k_bar)
-    ours, twins = seeded_rng(seed), seeded_rng(seed)
-    rust, python = _core.price_list(*arguments, ours), price_list(*arguments, twins)
+    ours, same_rng = seeded_rng(seed), seeded_rng(seed)
+    rust, python = _core.price_list(*arguments, ours), price_list(*arguments, same_rng)
     assert [np.asarray(part).tolist() for part in rust] == [np.asarray(part).tolist() for part in python]
-    assert ours.bits64() == twins.bits64()
+    assert ours.bits64() == same_rng.bits64()
 
 
 def zipf(items=3000, users=60_000, seed=1):

@@ -5,13 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from discreet.privacy.conversion import cdp_delta, cdp_epsilon
-from discreet.theorems.dong2020 import (
-    approximate_epsilon,
-    bounded_range_delta,
-    bounded_range_epsilon,
-    closed_form_epsilon,
-)
+from discreet.privacy.conversion import cdp_delta, cdp_epsilon, round_up
+from discreet.theorems.dong2020 import _profile, approximate_epsilon, bounded_range_epsilon, closed_form_epsilon
+
+
+def bounded_range_delta(epsilon, k, total):
+    """Return the bound on delta at a `total` epsilon of at least 0, for at most 1,000 selections."""
+    step, table = _profile(epsilon, k)
+    below = math.floor(total / step * (1 - 1e-12))
+    if below + 1 >= len(table):
+        return 0.0
+    share = max(0.0, math.expm1(total - below * step) / math.expm1(step) - 1e-9)
+    return round_up(table[below] + share * (table[below + 1] - table[below]))
 
 
 def reached(epsilon, k, total, cells):

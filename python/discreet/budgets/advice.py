@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from discreet.budgets.filter import PrivacyFilter
+from discreet.budgets.balance import Balance
 from discreet.errors import BudgetExceeded, ParameterError, shortened
 from discreet.privacy.guarantee import Promising
 
@@ -18,7 +18,7 @@ _LEAST = 0.03
 
 
 def require(
-    budget: PrivacyFilter,
+    budget: Balance,
     mechanism: Promising,
     made: Callable[[float, float], Promising],
     epsilon: float | None,
@@ -44,7 +44,7 @@ def require(
 
 
 def _fitting(
-    budget: PrivacyFilter, made: Callable[[float, float], Promising], epsilon: float, delta: float
+    budget: Balance, made: Callable[[float, float], Promising], epsilon: float, delta: float
 ) -> tuple[float, float] | None:
     """Return an epsilon and delta, with three digits, that fit into the remaining budget; None if none is found."""
     left, cost, whole = budget.remaining, budget.cost(made(epsilon, delta)), budget.guarantee.dp
@@ -60,7 +60,7 @@ def _fitting(
 
 
 def _largest(
-    budget: PrivacyFilter, made: Callable[[float, float], Promising], most: float, delta: float
+    budget: Balance, made: Callable[[float, float], Promising], most: float, delta: float
 ) -> tuple[float, float] | None:
     """Return the largest epsilon up to `most`, with three digits, that fits with this delta. Uses bisection."""
 

@@ -50,6 +50,11 @@ class Value:
     def __getstate__(self) -> dict[str, object]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
+    def _set(self, **checked: object) -> None:
+        """Set parameters to their validated values, in `__post_init__`."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
 
 class Mechanism(Value, ABC, Generic[Data, Released]):
     """A mechanism with frozen parameters. The guarantee depends on the parameters alone.

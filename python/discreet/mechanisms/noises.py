@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Self
 
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.from_histogram import HistogramMechanism
+from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_number, require_whole
@@ -83,12 +85,20 @@ class GaussianNoise:
         return self.sigma
 
 
-class EpsilonPerItem:
-    """A mixin that splits an (epsilon, delta)-DP guarantee evenly over a user's l0 items."""
+@dataclass(frozen=True, kw_only=True)
+class EpsilonPerItem(HistogramMechanism):
+    """A mechanism that splits an (epsilon, delta)-DP guarantee evenly over a user's l0 items."""
 
     epsilon: float
     delta: float
-    l0: int
+    l0: int = 1
+
+    def __post_init__(self) -> None:
+        self._set(
+            epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
+            delta=require_delta(self.delta),
+            l0=require_whole("l0", self.l0, 1, 2**20),
+        )
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int = 1) -> Self:
@@ -124,7 +134,7 @@ class EpsilonPerItem:
         Raises:
             ParameterError: A parameter is out of range.
         """
-        return cls(epsilon=epsilon, delta=delta, l0=l0)  # type: ignore[call-arg]  # subclasses are dataclasses
+        return cls(epsilon=epsilon, delta=delta, l0=l0)
 
     @property
     def each(self) -> tuple[float, float]:

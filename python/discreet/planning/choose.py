@@ -35,7 +35,7 @@ A ratio divides the users that an item needs with the set union by the users tha
 The set union is in its worst case: users have no other items in common. In practice they do, and need fewer users.
 "policy_laplace" stays below its ratio for an l0 of up to about three. For such an l0 it releases more than dp_sips if
 users have about l0 items, and nearly as many if they have more. The greedy method releases more, but has no worst case
-(docs/set_union.md)."""
+(docs/set-union.md)."""
 _GREEDY_NOTE = (
     "the greedy method fills a user's most frequent items first, so an item of many users may be missing; "
     'method="policy_laplace" and "dp_sips" do not miss it'

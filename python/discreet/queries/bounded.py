@@ -71,12 +71,14 @@ class BoundedAnswers(Answering):
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "reach", require_whole("reach", self.reach, 2, _REACH_LIMIT))
-        object.__setattr__(self, "power", require_whole("power", self.power, 1, 1000))
-        object.__setattr__(self, "delta", require_number("delta", self.delta, 0, 0.5))
+        self._set(
+            k=require_queries(self.k),
+            reach=require_whole("reach", self.reach, 2, _REACH_LIMIT),
+            power=require_whole("power", self.power, 1, 1000),
+            delta=require_number("delta", self.delta, 0, 0.5),
+        )
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
+            self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
             if _bounded_delta(self.reach, self.power, self.k, self.epsilon, _SPARE * self.delta) > self.delta:
                 raise ParameterError(
                     "the noise is too small for (epsilon, delta)-DP; use from_epsilon, which chooses reach and power"

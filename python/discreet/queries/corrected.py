@@ -94,7 +94,6 @@ class CorrectedAnswers(GaussianNoise, Answering):
 
     def _set(self, **checked: object) -> None:
         """Set validated parameters; raise ParameterError if they do not imply `dp`."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        super()._set(**checked)
         if self.dp is not None and cdp_epsilon(self.rho, self.dp[1]) > self.dp[0]:
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")

@@ -169,7 +169,7 @@ class GuardedCorrection(Answering):
     def __post_init__(self) -> None:
         if not isinstance(self.correction, SparseVectorCorrection):
             raise ParameterError("correction must be a SparseVectorCorrection")
-        object.__setattr__(self, "tau", require_whole("tau", self.tau, 1, 2**40))
+        self._set(tau=require_whole("tau", self.tau, 1, 2**40))
 
     @classmethod
     def of(cls, correction: SparseVectorCorrection) -> Self:

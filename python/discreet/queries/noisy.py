@@ -78,8 +78,7 @@ class GaussianAnswers(GaussianNoise, IndependentNoise):
     dp: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, _SCALE_LIMIT))
+        self._set(k=require_queries(self.k), sigma=require_number("sigma", self.sigma, 1e-3, _SCALE_LIMIT))
         if self.dp is not None and _gaussian_delta(self.sigma, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 
@@ -163,8 +162,7 @@ class LaplaceAnswers(LaplaceNoise, IndependentNoise):
     linf = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", require_queries(self.k))
-        object.__setattr__(self, "scale", require_number("scale", self.scale, 1e-2, _SCALE_LIMIT))
+        self._set(k=require_queries(self.k), scale=require_number("scale", self.scale, 1e-2, _SCALE_LIMIT))
         if self.dp is not None and _laplace_delta(self.scale, self.k, self.dp[0]) > self.dp[1]:
             raise ParameterError("the noise is too small for the (epsilon, delta) in dp; use from_epsilon")
 

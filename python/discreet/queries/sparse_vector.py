@@ -100,8 +100,10 @@ class AboveThreshold(QueryMechanism[Crossing]):
     threshold: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 1e-6, 100))
-        object.__setattr__(self, "threshold", require_whole("threshold", self.threshold, -(2**40), 2**40))
+        self._set(
+            epsilon=require_number("epsilon", self.epsilon, 1e-6, 100),
+            threshold=require_whole("threshold", self.threshold, -(2**40), 2**40),
+        )
 
     @property
     def guarantee(self) -> Guarantee:

@@ -212,10 +212,9 @@ class StreamMechanism(Mechanism[Iterable[object], list[Release]]):
         return [stream.step(events) for events in data]
 
     def _check(self) -> None:
-        object.__setattr__(self, "delta", require_delta(self.delta))
+        delta = require_delta(self.delta)
         l0, linf = require_bounds(self.l0, self.linf)
-        object.__setattr__(self, "l0", l0)
-        object.__setattr__(self, "linf", linf)
+        self._set(delta=delta, l0=l0, linf=linf)
         if self.unit not in ("event", "user"):
             raise ParameterError("unit must be 'event' or 'user'")
         if self.unit == "event" and linf != 1:

@@ -54,16 +54,10 @@ class BinaryMechanism(HorizonMechanism):
         (2011).
     """
 
-    sigma: float
-    delta: float
-    l0: int
-    horizon: int
-    linf: int = 1
-    unit: Literal["event", "user"] = "event"
     restarts: bool = False
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         require_flag("restarts", self.restarts)
         if self.restarts and self.unit == "user":
             raise ParameterError(

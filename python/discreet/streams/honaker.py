@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,15 +61,8 @@ class HonakerMechanism(HorizonMechanism):
         Honaker (2015), with integer noise; the guarantee is Rogers (2023), Theorem 11.
     """
 
-    sigma: float
-    delta: float
-    l0: int
-    horizon: int
-    linf: int = 1
-    unit: Literal["event", "user"] = "event"
-
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         require_whole("horizon", self.horizon, 1, _HORIZON_LIMIT)
 
     def deviation(self, number: int) -> float:

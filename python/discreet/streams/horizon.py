@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, Self
 
 from discreet.errors import ParameterError
@@ -14,13 +15,22 @@ from discreet.theorems import rogers2023
 __all__ = ["HorizonMechanism"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class HorizonMechanism(StreamMechanism):
     """A continual mechanism with a fixed number of rounds and noise of one scale `sigma`."""
 
-    __slots__ = ()
-
     sigma: float
+    delta: float
+    l0: int
     horizon: int
+    linf: int = 1
+    unit: Literal["event", "user"] = "event"
+
+    def __post_init__(self) -> None:
+        self._check()
+        self._set(horizon=require_horizon(self.horizon), sigma=require_number("sigma", self.sigma, 1e-3, 1e9))
+        if self.delta / self.horizon / self.l0 < 1e-280:
+            raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")
 
     @classmethod
     def from_rho(
@@ -53,7 +63,7 @@ class HorizonMechanism(StreamMechanism):
         own = rogers2023.unconditioned_rho(require_rho(rho), require_delta(delta))
         moved = cls.moved(require_horizon(horizon))
         sigma = rogers2023.gaussian_sigma(own, l0 * moved, linf)
-        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)  # type: ignore[call-arg]
+        return cls(sigma=sigma, delta=delta, l0=l0, horizon=horizon, linf=linf, unit=unit)
 
     @classmethod
     def from_epsilon(
@@ -114,10 +124,3 @@ class HorizonMechanism(StreamMechanism):
     def novel_chance(self) -> float:
         """The largest allowed chance that a new item is released in one round: an equal share of delta per round."""
         return rogers2023.novel_chance(self.delta / self.horizon, self.l0)
-
-    def _check(self) -> None:
-        super()._check()
-        object.__setattr__(self, "horizon", require_horizon(self.horizon))
-        object.__setattr__(self, "sigma", require_number("sigma", self.sigma, 1e-3, 1e9))
-        if self.delta / self.horizon / self.l0 < 1e-280:
-            raise ParameterError("delta is too small for the tail of the noise in floating point; give a larger one")

@@ -57,7 +57,7 @@ class HybridMechanism(StreamMechanism):
 
     def __post_init__(self) -> None:
         self._check()
-        object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
+        self._set(rho=require_number("rho", self.rho, 0, RHO_LIMIT))
         if self.unit == "user":
             raise ParameterError(
                 "HybridMechanism has no guarantee per user, who has events in several epochs; use BinaryMechanism with "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,15 +67,8 @@ class SquareRootMechanism(HorizonMechanism):
         Theorem 4.
     """
 
-    sigma: float
-    delta: float
-    l0: int
-    horizon: int
-    linf: int = 1
-    unit: Literal["event", "user"] = "event"
-
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         if self.horizon > _HORIZON_LIMIT:
             raise ParameterError(
                 f"SquareRootMechanism takes at most {_HORIZON_LIMIT:,} rounds, not {self.horizon:,}; "

@@ -19,7 +19,7 @@ from discreet.privacy.conversion import round_down, round_up
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["approximate_epsilon", "bounded_range_delta", "bounded_range_epsilon", "closed_form_epsilon"]
+__all__ = ["approximate_epsilon", "bounded_range_epsilon", "closed_form_epsilon"]
 
 _MOST = 1_000
 """The most selections that the recursion is computed for."""
@@ -52,16 +52,6 @@ def approximate_epsilon(epsilon: float, k: int, own: float, delta: float) -> flo
     """
     rest = round_down((delta - own) / (1 - own)) if own < 1 else 0.0
     return bounded_range_epsilon(epsilon, k, rest) if rest > 0 else math.inf
-
-
-def bounded_range_delta(epsilon: float, k: int, total: float) -> float:
-    """Return the least delta at a `total` epsilon of at least 0, by the recursion, for at most 1,000 selections."""
-    step, table = _profile(epsilon, k)
-    below = math.floor(total / step * (1 - 1e-12))
-    if below + 1 >= len(table):
-        return 0.0
-    share = max(0.0, math.expm1(total - below * step) / math.expm1(step) - 1e-9)
-    return float(round_up(table[below] + share * (table[below + 1] - table[below])))
 
 
 def closed_form_epsilon(epsilon: float, k: int, delta: float) -> float:

@@ -75,16 +75,14 @@ class ConfirmedCounts(HistogramMechanism):
     k_bar: int = 2**14
 
     def __post_init__(self) -> None:
-        checked = {
-            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "delta": require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
-            "relative_error": require_number(
+        self._set(
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            delta=require_number("delta", self.delta, _LEAST_DELTA, 1, open_low=False, open_high=True),
+            relative_error=require_number(
                 "relative_error", self.relative_error, 0.005, 1, open_low=False, open_high=True
             ),
-            "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            k_bar=require_whole("k_bar", self.k_bar, 1, 2**30),
+        )
         if self._first.sigma > _LARGEST_SIGMA or self._first.price > budget_units(self.rho):
             raise ParameterError(f"rho ({self.rho:g}) is too small for one measurement; raise rho")
 

@@ -70,13 +70,11 @@ class ContributionBound(TableMechanism):
     most: int = 1_000
 
     def __post_init__(self) -> None:
-        checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
-            "percentile": require_whole("percentile", self.percentile, 1, 99),
-            "most": require_whole("most", self.most, 2, 2**20),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            epsilon=require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
+            percentile=require_whole("percentile", self.percentile, 1, 99),
+            most=require_whole("most", self.most, 2, 2**20),
+        )
 
     @classmethod
     def from_rho(cls, *, rho: float, percentile: int = 95, most: int = 1_000) -> Self:

@@ -68,20 +68,16 @@ class Plume(TableMechanism):
     literal: bool = False
 
     def __post_init__(self) -> None:
-        m = require_whole("m", self.m, 1, 2**30)
-        m_prime = require_whole("m_prime", self.m_prime, 1, 2**30)
-        checked = {
-            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "delta": require_delta(self.delta),
-            "m": m,
-            "m_prime": m_prime,
-            "share": require_number("share", self.share, 0, 1),
-            "literal": require_flag("literal", self.literal),
-        }
+        self._set(
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            delta=require_delta(self.delta),
+            m=require_whole("m", self.m, 1, 2**30),
+            m_prime=require_whole("m_prime", self.m_prime, 1, 2**30),
+            share=require_number("share", self.share, 0, 1),
+            literal=require_flag("literal", self.literal),
+        )
         if self.relative_error is not None:
-            checked["relative_error"] = require_number("relative_error", self.relative_error, 0, 100)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            self._set(relative_error=require_number("relative_error", self.relative_error, 0, 100))
         if self.share >= 1:
             raise ParameterError("share must be below 1: the counts need the rest of rho")
         _ = self.selection

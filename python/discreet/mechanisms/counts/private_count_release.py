@@ -75,17 +75,15 @@ class PrivateCountRelease(HistogramMechanism):
     def __post_init__(self) -> None:
         if self.delta_star is None:
             share = require_number("delta", self.delta, 0, 1, open_high=True) / _CALLS
-            object.__setattr__(self, "delta_star", min(1e-11, share))
-        checked = {
-            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "delta": require_number("delta", self.delta, 0, 1, open_high=True),
-            "epsilon_star": require_number("epsilon_star", self.epsilon_star, 1e-300, 100, open_low=False),
-            "delta_star": require_number("delta_star", self.delta_star, 0, 1),
-            "k_bar": require_whole("k_bar", self.k_bar, 1, 2**30),
-            "relative_error": require_number("relative_error", self.relative_error, 0, 1, open_high=True),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            self._set(delta_star=min(1e-11, share))
+        self._set(
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            delta=require_number("delta", self.delta, 0, 1, open_high=True),
+            epsilon_star=require_number("epsilon_star", self.epsilon_star, 1e-300, 100, open_low=False),
+            delta_star=require_number("delta_star", self.delta_star, 0, 1),
+            k_bar=require_whole("k_bar", self.k_bar, 1, 2**30),
+            relative_error=require_number("relative_error", self.relative_error, 0, 1, open_high=True),
+        )
         if self.delta_star > self.delta:
             raise ParameterError(
                 f"delta ({self.delta:g}) must be at least delta_star ({self.delta_star:g}), the delta of one call; "

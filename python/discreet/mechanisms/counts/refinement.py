@@ -65,8 +65,10 @@ class Refinement(HistogramMechanism):
             raise ParameterError("of must be a Release with counts, such as dp.count returns")
         if self.of.guarantee.unit != "user" or self.of.made_by.startswith("ClippedSums"):
             raise ParameterError("of must be a Release that counts users: sums and streams cannot be refined")
-        object.__setattr__(self, "rho", require_number("rho", self.rho, 0, RHO_LIMIT))
-        object.__setattr__(self, "relative_error", require_number("relative_error", self.relative_error, 0, 100))
+        self._set(
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            relative_error=require_number("relative_error", self.relative_error, 0, 100),
+        )
 
     @property
     def protects(self) -> Sensitivity:

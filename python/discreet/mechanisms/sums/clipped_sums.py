@@ -70,16 +70,14 @@ class ClippedSums(TableMechanism):
         items = tuple(self.items)
         if not items:
             raise ParameterError("items must have at least one label")
-        checked = {
+        self._set(
             # Plain Python values, so that the repr is readable.
-            "items": tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
-            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "low": require_whole("low", self.low, -_LIMIT, _LIMIT),
-            "high": require_whole("high", self.high, -_LIMIT, _LIMIT),
-            "resolution": require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            items=tuple(_core.Labels.from_sequence(list(items)).take(np.arange(len(items)))),
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            low=require_whole("low", self.low, -_LIMIT, _LIMIT),
+            high=require_whole("high", self.high, -_LIMIT, _LIMIT),
+            resolution=require_number("resolution", self.resolution, 1e-12, 1e12, open_low=False),
+        )
         if self.low >= self.high:
             raise ParameterError("low must be below high")
         _ = _core.Noise.discrete_gaussian(self.sigma)

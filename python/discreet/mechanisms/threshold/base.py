@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 from discreet import _core
+from discreet.cached import cached_property
 from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import NoisyCounts
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
+from discreet.theorems import rogers2023
 
 __all__ = ["ThresholdMechanism"]
 
@@ -18,10 +18,15 @@ class ThresholdMechanism(NoisyCounts):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
+    delta: float
+
+    @cached_property
     def threshold(self) -> _core.Threshold:
-        """Return the release rule: a noisy count is released if it exceeds `threshold.value`."""
+        """Return the release rule: a noisy count is released if it exceeds `threshold.value`.
+
+        The noisy count of a novel item of linf exceeds it with probability at most 1 - (1 - delta)^(1/l0).
+        """
+        return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))
 
     def release_chance(self, count: int) -> float:
         """Return the probability that an item is released, rounded up.

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
@@ -69,7 +68,7 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
     def __post_init__(self) -> None:
         check_threshold_parameters(self, "sigma")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
+            self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
 
     @classmethod
     def from_rho(cls, *, rho: float, delta: float, l0: int, linf: int = 1) -> Self:
@@ -158,11 +157,3 @@ class GaussianThreshold(GaussianNoise, ThresholdMechanism):
                 epsilon, seen, self.l0, lambda at, shared: divergences[shared](at)
             )
         return min(1.0, self.delta + divergences[self.l0](epsilon))
-
-    @cached_property
-    def threshold(self) -> _core.Threshold:
-        """Return the release rule.
-
-        The noisy count of a novel item of linf exceeds its `value` with probability at most 1 - (1 - delta)^(1/l0).
-        """
-        return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))

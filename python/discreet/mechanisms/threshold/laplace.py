@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from discreet import _core
-from discreet.cached import cached_property
 from discreet.mechanisms.noises import LaplaceNoise
 from discreet.mechanisms.parameters import check_threshold_parameters, require_bounds, require_rho
 from discreet.mechanisms.threshold.base import ThresholdMechanism
@@ -116,11 +114,3 @@ class LaplaceThreshold(LaplaceNoise, ThresholdMechanism):
         """
         rho = rogers2023.laplace_threshold_rho(self.epsilon, self.l0, tight=self.tight)
         return Guarantee(rho, self.delta, dp=(round_up(self.l0 * self.epsilon), self.delta))
-
-    @cached_property
-    def threshold(self) -> _core.Threshold:
-        """Return the release rule.
-
-        The noisy count of a novel item of linf exceeds its `value` with probability at most 1 - (1 - delta)^(1/l0).
-        """
-        return _core.Threshold.for_chance(self.noise, self.linf, rogers2023.novel_chance(self.delta, self.l0))

@@ -10,11 +10,10 @@ import numpy as np
 from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
-from discreet.mechanisms.from_histogram import HistogramMechanism, require_complete
+from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import EpsilonPerItem
-from discreet.mechanisms.parameters import require_delta
 from discreet.privacy.guarantee import Sensitivity
-from discreet.privacy.validation import require_number, require_whole
+from discreet.privacy.validation import require_whole
 from discreet.theorems import desfontaines2020
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _TABLE_LIMIT = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimalSelection(EpsilonPerItem, HistogramMechanism):
+class OptimalSelection(EpsilonPerItem):
     """A mechanism that releases each item with the largest probability that (epsilon, delta)-DP allows, without counts.
 
     The probability for n users is the largest one that the definition of DP allows, given the probabilities for fewer
@@ -60,20 +59,11 @@ class OptimalSelection(EpsilonPerItem, HistogramMechanism):
         Desfontaines et al. (2020), Theorems 1 and 3.
     """
 
-    epsilon: float
-    delta: float
-    l0: int = 1
     pre_threshold: int = 1
 
     def __post_init__(self) -> None:
-        checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
-            "delta": require_delta(self.delta),
-            "l0": require_whole("l0", self.l0, 1, 2**20),
-            "pre_threshold": require_whole("pre_threshold", self.pre_threshold, 1, 2**20),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        super().__post_init__()
+        self._set(pre_threshold=require_whole("pre_threshold", self.pre_threshold, 1, 2**20))
         if self.each[1] < 2.0**-60:
             raise ParameterError("delta/l0 must be at least 2^-60; raise delta or lower l0")
         if self.crossovers[1] > _TABLE_LIMIT:

@@ -8,10 +8,8 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import EpsilonPerItem, laplace_deviation
-from discreet.mechanisms.parameters import require_delta
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.conversion import round_up
-from discreet.privacy.validation import require_number, require_whole
 from discreet.theorems import desfontaines2020
 from discreet.theorems.tails import least
 
@@ -47,18 +45,8 @@ class TruncatedGeometric(EpsilonPerItem, ThresholdMechanism):
         Desfontaines et al. (2020), Definitions 6 to 8 and Theorems 4 to 6.
     """
 
-    epsilon: float
-    delta: float
-    l0: int = 1
-
     def __post_init__(self) -> None:
-        checked = {
-            "epsilon": require_number("epsilon", self.epsilon, 1e-9, 100, open_low=False),
-            "delta": require_delta(self.delta),
-            "l0": require_whole("l0", self.l0, 1, 2**20),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        super().__post_init__()
         if self.each[0] < 1e-12 or self.each[1] < 1e-290:
             raise ParameterError(
                 "epsilon/l0 must be at least 1e-12 and delta/l0 at least 1e-290; raise epsilon or delta, or lower l0"

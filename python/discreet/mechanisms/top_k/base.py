@@ -99,7 +99,7 @@ class NoisyTopK(RankedMechanism, NoisyCounts):
     def _check(self, scale: str) -> None:
         """Validate and normalise all parameters, or raise ParameterError."""
         check_threshold_parameters(self, scale)
-        object.__setattr__(self, "k_bar", require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT))
+        self._set(k_bar=require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT))
         if self.delta / self.differing <= 1e-290:
             raise ParameterError(
                 "delta is too small for the noise: delta/min(l0, k_bar) must be above 1e-290; raise delta"

@@ -67,14 +67,12 @@ class DiscoverAndPeel(TableMechanism):
     share: float = 0.5
 
     def __post_init__(self) -> None:
-        checked = {
-            "k": require_whole("k", self.k, 1, 2**30),
-            "rho": require_number("rho", self.rho, 0, RHO_LIMIT),
-            "delta": require_delta(self.delta),
-            "share": require_number("share", self.share, 0, 1),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            k=require_whole("k", self.k, 1, 2**30),
+            rho=require_number("rho", self.rho, 0, RHO_LIMIT),
+            delta=require_delta(self.delta),
+            share=require_number("share", self.share, 0, 1),
+        )
         if self.share >= 1:
             raise ParameterError("share must be below 1: the ranking needs the rest of rho")
         _ = self.epsilon

@@ -67,17 +67,15 @@ class GumbelTopK(RankedMechanism):
     tight: bool = False
 
     def __post_init__(self) -> None:
-        checked = {
-            "k": require_whole("k", self.k, 1, K_BAR_LIMIT),
-            "scale": require_number("scale", self.scale, 1e-3, 1e12),
-            "delta": require_delta(self.delta),
-            "k_bar": require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT),
-            "linf": require_whole("linf", self.linf, 1, LINF_LIMIT),
-            "l0": None if self.l0 is None else require_whole("l0", self.l0, 1),
-            "tight": require_flag("tight", self.tight),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            k=require_whole("k", self.k, 1, K_BAR_LIMIT),
+            scale=require_number("scale", self.scale, 1e-3, 1e12),
+            delta=require_delta(self.delta),
+            k_bar=require_whole("k_bar", self.k_bar, 1, K_BAR_LIMIT),
+            linf=require_whole("linf", self.linf, 1, LINF_LIMIT),
+            l0=None if self.l0 is None else require_whole("l0", self.l0, 1),
+            tight=require_flag("tight", self.tight),
+        )
         if self.k > self.k_bar:
             raise ParameterError(f"k ({self.k}) must be at most k_bar ({self.k_bar}): raise k_bar or lower k")
         _ = self.guarantee

@@ -66,7 +66,7 @@ class IteratedSetUnion(UnionMechanism):
         if not made or not self.rounds:
             raise ParameterError("rounds must be a tuple of at least one SetUnion; use from_rho")
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, EXACT_EPSILON))
+            self._set(epsilon=require_number("epsilon", self.epsilon, 0, EXACT_EPSILON))
             if not all(is_gaussian(mechanism.method) for mechanism in self.rounds):
                 raise ParameterError("epsilon needs Gaussian noise in every round; leave it out")
 

@@ -177,17 +177,15 @@ class SetUnion(UnionMechanism):
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ParameterError(f"there is no method {self.method!r}: use one of {', '.join(METHODS)}")
-        checked = {
-            "scale": require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
-            "delta": require_delta(self.delta),
-            "l0": require_l0(self.l0),
-            "alpha": require_number("alpha", alpha_of(self.method, self.alpha), 0, 20, open_low=False),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            scale=require_number("scale", self.scale, 1e-2, SCALE_LIMIT),
+            delta=require_delta(self.delta),
+            l0=require_l0(self.l0),
+            alpha=require_number("alpha", alpha_of(self.method, self.alpha), 0, 20, open_low=False),
+        )
         require_flag("shared_order", self.shared_order)
         if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", require_number("epsilon", self.epsilon, 0, 100))
+            self._set(epsilon=require_number("epsilon", self.epsilon, 0, 100))
             if not is_gaussian(self.method) and round_up(1 / self.scale) > self.epsilon:
                 raise ParameterError("the scale is too small for that epsilon; use from_epsilon")
         if self.method in ("greedy", "adaptive_gaussian") and self.target < 1 << self.bits:

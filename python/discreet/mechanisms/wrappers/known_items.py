@@ -64,9 +64,9 @@ class KnownItems(HistogramMechanism):
             raise ParameterError("items must be distinct integers or strings")
         # Plain Python values, so that the repr is readable.
         plain = _core.Labels.from_sequence(list(items)).take(np.arange(len(items)))
-        object.__setattr__(self, "items", tuple(plain))
+        self._set(items=tuple(plain))
         if self.least is not None:
-            object.__setattr__(self, "least", require_whole("least", self.least, -(2**40)))
+            self._set(least=require_whole("least", self.least, -(2**40)))
 
     @property
     def protects(self) -> Sensitivity:

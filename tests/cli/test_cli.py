@@ -7,7 +7,6 @@ import json
 import re
 
 import pytest
-
 from command import BUDGET, COUNT, discreet, process
 
 

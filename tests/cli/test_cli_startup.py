@@ -7,7 +7,6 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-
 from command import BUDGET, COUNT
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the tests need POSIX signals and descriptors")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-
 from command import BUDGET, COUNT, process
 
 SECRET = b"secret-of-a-user"

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from command import BUDGET, discreet, process
 
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import BUDGET, COUNT, discreet
 
 import discreet as dp
-from command import BUDGET, COUNT, discreet
 from discreet.cli.options import in_options
 from discreet.errors import BudgetExceeded, ParameterError
 

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from command import BUDGET, COUNT, discreet, process
 
 # One function call that takes most of a minute, during which DuckDB ignores interrupts.

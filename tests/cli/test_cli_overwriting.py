@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import BUDGET, COUNT, discreet
 
 import discreet as dp
-from command import BUDGET, COUNT, discreet
 from discreet import GaussianThreshold, Histogram, Release
 from discreet.cli import main, report
 from discreet.errors import InputError

@@ -1,0 +1,221 @@
+"""The rules of imports, as functions that yield violations. `test_floors.py` runs them.
+
+The layers of the project are called floors: a module may import only from lower floors, in Python and in Rust.
+Modules and packages directly under `discreet` have a floor. A room is such a module or package.
+"""
+
+import ast
+import re
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "discreet"
+RUST = ROOT / "rust"
+
+# Top to bottom. A module may import from lower floors. Modules of one package may import each other without cycles.
+FLOORS = [
+    {"__main__", "sklearn"},
+    {"cli"},
+    {"__init__"},
+    {"api", "audit", "certificate", "demo"},
+    {"budgets"},
+    {"laws", "planning"},
+    {"queries", "streams"},
+    {"testing", "mechanisms"},
+    {"tables", "release"},
+    {"engines"},
+    {"theorems"},
+    {"reference", "_core"},
+    {"privacy", "private"},
+    {"cached", "errors", "names", "wording"},
+    {"startup"},
+]
+LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
+HEAVY = {"duckdb", "polars", "pandas", "pyarrow", "matplotlib", "pyspark", "ibis"}
+TERMINAL = {"click", "rich"}
+AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
+"""The packages that every module may import when it is loaded."""
+MORE_AT_IMPORT = {"cli": TERMINAL, "sklearn": {"sklearn"}}
+AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
+DYNAMIC = "names.py"
+"""The only file that imports modules by their names at run time: public modules on first use, and moved names."""
+MUTUAL = {"discreet.streams.stream.Stream"}
+"""Types in import cycles for type checking only: a stream has a mechanism, and a mechanism starts a stream."""
+
+
+def sources(package):
+    """Return the Python files and stubs of a package or folder."""
+    return sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])
+
+
+def parsed(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+def room(path, package):
+    """Return the name of the module directly in the package, or of the directory there that contains the file."""
+    return path.relative_to(package).parts[0].partition(".")[0]
+
+
+def names_of(node):
+    """Return the full names that a node imports. Relative names begin with dots."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [f"{'.' * node.level}{f'{node.module}.' if node.module else ''}{alias.name}" for alias in node.names]
+    return []
+
+
+def imported(tree):
+    """Yield the full names that a module imports, also in functions and in type-checking blocks."""
+    for node in ast.walk(tree):
+        yield from names_of(node)
+
+
+def executed(node, *, functions):
+    """Yield the nodes that run, which excludes type-checking blocks, and function bodies if `functions` is false."""
+    inner = ast.iter_child_nodes(node)
+    if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        inner = node.orelse
+    for child in inner:
+        if functions or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+            yield from executed(child, functions=functions)
+
+
+def imported_at_run_time(tree, *, functions=True):
+    """Yield the full names that a module imports outside type-checking blocks."""
+    for node in executed(tree, functions=functions):
+        yield from names_of(node)
+
+
+def unreadable_imports(package):
+    """Yield imports that the other rules cannot see: relative imports, and imports by name at run time."""
+    for path in sources(package):
+        tree, file = parsed(path), path.relative_to(package).as_posix()
+        yield from (f"{file} imports {name}" for name in imported(tree) if name.startswith("."))
+        if file == DYNAMIC:
+            continue
+        yield from (f"{file} imports {name}" for name in imported(tree) if name.split(".")[0] in AT_RUN_TIME)
+        # Not only calls, since `load = __import__` would hide one.
+        named = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
+        yield from (f"{file} uses {name}" for name in sorted(named & {"__import__", "exec", "eval"}))
+        # `sys.modules` is read for libraries only.
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        yield from (f"{file} names {name}" for name in sorted(texts & {f"discreet.{name}" for name in LEVEL}))
+
+
+def upward_imports(package):
+    """Yield a sentence for each import from the same floor or a higher floor."""
+    for path in sources(package):
+        here = room(path, package)
+        if here not in LEVEL:
+            yield f"{here} has no floor"
+            continue
+        for name in imported(parsed(path)):
+            parts = name.split(".")
+            if parts[0] != "discreet":
+                continue
+            there = parts[1] if len(parts) > 1 and parts[1] in LEVEL else "__init__"
+            inside = here == there and (package / here).is_dir()
+            if not inside and LEVEL[there] <= LEVEL[here]:
+                yield f"{path.relative_to(package)} imports {there}"
+
+
+def circles(package):
+    """Yield import cycles, direct or indirect, among the modules and packages of one folder."""
+    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
+        place = ["discreet", *folder.relative_to(package).parts]
+        rooms = {room(path, folder) for path in sources(folder)}
+        below = {name: set() for name in rooms}
+        for path in sources(folder):
+            tree = parsed(path)
+            for name in {*imported(tree)} - (MUTUAL - {*imported_at_run_time(tree)}):
+                parts = name.split(".")
+                if parts[: len(place)] == place:
+                    there = parts[len(place)] if len(parts) > len(place) else "__init__"
+                    below[room(path, folder)].add(there if there in rooms else "__init__")
+        for name, used in below.items():
+            used.discard(name)
+        try:
+            tuple(TopologicalSorter(below).static_order())
+        except CycleError as error:
+            yield f"{'.'.join(place)}: {' and '.join(error.args[1])}"
+
+
+def hidden_imports(package):
+    """Yield imports of discreet inside functions: such imports hide cycles."""
+    for path in sources(package):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = {name for name in imported(node) if name.split(".")[0] == "discreet"}
+                yield from (f"{path.relative_to(package)} imports {name} in {node.name}" for name in sorted(names))
+
+
+def eager_imports(package):
+    """Yield imports of heavy libraries that run when a module is loaded: only some functions need these libraries."""
+    for path in sources(package):
+        allowed = AT_IMPORT | MORE_AT_IMPORT.get(room(path, package), set())
+        names = {name.split(".")[0] for name in imported_at_run_time(parsed(path), functions=False)}
+        for name in sorted(names - allowed):
+            yield f"{path.relative_to(package)} imports {name} at the top"
+
+
+def core_imports(theorems):
+    """Yield theorem files of papers that import the Rust core, directly or through another theorem file."""
+    names = {path.stem: {*imported(parsed(path))} for path in sources(theorems)}
+    below = {
+        stem: {other for other in names if any(f"{name}.".startswith(f"discreet.theorems.{other}.") for name in found)}
+        for stem, found in names.items()
+    }
+    reach = {stem for stem, found in names.items() if any(f"{name}.".startswith("discreet._core.") for name in found)}
+    while more := {stem for stem in names if below[stem] & reach} - reach:
+        reach |= more
+    yield from sorted(stem for stem in reach if stem[-1].isdigit())
+
+
+def first_names(code, start):
+    """Yield the first name after each `start` in Rust code, where `start` ends with `::` and may precede braces."""
+    for found in re.finditer(start, code):
+        rest = code[found.end() :]
+        if not rest.startswith("{"):
+            yield re.match(r"\w*|\*", rest)[0] or "*"
+            continue
+        depth = 0
+        for part in re.split(r"([{},])", rest):
+            depth += {"{": 1, "}": -1}.get(part, 0)
+            if depth == 0 and part == "}":
+                break
+            if depth == 1 and part.strip() not in ("", ",", "{", "}"):
+                yield part.split("::")[0].split()[0]
+
+
+def rooms_used(code, depth):
+    """Return the names in the crate's root that Rust code uses, in a module that is `depth` levels below the root.
+
+    A "*" stands for all names: a glob, or another name for the root. `depth` times `super` is the root, too.
+    """
+    renamed = {"*"} if re.search(r"\bcrate(\s+self)?\s+as\b", code) else set()
+    return renamed | {*first_names(code, rf"\b(?:crate::|(?:super::){{{depth}}})")}
+
+
+def map_violations(root):
+    """Yield Rust modules that use a module not below them on the map in lib.rs, or that are not on the map."""
+    text = (root / "lib.rs").read_text("utf-8")
+    lines = re.findall(r"^//! ([a-z_ ]*?)(?:  |$)", text.split("```text")[1].split("//! ```")[0], re.MULTILINE)
+    floor = {name: number for number, line in enumerate(reversed(lines)) for name in line.split()}
+    for path in sorted(root.rglob("*.rs")):
+        name = path.relative_to(root).parts[0].removesuffix(".rs")
+        if name == "lib":
+            continue
+        if name not in floor:
+            yield f"{name} is not on the map"
+            continue
+        code = re.sub(r"//.*", "", path.read_text("utf-8"))
+        code = re.sub(r"^#\[cfg\(test\)\]\nmod tests \{\n.*?^\}", "", code, flags=re.DOTALL | re.MULTILINE)
+        depth = len(path.relative_to(root).parts) - (path.name == "mod.rs")
+        for used in sorted(rooms_used(code, depth) - {name}):
+            if floor.get(used, 99) >= floor[name]:
+                yield f"{name} uses {used}"

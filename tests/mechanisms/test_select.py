@@ -1,0 +1,74 @@
+"""The function `select`: its methods, and the choice between them."""
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.mechanisms.union.set_union import METHODS
+
+LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}
+
+
+@pytest.mark.parametrize("method", ["auto", "threshold", "dp_sips", *METHODS])
+@pytest.mark.parametrize("promise", [{"epsilon": 2.0}, {"rho": 0.3}])
+def test_select_takes_every_method(method, promise):
+    release = dp.select(LOG, user="user", item="item", **promise, delta=1e-6, l0=8, method=method)
+    assert len({1, 2, 3, 4, 5} & set(release.items)) >= 3
+    assert release.counts is None
+    planned = dp.plan("select", **promise, delta=1e-6, l0=8, method=method)
+    assert 1 < planned.users_for_50_percent <= planned.users_for_95_percent
+    if "epsilon" in promise:
+        assert "(2, 1e-06)-DP" in release.promise
+
+
+def test_a_release_explains_the_chosen_method():
+    assert "IteratedSetUnion" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=30).notes[0]
+    assert "policy_laplace" in dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=3).notes[0]
+    greedy = dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="greedy")
+    assert any("may be missing" in note for note in greedy.notes)
+    assert "OptimalSelection" in dp.plan("select", epsilon=1.0, delta=1e-6, l0=1).reasons[0]
+    with pytest.raises(dp.errors.ParameterError, match="policy_gaussian"):
+        dp.select(LOG, user="user", item="item", epsilon=1, delta=1e-6, l0=8, method="policy")
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        pytest.param({"epsilon": 0.1}, marks=pytest.mark.statistical),
+        *({"epsilon": 1.0}, {"epsilon": 3.0}, {"rho": 0.1}),
+    ],
+    ids=str,
+)
+def test_the_choice_depends_on_the_guarantee_and_l0(promise):
+    plans = [dp.plan("select", **promise, delta=1e-6, l0=l0).mechanism for l0 in (1, 2, 8, 100)]
+    assert plans[3] == dp.plan("select", **promise, delta=1e-6, l0=100, method="auto").mechanism
+    chosen = [plan.partition("(")[0] + ("water" if "'policy_laplace'" in plan else "") for plan in plans]
+    few = "SetUnionwater" if "epsilon" in promise else "IteratedSetUnion"
+    assert chosen[0] in ("OptimalSelection", "GaussianThreshold", "TruncatedGeometric")
+    assert chosen[1:] == [few, "IteratedSetUnion", "IteratedSetUnion"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "l0", "size", "own"),
+    [(1.0, 3, 3, 0), (0.5, 2, 2, 0), (1.0, 10, 8, 0), (1.0, 30, 20, 0), (3.0, 2, 1, 1), (1.0, 3, 1, 2), (1.0, 8, 3, 5)],
+)
+def test_an_item_of_all_users_is_never_missing(epsilon, l0, size, own):
+    """A target a few scales above the threshold would miss such an item in about 1 % of releases.
+
+    `own` is the number of items that each user alone has, in two rows each, so that they are the most frequent ones.
+    """
+    users = 5_000
+    log = {
+        "user": np.concatenate([np.repeat(np.arange(users), size), np.repeat(np.arange(users), 2 * own)]),
+        "item": np.concatenate([np.tile(np.arange(size), users), np.repeat(-1 - np.arange(users * own), 2)]),
+    }
+    for _ in range(100):
+        release = dp.select(log, user="user", item="item", epsilon=epsilon, delta=1e-6, l0=l0)
+        assert set(range(size)) <= set(release.items)  # an own item is released with chance delta
+
+
+def test_another_method_is_chosen_if_greedy_cannot_run():
+    for epsilon, kind in ((0.005, "IteratedSetUnion"), (0.001, "GaussianThreshold")):
+        plan = dp.plan("select", epsilon=epsilon, delta=1e-9, l0=20)
+        assert plan.mechanism.startswith(kind)
+        assert plan.reasons[0].startswith(f"{kind} was chosen")
