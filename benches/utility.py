@@ -1,6 +1,6 @@
 """Number and accuracy of items that each mechanism releases at the same guarantee.
 
-    python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE] [--picture FILE]
+    python benches/utility.py [--runs N] [--shape NAME ...] [--data FOLDER] [--record FILE] [--library NAME ...]
 
 The tables are generated in every shape of shapes.py, or only in the shapes given with --shape. With --data, the
 Parquet files in a folder are added if they have the columns user and item.
@@ -10,18 +10,25 @@ of the number of users who have the item. `good_clipped` compares the count with
 each user to l0 items. These three figures are means over the runs. `rms` is the root of the mean squared relative
 error of the released counts of all runs. Plume gets the true percentiles of items per user, which cost budget in
 practice.
+
+With --library, only this library of other_libraries.py is measured, on the generated tables and at rho = 0.5. Its
+figures are added to the record. The library gets a weaker guarantee, which all other mechanisms satisfy too. Its
+epsilon is the one of the textbook conversion, rho + 2 sqrt(rho log(1/delta)), which is 5.76. Its delta is 2e-6: half
+is for the conversion, and half for the threshold.
 """
 
 from __future__ import annotations
 
+import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 
 import discreet as dp
+import other_libraries
 import records
+from discreet.privacy.conversion import bun_steinke_epsilon
 from discreet.tables import Table
 from discreet.testing import seeded_rng
 from shapes import SHAPES
@@ -29,15 +36,9 @@ from shapes import SHAPES
 COLUMNS = {"user": "user", "item": "item"}
 DELTA = 1e-6
 RHOS = (0.1, 0.5, 1.0)
-BOUNDS = (3, 10, 30)
-DRAWN = {
-    "confirmed counts": "confirmed counts",
-    "private count release": "private count release",
-    "plume p99": "Plume, l0 = p99",
-    "threshold l0=10": "Gaussian threshold, l0 = 10",
-    "opendp l0=10": "OpenDP, l0 = 10",
-}
-"""The mechanisms in the picture, with their labels there."""
+BOUNDS = (1, 3, 10, 30, 100, 300)
+"""The values of l0, for every mechanism that needs one."""
+LIBRARY_RHO = 0.5
 
 
 def exact(data, **options):
@@ -108,7 +109,7 @@ def measure(data, runs):
     found = {}
     for rho in RHOS:
         promise = {"rho": rho, "delta": DELTA}
-        row = {}
+        row = found[f"{rho:g}"] = {}
         for name, mechanism in (
             ("confirmed counts", dp.ConfirmedCounts(**promise)),
             ("private count release", dp.PrivateCountRelease(**promise)),
@@ -123,47 +124,50 @@ def measure(data, runs):
                 [quality(dict(plume.release(table, rng=seeded_rng(seed))), truth) for seed in range(runs)]
             )
             row[name]["l0"] = m
-        for l0 in BOUNDS:
-            few, peers = [], []
-            threshold, other = dp.GaussianThreshold.from_rho(**promise, l0=l0), opendp_threshold(rho, l0)
-            for seed in range(runs):
-                bounded = dp.Histogram.from_table(data, **COLUMNS, l0=l0)
-                counts = bounded._counts()
-                clipped = dict(zip(bounded._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-                few.append(quality(dict(threshold.release(bounded, rng=seeded_rng(seed))), truth, clipped))
-                if other is not None and all(isinstance(item, int) for item in clipped):
-                    peers.append(quality(other(clipped), truth, clipped))
-            row[f"threshold l0={l0}"] = summary(few)
-            if peers:
-                row[f"opendp l0={l0}"] = summary(peers)
-        found[f"{rho:g}"] = row
+    for l0 in BOUNDS:
+        measure_bound(data, runs, l0, truth, found)
     return found
 
 
-def draw(record, path):
-    """Draw a bar for the number of good items of every mechanism and shape at rho = 0.5."""
-    import matplotlib
+def measure_bound(data, runs, l0, truth, found):
+    """Add the figures of both threshold mechanisms at this l0 to the rows in `found`."""
+    tables = []
+    for _ in range(runs):  # every histogram keeps other random items of a user
+        bounded = dp.Histogram.from_table(data, **COLUMNS, l0=l0)
+        counts = bounded._counts()
+        tables.append((bounded, dict(zip(bounded._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))))
+    for rho in RHOS:
+        few, others = [], []
+        threshold = dp.GaussianThreshold.from_rho(rho=rho, delta=DELTA, l0=l0)
+        opendp = opendp_threshold(rho, l0)
+        for seed, (bounded, clipped) in enumerate(tables):
+            few.append(quality(dict(threshold.release(bounded, rng=seeded_rng(seed))), truth, clipped))
+            if opendp is not None and all(isinstance(item, int) for item in clipped):
+                others.append(quality(opendp(clipped), truth, clipped))
+        found[f"{rho:g}"][f"threshold l0={l0}"] = summary(few)
+        if others:
+            found[f"{rho:g}"][f"opendp l0={l0}"] = summary(others)
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
 
-    shapes = list(record["shapes"])
-    figure, axes = pyplot.subplots(figsize=(8, 5.2))
-    height = 0.8 / len(DRAWN)
-    for place, (name, label) in enumerate(DRAWN.items()):
-        good = [record["shapes"][shape]["0.5"].get(name, {}).get("good", 0) for shape in shapes]
-        rows = np.arange(len(shapes)) + place * height
-        bars = axes.barh(rows, good, height, label=label)
-        axes.bar_label(bars, [f"{number:,.0f}" for number in good], fontsize=7, padding=2)
-    axes.set_yticks(np.arange(len(shapes)) + 0.4 - height / 2, shapes)
-    axes.invert_yaxis()
-    axes.set_xscale("symlog", linthresh=10)
-    axes.set_xlim(0, 30_000)
-    axes.set_xlabel("items whose published count is within 10 % of the truth; rho = 0.5, delta = 1e-6")
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=3)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+def measure_library(name, data, runs):
+    """Return the figures of another library at every l0. Raise ImportError if it is not installed."""
+    prepare, _ = other_libraries.LIBRARIES[name]
+    release = prepare(data)
+    truth = exact(data)
+    epsilon = bun_steinke_epsilon(LIBRARY_RHO, DELTA)
+    row = {}
+    for l0 in BOUNDS:
+        found = summary([quality(release(epsilon, 2 * DELTA, l0), truth) for _ in range(runs)])
+        del found["good_clipped"]  # only the library knows which items of a user it kept
+        row[f"{name} l0={l0}"] = found | {"runs": runs}
+    return row
+
+
+def best(row, name):
+    """Return the figures of a mechanism at the l0 with the most good counts, and this l0."""
+    found = {int(key.split("l0=")[1]): figures for key, figures in row.items() if key.startswith(f"{name} l0=")}
+    l0 = max(found, key=lambda l0: found[l0]["good"])
+    return found[l0], l0
 
 
 def main():
@@ -171,8 +175,16 @@ def main():
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--shape", action="append", choices=list(SHAPES), help="use only this shape; may be repeated")
     options.add_argument("--data", type=Path, help="a folder of Parquet files with columns user and item")
-    options.add_argument("--picture", type=Path, help="draw the number of good items to this file")
+    options.add_argument(
+        "--library",
+        action="append",
+        choices=list(other_libraries.LIBRARIES),
+        help="add this library to the record; may be repeated",
+    )
     given = options.parse_args()
+    if given.library:
+        add_libraries(given)
+        return
     record = {"machine": records.machine("opendp"), "delta": DELTA, "runs": given.runs, "shapes": {}, "tables": {}}
     for name in given.shape or SHAPES:
         record["shapes"][name] = measure(SHAPES[name].table(1), given.runs)
@@ -184,8 +196,23 @@ def main():
             continue
         show(path.stem, record["tables"][path.stem])
     records.write(given.record, record)
-    if given.picture:
-        draw(record, given.picture)
+
+
+def add_libraries(given):
+    """Measure other libraries and add their figures to the record."""
+    record = json.loads(Path(given.record).read_text("utf-8")) if given.record else {"machine": {}, "shapes": {}}
+    for library in given.library:
+        package = other_libraries.LIBRARIES[library][1]
+        for name in given.shape or SHAPES:
+            try:
+                row = measure_library(library, SHAPES[name].table(1), given.runs)
+            except ImportError as error:
+                print(f"{library} is skipped, because {package} is not installed: {error}")
+                break
+            show(name, {f"{LIBRARY_RHO:g}": row})
+            record["machine"] |= {key: value for key, value in records.machine(package).items() if key == package}
+            record["shapes"].setdefault(name, {}).setdefault(f"{LIBRARY_RHO:g}", {}).update(row)
+            records.write(given.record, record)
 
 
 def show(name, found):
@@ -193,12 +220,13 @@ def show(name, found):
     for rho, row in found.items():
         for mechanism, figures in row.items():
             rms = "-" if figures["rms"] is None else f"{figures['rms']:.3f}"
+            clipped = f"  of clipped {figures['good_clipped']:>9,.1f}" if "good_clipped" in figures else ""
             print(
                 f"{name:<30} rho {rho:<4} {mechanism:<22} named {figures['named']:>9,.1f}  within 10 % "
-                f"{figures['good']:>9,.1f}  of clipped {figures['good_clipped']:>9,.1f}  rms {rms}",
+                f"{figures['good']:>9,.1f}{clipped}  rms {rms}",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

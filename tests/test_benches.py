@@ -1,6 +1,7 @@
 """Benchmark scripts, run on small tables."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,15 +72,41 @@ def test_the_utility_benchmark_runs(tmp_path):
         assert row["threshold l0=10"]["good_clipped"] > 10 * row["threshold l0=10"]["good"]
 
 
-def test_the_readme_has_the_figures_of_the_utility_record():
+def test_the_readme_has_the_figures_of_the_utility_record(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHES)
+    from utility import best
+
+    def cell(row, name):
+        figures, l0 = best(row, name)
+        return f"{figures['good']:,.0f} ({l0})"
+
     record = json.loads((BENCHES / "record" / "utility.json").read_text())
     text = (BENCHES.parent / "README.md").read_text("utf-8")
-    columns = ["confirmed counts", "private count release", "plume p95", "plume p99", "threshold l0=10", "opendp l0=10"]
+    columns = ["confirmed counts", "private count release", "plume p95", "plume p99"]
     for shape, found in record["shapes"].items():
         row = found["0.5"]
         cells = [f"{row[name]['good']:,.0f}" for name in columns]
-        cells.append(f"{row['threshold l0=10']['good_clipped']:,.0f}")
+        cells += [cell(row, "threshold"), cell(row, "opendp"), f"{row['threshold l0=10']['good_clipped']:,.0f}"]
         assert f"| {shape} | {' | '.join(cells)} |" in text
+        cells = [cell(row, name) for name in ("discreet", "pipelinedp", "smartnoise", "tumult")]
+        assert f"| {shape} | {' | '.join(cells)} |" in text
+
+
+def test_the_utility_benchmark_skips_libraries_that_are_not_installed(tmp_path):
+    (tmp_path / "tmlt").mkdir()  # hides an installed Tumult
+    (tmp_path / "tmlt" / "__init__.py").write_text("raise ImportError('hidden')")
+    record = tmp_path / "record.json"
+    record.write_text('{"machine": {}, "shapes": {}}')
+    command = [sys.executable, str(BENCHES / "utility.py"), "--runs", "1", "--shape", "retail", "--record", str(record)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        [*command, "--library", "tumult", "--library", "discreet"], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("tumult is skipped, because tmlt.core is not installed: hidden")
+    row = json.loads(record.read_text())["shapes"]["retail"]["0.5"]
+    assert list(row) == [f"discreet l0={l0}" for l0 in (1, 3, 10, 30, 100, 300)]
+    assert row["discreet l0=300"]["good"] > 10 * row["discreet l0=30"]["good"]
 
 
 def test_each_figure_is_compared_with_its_best_peer(monkeypatch):
