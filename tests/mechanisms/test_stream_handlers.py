@@ -54,7 +54,9 @@ def first_runs(path):
 
     def note(frame, event, argument):
         nonlocal number
-        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
             number += 1
             first.setdefault((frame.f_code.co_filename, frame.f_lineno), number)
         return note
@@ -100,7 +102,9 @@ def check_handler(tmp_path, ending, line):
 
     def handler(frame, event, argument):
         nonlocal left, reached
-        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
             left -= 1
             if left == -1:
                 reached = True
