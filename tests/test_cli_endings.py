@@ -73,7 +73,7 @@ def test_a_wrong_suffix_is_refused_before_the_data_is_read(log, tmp_path):
 def test_a_release_without_items_is_no_error(tmp_path):
     path = tmp_path / "few.csv"
     path.write_text("user,item\n1,secret\n")
-    code, out, err = process("count", path, *COUNT, *BUDGET)
+    code, out, err = discreet("count", path, *COUNT, *BUDGET)
     assert (code, out) == (0, "item,count,sigma\n")
     assert "0 items released" in err
 
