@@ -43,13 +43,19 @@ def bench(monkeypatch):
     """Return a function that runs a script and its children in this process; it returns the script's output."""
     monkeypatch.syspath_prepend(BENCHES)
     monkeypatch.setattr(subprocess, "run", run_here)
+    # Some modules of the benchmarks and of the tests have the same name, such as test_selection.
+    names = {path.stem for path in BENCHES.glob("*.py")}
+    for name in names & {*sys.modules}:
+        monkeypatch.delitem(sys.modules, name)
 
     def run(name, *options):
         done = run_here([sys.executable, BENCHES / name, *options])
         assert done.returncode == 0, (done.returncode, done.stderr)
         return done.stdout
 
-    return run
+    yield run
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are read from /proc")
