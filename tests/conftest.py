@@ -1,5 +1,6 @@
 """Shared fixtures and import paths of all tests."""
 
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,12 @@ from discreet.engines import local
 
 for folder in ("", "statistical", "budgets", "engines", "kernels", "mechanisms"):
     sys.path.insert(0, str(Path(__file__).parent / folder))
+
+
+def pytest_collection_finish():
+    """Leave imported modules and collected tests out of garbage collection, which some tests run hundreds of times."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure():
