@@ -1,10 +1,14 @@
 """Benchmark scripts, run on small tables."""
 
+import io
 import json
 import os
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -19,49 +23,90 @@ SCRIPTS = [
 ]
 
 
+def run_here(command, **_):
+    """Run a command of Python in this process, in place of `subprocess.run`, so that nothing is imported again."""
+    _, first, *arguments = map(str, command)
+    script = arguments.pop(0) if first == "-c" else first
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with patch.object(sys, "argv", [first, *arguments]), redirect_stdout(out), redirect_stderr(err):
+        try:
+            if first == "-c":
+                exec(script, {"__name__": "__main__"})
+            else:
+                runpy.run_path(script, run_name="__main__")
+        except SystemExit as ended:
+            code = ended.code or 0
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Return a function that runs a script and its children in this process; it returns the script's output."""
+    monkeypatch.syspath_prepend(BENCHES)
+    monkeypatch.setattr(subprocess, "run", run_here)
+    # Some modules of the benchmarks and of the tests have the same name, such as test_selection.
+    names = {path.stem for path in BENCHES.glob("*.py")}
+    for name in names & {*sys.modules}:
+        monkeypatch.delitem(sys.modules, name)
+
+    def run(name, *options):
+        done = run_here([sys.executable, BENCHES / name, *options])
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        return done.stdout
+
+    yield run
+    for name in names:
+        sys.modules.pop(name, None)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks of memory are read from /proc")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script[0])
-def test_all_compared_libraries_agree(script):
+def test_all_compared_libraries_agree(bench, script):
     for name in ("duckdb", "polars", "pyarrow", "pandas"):
         pytest.importorskip(name)
-    name, *options = script
-    done = subprocess.run([sys.executable, str(BENCHES / name), *options], capture_output=True, text=True)
+    out = bench(*script)
+    assert "core" in out
+    assert "failed" not in out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a_compared_library_runs_in_its_own_process():
+    command = [sys.executable, BENCHES / "compare.py", "--rows", "2000", "--child", "strings, few", "core"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "core" in done.stdout
-    assert "failed" not in done.stdout
+    assert {"wall", "cpu", "extra", "counted"} <= set(json.loads(done.stdout))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="free memory is read from /proc")
-def test_the_file_to_release_benchmark_runs(tmp_path):
+def test_the_file_to_release_benchmark_runs(bench, tmp_path, monkeypatch):
     for name in ("duckdb", "polars"):
         pytest.importorskip(name)
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = {"u": [f"{n}" for n in range(3000)], 'an "item"\'s name': ["a", "b's", None] * 1000}
     parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
     names = ["--user", "u", "--item", 'an "item"\'s name', "--rounds", "1"]
-    command = [sys.executable, str(BENCHES / "file_to_release.py"), str(tmp_path / "rows.parquet"), *names]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[0].split("_")[0] for line in done.stdout.splitlines()] == [
+    import footprint
+
+    touched = []
+    monkeypatch.setattr(footprint, "touch_memory", touched.append)  # half a gigabyte takes a second of CPU time
+    out = bench("file_to_release.py", str(tmp_path / "rows.parquet"), *names)
+    assert [line.split()[0].split("_")[0] for line in out.splitlines()] == [
         "discreet", "polars", "polars", "polars", "duckdb", "duckdb",
     ]  # fmt: skip
+    assert len(touched) == 6
 
 
-def test_the_csv_benchmark_runs():
+def test_the_csv_benchmark_runs(bench):
     pytest.importorskip("duckdb")
-    command = [sys.executable, str(BENCHES / "csv_read.py"), "--megabytes", "0.1", "--rounds", "1"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert [line.split()[1] for line in done.stdout.splitlines()] == [
+    out = bench("csv_read.py", "--megabytes", "0.1", "--rounds", "1")
+    assert [line.split()[1] for line in out.splitlines()] == [
         "discreet", "splitting", "duckdb_parallel", "duckdb_serial",
     ] * 2  # fmt: skip
 
 
-def test_the_utility_benchmark_runs(tmp_path):
+def test_the_utility_benchmark_runs(bench, tmp_path):
     record = tmp_path / "record.json"
-    command = [sys.executable, str(BENCHES / "utility.py"), "--runs", "1", "--shape", "retail", "--record", str(record)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    bench("utility.py", "--runs", "1", "--shape", "retail", "--record", str(record))
     found = json.loads(record.read_text())["shapes"]["retail"]
     assert list(found) == ["0.1", "0.5", "1"]
     for row in found.values():
@@ -136,10 +181,8 @@ def test_a_library_with_another_count_ends_the_comparison(monkeypatch):
 
 
 @pytest.mark.parametrize("script", ["medians.py", "test_streams.py"])
-def test_slow_benchmarks_have_a_help_text(script):
-    done = subprocess.run([sys.executable, str(BENCHES / script), "--help"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--record FILE" in done.stdout
+def test_slow_benchmarks_have_a_help_text(bench, script):
+    assert "--record FILE" in bench(script, "--help")
 
 
 @pytest.mark.statistical

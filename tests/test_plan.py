@@ -25,10 +25,11 @@ MECHANISMS = [
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
-def test_items_are_released_as_often_as_planned(mechanism):
+@pytest.mark.parametrize("releases", [1000, pytest.param(10_000, marks=pytest.mark.statistical)])
+def test_items_are_released_as_often_as_planned(mechanism, releases):
     planned = dp.plan(mechanism)
     protected = mechanism.protects
-    rng, releases = seeded_rng(4), 3000
+    rng = seeded_rng(4)
     half, nearly = planned.users_for_50_percent, planned.users_for_95_percent
     for users in {half, nearly, max(1, half * 3 // 4)}:
         histogram = dp.Histogram.from_counts(["a"], [users], l0=protected.l0, linf=protected.linf, complete=True)

@@ -30,7 +30,7 @@ def test_releases_that_follow_the_law_pass(mechanism):
 def test_releases_that_do_not_follow_the_law_fail(lie):
     mechanism, run = LIARS[lie]
     # The law keeps the guarantee, but the releases do not follow the law.
-    found = audit(running(mechanism, run), pairs=3, rng=seeded_rng(2))
+    found = audit(running(mechanism, run), pairs=1, rng=seeded_rng(2))
     assert not found.violations
     assert found.failed, str(found)
     assert "does NOT FOLLOW its exact law" in str(found)

@@ -72,10 +72,11 @@ def test_gumbel_laws_match_theorem_9(counts, k, linf, law):
         (PermuteAndFlip(scale=1.0, delta=0.1, k_bar=2), {"a": 5, "b": 3, "c": 1}),
     ],
 )
-def test_selections_follow_their_laws(mechanism, counts):
+@pytest.mark.parametrize("draws", [20_000, pytest.param(200_000, marks=pytest.mark.statistical)])
+def test_selections_follow_their_laws(mechanism, counts, draws):
     law = (flips if isinstance(mechanism, PermuteAndFlip) else plackett_luce)(mechanism, counts)
     _, histogram = ranked(counts)
-    draws, seen, rng = 60_000, dict.fromkeys(law, 0), seeded_rng(5)
+    seen, rng = dict.fromkeys(law, 0), seeded_rng(5)
     for _ in range(draws):
         items = tuple(mechanism.release(histogram, rng=rng).items)
         seen[items if len(items) == mechanism.k else (*items, None)] += 1

@@ -102,7 +102,7 @@ def check_race(path, *, processes, threads, kills):
 
 
 def test_racing_processes_that_are_killed_stay_within_the_total(tmp_path):
-    check_race(tmp_path / "ledger", processes=4, threads=4, kills=10)
+    check_race(tmp_path / "ledger", processes=4, threads=4, kills=6)
 
 
 @pytest.mark.statistical

@@ -4,7 +4,8 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import tempfile
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
 import pytest
@@ -16,11 +17,26 @@ BUDGET = ["--rho", "1", "--delta", "1e-6"]
 WIDTH = {"NO_COLOR": "1", "COLUMNS": "100"}
 
 
-def discreet(*arguments):
-    """Run the command in this process with empty standard input; return its exit code, output and errors."""
+@contextmanager
+def standard_input(content):
+    """Make these bytes the standard input of this process."""
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        before = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        try:
+            yield
+        finally:
+            os.dup2(before, 0)
+            os.close(before)
+
+
+def discreet(*arguments, stdin=b""):
+    """Run the command in this process; return its exit code, output and errors."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     nothing = patch("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    with patch.dict(os.environ, WIDTH), nothing, redirect_stdout(out), redirect_stderr(err):
+    with patch.dict(os.environ, WIDTH), nothing, redirect_stdout(out), redirect_stderr(err), standard_input(stdin):
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         out.flush()

@@ -45,10 +45,10 @@ def test_formats_go_to_standard_output(log):
 def test_standard_input_is_read_as_csv_or_parquet(log):
     rows = b"user,item\n" + b"".join(b"%d,x\n" % n for n in range(2000))
     for content in (rows, log.read_bytes()):
-        code, out, _ = process("count", "-", *COUNT, *BUDGET, stdin=content)
+        code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
         assert code == 0
         assert len(out.splitlines()) > 1
-    assert process("count", "-", *COUNT, *BUDGET)[0] == 1
+    assert discreet("count", "-", *COUNT, *BUDGET)[0] == 1
 
 
 def test_a_query_is_counted(log):
@@ -93,13 +93,13 @@ def test_the_doctor_reports_a_working_installation():
 
 
 def test_top_k_prints_ranks_and_select_prints_only_items(log):
-    code, out, err = process("top-k", log, *COUNT, *BUDGET, "--k", "2")
+    code, out, err = discreet("top-k", log, *COUNT, *BUDGET, "--k", "2")
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
     assert rows[0] == ["item", "rank"]
     assert {row[0] for row in rows[1:]} == {"everyone", "'=all"}
     assert [row[1] for row in rows[1:]] == ["1", "2"]
-    code, out, err = process("select", log, *COUNT, *BUDGET, "--l0", "3")
+    code, out, err = discreet("select", log, *COUNT, *BUDGET, "--l0", "3")
     assert code == 0
     assert set(out.split()) == {"item", "everyone", "'=all"}
     assert "was chosen" in err
@@ -184,6 +184,6 @@ def test_the_demo_refuses_formats_that_cannot_be_counted(tmp_path):
 
 def test_gzipped_csv_on_standard_input_is_counted():
     rows = "user,item\n" + "".join(f"{user},everyone\n" for user in range(3000))
-    code, out, _ = process("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
+    code, out, _ = discreet("count", "-", *COUNT, *BUDGET, stdin=gzip.compress(rows.encode()))
     assert code == 0
     assert "everyone" in out

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from command import BUDGET, discreet, process
+from command import BUDGET, discreet
 
 
 def test_plans_need_no_data():
-    code, out, _ = process("plan", "count", "--epsilon", "1", "--delta", "1e-6", "--l0", "10")
+    code, out, _ = discreet("plan", "count", "--epsilon", "1", "--delta", "1e-6", "--l0", "10")
     assert code == 0
     assert "users for a 50 % chance" in out
     code, out, _ = discreet("plan", "top-k", "-k", "3", *BUDGET, "--json")
@@ -18,7 +18,7 @@ def test_plans_need_no_data():
 
 
 def test_an_audit_reports_its_pairs():
-    code, out, _ = process("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
+    code, out, _ = discreet("audit", "count", "--epsilon", "1", "--delta", "1e-2", "--l0", "2", "--pairs", "30")
     assert code == 0
     assert "30 pairs of neighbouring tables: no violation" in out
     code, _, err = discreet("audit", "count", *BUDGET)

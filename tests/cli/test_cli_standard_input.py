@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from command import BUDGET, COUNT, process
+from command import BUDGET, COUNT, discreet, process
 
 SECRET = b"secret-of-a-user"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the test reads /proc")
@@ -30,13 +30,13 @@ def parquet(tmp_path):
 
 def test_every_format_on_standard_input_is_counted(tmp_path):
     for content in (table(), gzip.compress(table()), parquet(tmp_path), b"\xef\xbb\xbf" + table()):
-        code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
+        code, out, err = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
         assert (code, out.splitlines()[1].split(",")[0]) == (0, "home"), err
 
 
 @pytest.mark.parametrize("command", [["top-k", "-k", "1"], ["select", "--l0", "1"], ["select", "--l0", "50"]])
 def test_every_command_reads_standard_input(command):
-    code, out, err = process(command[0], "-", *COUNT, *command[1:], *BUDGET, stdin=table())
+    code, out, err = discreet(command[0], "-", *COUNT, *command[1:], *BUDGET, stdin=table())
     assert (code, "home" in out) == (0, True), err
 
 
@@ -52,7 +52,7 @@ def test_every_command_reads_standard_input(command):
     ],
 )
 def test_an_unreadable_table_is_an_error_of_standard_input(content, message):
-    code, out, err = process("count", "-", *COUNT, *BUDGET, stdin=content)
+    code, out, err = discreet("count", "-", *COUNT, *BUDGET, stdin=content)
     assert (code, out) == (1, "")
     assert message in err
 

@@ -38,25 +38,32 @@ def interrupted_at(tmp_path):
     return run
 
 
+MODULES = [
+    "discreet._core",
+    "numpy",
+    "numpy.linalg",
+    "discreet.api",
+    "discreet.budgets.chain",
+    "discreet.tables.user_items",
+    "discreet.cli",
+    "discreet.cli.command",
+    "click",
+    "rich.console",
+    "discreet.cli.without_data",
+]
+ENDS = ["discreet._core", "discreet.cli", "discreet.cli.without_data"]
+"""A module near the beginning, the middle and the end of the imports."""
+
+
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("by", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize(
-    "module",
+    ("command", "module", "by"),
     [
-        "discreet._core",
-        "numpy",
-        "numpy.linalg",
-        "discreet.api",
-        "discreet.budgets.chain",
-        "discreet.tables.user_items",
-        "discreet.cli",
-        "discreet.cli.command",
-        "click",
-        "rich.console",
-        "discreet.cli.without_data",
+        *(("module", module, "SIGINT") for module in MODULES),
+        *(("module", module, "SIGTERM") for module in ENDS),
+        *(("script", module, by) for module in ENDS for by in ("SIGINT", "SIGTERM")),
     ],
 )
-@pytest.mark.parametrize("command", COMMANDS)
 def test_an_interrupt_while_importing_ends_with_130(interrupted_at, command, module, by):
     if command == "script" and not SCRIPT.exists():
         pytest.skip("the script is not installed")

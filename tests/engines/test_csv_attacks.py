@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,17 +17,10 @@ FORGED = "forged"
 HEADER = ["user", "item", "value", "when", "note"]
 
 
-def honest(rows):
-    return [[f"u{n}", f"item {n % 7}", n % 5, f"2026-01-{1 + n % 3:02d}", ""] for n in range(rows)]
-
-
-def written(path, rows):
-    """Write a file with Python's csv module, compressed if its suffix is `.gz`."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([HEADER, *rows])
-    content = text.getvalue().encode()
-    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
-    return path
+@cache
+def honest():
+    """Return 300,000 rows of other users."""
+    return [[f"u{n}", f"item {n % 7}", n % 5, f"2026-01-{1 + n % 3:02d}", ""] for n in range(300_000)]
 
 
 def counted(path, **options):
@@ -42,18 +36,6 @@ def long_fields():
     csv.field_size_limit(before)
 
 
-@pytest.fixture(scope="module")
-def expected(path):
-    """The distinct users of each item, as Python's csv module reads the file."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    users = {}
-    with opened(path, "rt", encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines):
-            if row["user"] and row["item"]:
-                users.setdefault(row["item"], set()).add(row["user"])
-    return {item: len(distinct) for item, distinct in users.items()}
-
-
 def forging(size):
     """Return a cell of at least `size` bytes that looks like rows of users who do not exist."""
     lines, made = [""], 0
@@ -64,8 +46,11 @@ def forging(size):
 
 
 def attack(kind):
-    """Return rows, one of which tries to forge or erase other users' rows near byte 8,000,000."""
-    rows = honest(300_000)
+    """Return a CSV text with a cell that tries to forge or erase other users' rows near byte 8,000,000.
+
+    Python's csv module writes the text.
+    """
+    rows = honest()
     cells = {"1.2 MB": forging(1_200_000), "29 kB": forging(29_000), "half": forging(29_000) + '\n5,"abc'}
     cell = cells[kind]
     text = io.StringIO(newline="")
@@ -76,17 +61,31 @@ def attack(kind):
     while text.tell() < 8_000_000 - len(cell) // 2:
         writer.writerow(rows[place])
         place += 1
-    return [*rows[:place], ["attacker", "theirs", 1, "2026-01-01", cell], *rows[place:]]
+    writer.writerows([["attacker", "theirs", 1, "2026-01-01", cell], *rows[place:]])
+    return text.getvalue()
 
 
 @pytest.fixture(scope="module", params=["1.2 MB", "29 kB", "half"])
-def rows(request):
+def text(request):
     return attack(request.param)
 
 
+@pytest.fixture(scope="module")
+def expected(text):
+    """The distinct users of each item, as Python's csv module reads the text."""
+    users = {}
+    for row in csv.DictReader(io.StringIO(text, newline="")):
+        if row["user"] and row["item"]:
+            users.setdefault(row["item"], set()).add(row["user"])
+    return {item: len(distinct) for item, distinct in users.items()}
+
+
 @pytest.fixture(scope="module", params=["log.csv", "log.csv.gz"])
-def path(request, rows, tmp_path_factory):
-    return written(tmp_path_factory.mktemp("attack") / request.param, rows)
+def path(request, text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("attack") / request.param
+    content = text.encode()
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    return path
 
 
 @pytest.mark.parametrize("options", [{}, {"memory": "256MiB"}, {"l0": 3}])
@@ -98,7 +97,7 @@ def test_a_quoted_cell_cannot_forge_sums(path):
     found = clipped_sums(
         str(path), columns=("user", "item", "value"), items=["item 1", FORGED], bounds=(0, 4), resolution=1.0
     )
-    rows = [row for row in honest(300_000) if row[1] == "item 1"]
+    rows = [row for row in honest() if row[1] == "item 1"]
     assert found == [sum(row[2] for row in rows), 0]
 
 

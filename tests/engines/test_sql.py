@@ -81,12 +81,20 @@ OTHERS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """The bytes of a DuckDB database of one table."""
+    path = tmp_path_factory.mktemp("database") / "log.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE log AS SELECT 1 AS a")
+    return path.read_bytes()
+
+
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, database):
     """A working directory with one CSV file and one database of one table."""
     (tmp_path / "rows.csv").write_text("user,item\n1,a\n1,a\n2,a\n2,b\n")
-    with duckdb.connect(str(tmp_path / "log.duckdb")) as made:
-        made.execute("CREATE TABLE log AS SELECT 1 AS a")
+    (tmp_path / "log.duckdb").write_bytes(database)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

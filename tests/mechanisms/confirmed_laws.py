@@ -226,8 +226,10 @@ def worst(case, first, second, **how):
     delta, is below the law. The Renyi divergence of the two compared parts is within the prices, at several orders.
     """
     beyond = -1.0
-    for one, two in ((first, second), (second, first)):
-        whole, part, others = law(case, one, **how), law(case, one, two, **how), law(case, two, one, **how)
+    ways = (first, second), (second, first)
+    compared = [law(case, *way, **how) for way in ways]
+    for (one, _), part, others in zip(ways, compared, compared[::-1], strict=True):
+        whole = law(case, one, **how)
         for transcript, (chance, price, share) in part.items():
             beyond = max(beyond, price - case.rho - 1e-6)
             if chance > 1e-9:

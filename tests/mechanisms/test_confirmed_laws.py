@@ -21,7 +21,7 @@ def pairs(mode, count, seed=1):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.statistical)])
+@pytest.mark.parametrize("count", [75, pytest.param(10_000, marks=pytest.mark.statistical)])
 def test_the_exact_law_meets_the_theorem(mode, count):
     for case, first, second in pairs(mode, count):
         assert worst(case, first, second) <= 0

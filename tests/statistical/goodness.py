@@ -37,12 +37,6 @@ class Law:
         """Return P[X <= m], with relative precision in the lower tail."""
         return self.above(-np.asarray(m, dtype=float)) if self.symmetric else 1 - self.above(np.asarray(m) + 1)
 
-    def between(self, low, high):
-        """Return P[low < X <= high]."""
-        upper = self.above(low + 1) - self.above(high + 1)
-        lower = self.below(high) - self.below(low)
-        return np.where(np.asarray(low) >= 0, upper, lower)
-
 
 def gaussian(sigma):
     """Return the discrete Gaussian law. Above a scale of 3000, the tail is the continuous one half an integer lower."""
@@ -103,15 +97,21 @@ def pooled(law, edges, n):
 
     The cells are the intervals between the edges and beyond both ends.
     """
-    kept: list[float] = []
-    for edge in edges:
-        p = law.below(edge) if not kept else law.between(kept[-1], edge)
-        if p * n >= LEAST and law.above(edge + 1) * n >= LEAST:
-            kept.append(float(edge))
+    below, above = law.below(edges).tolist(), law.above(edges + 1).tolist()
+
+    def between(i, j):
+        """Return the probability of the interval from one edge to another, with relative precision in both tails."""
+        return above[i] - above[j] if edges[i] >= 0 else below[j] - below[i]
+
+    kept: list[int] = []
+    for place in range(len(edges)):
+        p = between(kept[-1], place) if kept else below[place]
+        if p * n >= LEAST and above[place] * n >= LEAST:
+            kept.append(place)
     if not kept:
         return np.array([]), np.array([1.0])
-    inner = [float(law.between(a, b)) for a, b in pairwise(kept)]
-    return np.array(kept), np.array([float(law.below(kept[0])), *inner, float(law.above(kept[-1] + 1))])
+    inner = [between(i, j) for i, j in pairwise(kept)]
+    return edges[kept], np.array([below[kept[0]], *inner, above[kept[-1]]])
 
 
 def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict[str, float]:
@@ -122,24 +122,23 @@ def p_values(law: Law, draw: Callable[[int], NDArray[np.int64]], n: int) -> dict
     beyond = np.zeros(len(far), dtype=int)
     sides = np.zeros(2, dtype=int)
     # Up to eight kinds of draws, about equally frequent, to compare each draw with those before it.
-    kinds = np.array([])
+    bounds = np.array([], dtype=int)
     if len(edges):
         octiles = np.searchsorted(np.cumsum(law_of_cells), np.arange(1, 8) / 8)
-        kinds = np.unique(edges[octiles.clip(0, len(edges) - 1)])
-    width = len(kinds) + 1
+        bounds = np.unique(octiles.clip(0, len(edges) - 1))
+    width = len(bounds) + 1
+    kind_of_cell = np.searchsorted(bounds, np.arange(len(cells)), side="left").astype(np.uint8)
     pairs = np.zeros((len(LAGS), width * width))
     for start in range(0, n, CHUNK):
         draws = draw(min(CHUNK, n - start))
-        cells += count_cells(draws, edges)
+        cell = cells_of(draws, edges)
+        cells += np.bincount(cell, minlength=len(cells))
         for i, (m, side) in enumerate(far):
             beyond[i] += np.count_nonzero(draws >= m if side > 0 else draws <= m)
         sides += np.count_nonzero(draws > 0), np.count_nonzero(draws < 0)
-        kind = np.searchsorted(kinds, draws, side="left")
+        kind = kind_of_cell[cell]
         for i, lag in enumerate(LAGS):
-            # The pairs do not overlap, so that they are independent.
-            whole = len(kind) // (2 * lag) * (2 * lag)
-            first, second = kind[:whole].reshape(-1, 2, lag).transpose(1, 0, 2).reshape(2, -1)
-            pairs[i] += np.bincount(first * width + second, minlength=width * width)
+            pairs[i] += count_pairs(kind, lag, width)
     results = {}
     if len(edges):
         expected = law_of_cells / law_of_cells.sum() * n
@@ -167,10 +166,22 @@ def far_points(law, n):
     return sorted(set(points))
 
 
-def count_cells(draws, edges):
-    if not len(edges):
-        return np.array([len(draws)], dtype=float)
-    return np.bincount(np.searchsorted(edges, draws, side="left"), minlength=len(edges) + 1)
+def cells_of(draws, edges):
+    """Return the number of the cell of each draw. A table replaces the search if the draws are close together."""
+    least, most = int(draws.min()), int(draws.max())
+    if most - least > 100_000:
+        return np.searchsorted(edges, draws, side="left")
+    return np.searchsorted(edges, np.arange(least, most + 1), side="left")[draws - least]
+
+
+def count_pairs(kind, lag, width):
+    """Count the kinds of pairs of draws at a distance. The pairs do not overlap, so that they are independent."""
+    rows = kind[: len(kind) // (2 * lag) * (2 * lag)].reshape(-1, 2, lag)
+    if lag > 8:
+        return np.bincount((rows[:, 0] * np.uint8(width) + rows[:, 1]).ravel(), minlength=width * width)
+    # For a short distance, one long strided sum for each place is faster.
+    each = (rows[:, 0, place] * np.uint8(width) + rows[:, 1, place] for place in range(lag))
+    return sum(np.bincount(pair, minlength=width * width) for pair in each)
 
 
 def two_sided(seen, n, p):

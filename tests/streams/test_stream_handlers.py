@@ -54,7 +54,9 @@ def first_runs(path):
 
     def note(frame, event, argument):
         nonlocal number
-        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
             number += 1
             first.setdefault((frame.f_code.co_filename, frame.f_lineno), number)
         return note
@@ -70,37 +72,39 @@ def first_runs(path):
 
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
-def test_no_handler_makes_a_closed_stream_release(tmp_path, ending):
+def test_no_handler_makes_a_closed_stream_release(quick_folder, ending):
     """A handler runs before each line of the code, when the line runs for the first time."""
-    lines = first_runs(tmp_path / "first")
+    lines = first_runs(quick_folder / "first")
     assert len(lines) > 150
-    assert sum(check_handler(tmp_path, ending, line) for line in lines) > 150
+    assert sum(check_handler(quick_folder, ending, line) for line in lines) > 150
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ending", [*ENDINGS, "step"])
-def test_no_handler_anywhere_makes_a_closed_stream_release(tmp_path, ending):
+def test_no_handler_anywhere_makes_a_closed_stream_release(quick_folder, ending):
     """A handler runs before every third line that runs."""
     for line in itertools.count(0, 3):
-        if not check_handler(tmp_path, ending, line):
+        if not check_handler(quick_folder, ending, line):
             break
     assert line > 70
 
 
-def check_handler(tmp_path, ending, line):
+def check_handler(folder, ending, line):
     """Close or detach the stream, or add the round, in a handler that runs before one line of a step.
 
     Returns whether the step reached that line.
     """
     reached = False
-    path = tmp_path / f"s{line}"
+    path = folder / f"s{line}"
     stream = Stream.open(path, MECHANISM, items="text")
     stream.step([["a"]] * 50)
     left = line
 
     def handler(frame, event, argument):
         nonlocal left, reached
-        if event == "line" and frame.f_code.co_filename.startswith(HOME):
+        if not frame.f_code.co_filename.startswith(HOME):
+            return None
+        if event == "line":
             left -= 1
             if left == -1:
                 reached = True

@@ -3,7 +3,6 @@
 import gc
 import itertools
 import sys
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,11 +20,8 @@ FILES = tuple(str(ROOM / f"{name}.py") for name in ("stream", "file", "journal",
 
 
 @pytest.fixture
-def folder():
-    """A folder in memory if the system has one, since thousands of rounds are synced."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
-        yield Path(name)
+def folder(quick_folder):
+    return quick_folder
 
 
 def batch(number):

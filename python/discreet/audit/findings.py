@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,12 +219,12 @@ def _as_dict(finding: Finding) -> dict[str, object]:
     }
 
 
-def promises(guarantee: Guarantee) -> Iterator[tuple[float, float]]:
-    """Yield (epsilon, delta) pairs that the guarantee implies: its stated pair first, then pairs implied by rho."""
-    if guarantee.dp is not None:
-        yield guarantee.dp
-    for epsilon in _EPSILONS:
-        yield epsilon, min(1.0, guarantee.delta + (1 - guarantee.delta) * cdp_delta(guarantee.rho, epsilon))
+@lru_cache(maxsize=16)
+def promises(guarantee: Guarantee) -> tuple[tuple[float, float], ...]:
+    """Return (epsilon, delta) pairs that the guarantee implies: its stated pair first, then pairs implied by rho."""
+    stated = () if guarantee.dp is None else (guarantee.dp,)
+    rho, delta = guarantee.rho, guarantee.delta
+    return *stated, *((epsilon, min(1.0, delta + (1 - delta) * cdp_delta(rho, epsilon))) for epsilon in _EPSILONS)
 
 
 def hockey_stick(p: NDArray[np.float64], q: NDArray[np.float64], epsilon: float) -> float:

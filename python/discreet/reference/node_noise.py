@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 
 from discreet.reference import noise
 
 __all__ = ["node_noise"]
 
 _MASK = 0xFFFFFFFF
+_sampler = lru_cache(maxsize=16)(noise.discrete_gaussian)
 
 
 def node_noise(key: bytes, node: int, sigma: float) -> int:
     """Return the discrete Gaussian noise of the item with this 32-byte key."""
-    return noise.discrete_gaussian(sigma).draw(_Tape(key, node))
+    return _sampler(sigma).draw(_Tape(key, node))
 
 
 class _Tape:
