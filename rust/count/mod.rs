@@ -1,13 +1,14 @@
 //! Counts exact distinct users per item, in parallel and without the GIL.
 //!
-//! A row is a pair of a user and an item. A morsel is a range of rows. A worker is a thread that takes
-//! morsels. It finds the partition and the key of each row's item (see [`crate::count::group`]), and
-//! appends the row to the partition. All rows of an item are in one partition, so the merge
-//! deduplicates and counts one partition at a time.
+//! A row is a pair of a user and an item. A morsel is a range of rows. A worker is a thread that
+//! takes morsels. A worker finds the partition and the key of each row's item (see
+//! [`crate::count::group`]), and appends the row to this partition. All rows of an item are in one
+//! partition, so the merge deduplicates and counts one partition at a time.
 //!
-//! Workers deduplicate their rows when the rows have doubled, so memory stays a small multiple of the
-//! distinct pairs. A worker that exceeds its memory limit spills its rows and labels (see
-//! [`crate::count::spill::runs`]). The merge reads spilled rows back one partition at a time.
+//! A worker deduplicates its rows each time their number has doubled. So memory stays a small
+//! multiple of the distinct pairs. A worker that exceeds its memory limit spills its rows and
+//! labels (see [`crate::count::spill::runs`]). The merge reads spilled rows back one partition at a
+//! time.
 
 pub mod bound;
 mod dedup;
@@ -48,8 +49,8 @@ use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
 
-/// The most rows that a worker receives at a time. To wait for a morsel takes as long as to count a
-/// few thousand rows.
+/// The most rows that a worker receives at a time. Morsels are large because the wait for a morsel
+/// takes as long as the count of a few thousand rows.
 const MAX_MORSEL: usize = 8 * MORSEL;
 
 /// Options of a count.
@@ -62,7 +63,7 @@ pub struct CountOptions<'a> {
     pub cap: Option<i64>,
     /// Whether to also count the distinct users of all counted rows.
     pub users: bool,
-    /// The most threads to use.
+    /// The most threads to use. Values outside 1 to 64 are clamped.
     pub threads: usize,
     /// The memory limit in bytes, not including the batches and the counts; `None` for no limit.
     pub memory: Option<usize>,
@@ -71,14 +72,14 @@ pub struct CountOptions<'a> {
 /// The number of threads, and how many bytes each thread may hold.
 struct Limits {
     threads: usize,
-    /// The bytes for a thread's rows and labels: three quarters of its memory.
+    /// The bytes for the rows and labels of a thread: three quarters of the thread's memory.
     rows: usize,
-    /// The bytes for a thread of the merge: one quarter of its memory.
+    /// The bytes for a thread of the merge: one quarter of the thread's memory.
     merge: usize,
 }
 
 impl Limits {
-    /// The least memory of a thread, in bytes, if there is more than one thread. A thread with less
+    /// The least memory of a thread in bytes, unless there is only one thread. A thread with less
     /// memory would spend most of its time on spilling.
     const THREAD: usize = 1 << 25;
 
@@ -110,8 +111,9 @@ pub fn count_distinct(
     counts
 }
 
-/// Returns pooled memory to the system, except for a quarter of `memory`. [`count_distinct`] calls
-/// this function at its end. Callers should also call it before a count fetches its first rows.
+/// Returns pooled memory to the system, except for a quarter of `memory`. Without a limit the pool
+/// keeps its memory. [`count_distinct`] calls this function at its end. Callers should also call it
+/// before they fetch the first rows of a count.
 pub fn make_ready(memory: Option<usize>) {
     release_memory(memory.map_or(usize::MAX, |memory| memory / 4));
 }
@@ -126,8 +128,8 @@ fn count_table(
     let mut batches = batches.fuse();
     let mut first = batches.next().transpose()?;
     let second = batches.next();
-    // Do not number dictionary values if there is a bound, which needs the labels, or if there are
-    // several batches, because their dictionaries may differ.
+    // Do not number dictionary values if there is a bound, because a bound needs the labels. Do not
+    // number them either if there are several batches, because their dictionaries may differ.
     let is_coded = second.is_none()
         && options.bound.is_none()
         && first.as_ref().is_some_and(dictionary::can_be_numbered);
@@ -181,7 +183,7 @@ fn count_rows<P: Pair>(
     let receiver = Arc::new(Mutex::new(receiver));
     let jobs = (0..limits.threads).map(|_| {
         let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
-        // With a bound, users are counted when pairs are partitioned by user.
+        // With a bound, users are counted later, when the pairs are partitioned by user.
         let users = options.users && options.bound.is_none();
         let room = (limits.threads, limits.rows);
         let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
@@ -191,7 +193,7 @@ fn count_rows<P: Pair>(
     drop((receiver, ticket));
     let done = threads::run(jobs.into_iter(), &stop, &mut tick, |tick| {
         for (number, batch) in batches.enumerate() {
-            // A source that waits for data sends empty batches, so that `tick` can check for Ctrl-C.
+            // A source that waits for data sends empty batches, so `tick` can check for Ctrl-C.
             tick()?;
             let batch = Arc::new(batch?);
             if batch.users.len() != batch.items.len() {
@@ -222,13 +224,13 @@ fn count_rows<P: Pair>(
         drop(sender);
         Ok(())
     })?;
-    // Pooled blocks would take memory from the merge.
+    // Free the pooled blocks, because the merge needs the memory.
     release_memory(0);
     finish::<P>(done, types.1, options, keys, &limits, tick)
 }
 
-/// Counts the distinct users of each item in the rows of all workers. Also counts the distinct users
-/// of all rows, if requested.
+/// Counts the distinct users of each item in the rows of all workers. If requested, also counts the
+/// distinct users of all rows.
 fn finish<P: Pair>(
     mut done: Vec<Done<P>>,
     item_type: LabelType,

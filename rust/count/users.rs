@@ -1,8 +1,9 @@
 //! Counts the distinct users of all counted rows.
 //!
-//! A user's key is an integer or a hash. Users with keys below 2^24 are bits in a bitmap. Other users
-//! are rows without an item. These rows are partitioned by user, deduplicated when they have doubled,
-//! and spilled if memory is full. At the end each partition is counted with a hash table.
+//! A user's key is an integer or a hash. A user with a key below 2^24 is a bit in a bitmap. Any
+//! other user is a row without an item. These rows are partitioned by user, deduplicated each time
+//! their number has doubled, and spilled if memory is full. At the end, a hash table counts each
+//! partition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,18 +19,20 @@ use crate::memory::arena::zeros;
 
 /// The smallest number of rows that triggers deduplication.
 const FEWEST: usize = 1 << 22;
-/// Keys below this are bits in a bitmap.
+/// Users with keys below this number are bits in a bitmap.
 const SMALL: u128 = 1 << 24;
-/// The words of the bitmap.
+/// The number of 64-bit words of the bitmap.
 const WORDS: usize = SMALL as usize / 64;
 
 /// One thread's users.
 pub(crate) struct Users<P: Pair> {
     /// One bit for each key below `SMALL`; empty until such a key arrives.
     small: Vec<u64>,
-    /// The rows of the users that were added last.
+    /// A buffer for the rows that one call of [`Self::extend`] adds.
     new: Vec<P::User>,
+    /// The rows in memory and the spilled rows.
     rows: ThreadRows<P::User>,
+    /// The table that deduplicates rows. It is kept, so that its memory is used again.
     distinct: Distinct<P::User>,
     /// The number of rows in memory.
     len: usize,
@@ -64,7 +67,8 @@ impl<P: Pair> Users<P> {
             self.new.resize(most + 1, P::user_row(SMALL, keys));
         }
         let new = &mut self.new[..];
-        // Rows are often grouped by user, so a user is added once for successive rows.
+        // Rows are often grouped by user, so successive rows of a user are added once. A row that
+        // is not added is overwritten by the next row.
         for user in users.clone() {
             new[len] = P::user_row(user, keys);
             has_small |= user < SMALL;
@@ -93,7 +97,8 @@ impl<P: Pair> Users<P> {
         users.for_each(|user| small[user as usize / 64 % WORDS] |= 1 << (user % 64));
     }
 
-    /// Deduplicates every partition. Stops after a sample of partitions that has few duplicates.
+    /// Deduplicates one partition after another. Stops early if a sample of partitions has few
+    /// duplicates.
     fn compact(&mut self) {
         let (store, distinct) = (&mut self.rows.rows, &mut self.distinct);
         deduplicate(|partition| {
@@ -106,7 +111,7 @@ impl<P: Pair> Users<P> {
         });
     }
 
-    /// Returns the bytes of memory that the rows hold.
+    /// Returns the bytes of memory that the rows hold. The bitmap of 2 MiB does not count.
     pub fn bytes_used(&self) -> usize {
         self.rows.rows.bytes_used()
     }
@@ -118,8 +123,8 @@ impl<P: Pair> Users<P> {
         self.rows.spill(None, stop)
     }
 
-    /// Counts the distinct users of all threads. Passes are chosen so that the hash table of one
-    /// thread takes about `held` bytes.
+    /// Counts the distinct users of all threads. A large partition takes several passes, so that
+    /// the hash table of one thread takes at most about `held` bytes.
     pub fn count(
         per_thread: Vec<Self>,
         (threads, held): (usize, usize),
@@ -161,8 +166,8 @@ fn hash<P: Pair>(row: P) -> u64 {
     row.user() as u64
 }
 
-/// Returns the partition of a user, one in four of all partitions. The write buffers of more
-/// partitions would not fit into cache beside those of the items.
+/// Returns the partition of a user. Only one in four of all partitions is used. The write buffers
+/// of more partitions would not fit into cache together with the write buffers of the items.
 #[inline]
 fn part_of<P: Pair>(row: P) -> usize {
     partition_of(hash(row)) & !3
@@ -172,17 +177,17 @@ fn part_of<P: Pair>(row: P) -> usize {
 struct Distinct<P: Pair> {
     slots: Vec<P::Bits>,
     len: usize,
-    /// The number of users to expect: a little more than the last set had.
+    /// The number of users to expect: about an eighth more than the last nonempty set had.
     expected: usize,
-    /// An odd factor of the hash, which changes with each reset. Otherwise users that come in the
-    /// order of an old table's slots would fill a smaller table from one end.
+    /// An odd factor of the hash, which changes with each reset. With a fixed factor, users that
+    /// come in the order of an old table's slots would fill a smaller table from one end.
     factor: u64,
 }
 
 impl<P: Pair> Distinct<P> {
-    /// The most bytes of memory for each row. While a table grows, the old table is in memory too.
+    /// The most bytes of memory for each row: while a table grows, the old table is in memory too.
     const BYTES: usize = 6 * size_of::<P>();
-    /// The fewest and the most slots of a new table. Such a table stays in cache.
+    /// The fewest and the most slots of a table after a reset. Such a table stays in cache.
     const SLOTS: (usize, usize) = (1 << 8, 1 << 16);
 
     /// Creates an empty set. `factor` must be odd.
@@ -204,7 +209,7 @@ impl<P: Pair> Distinct<P> {
         self.factor = self.factor.wrapping_mul(0xf135_7aea_2e62_a9c5);
     }
 
-    /// Adds a thread's users of a partition who belong to a pass.
+    /// Adds the users of a partition from one thread. Skips users who belong to another pass.
     fn read(
         &mut self,
         all: &ThreadRows<P>,
@@ -246,7 +251,7 @@ impl<P: Pair> Distinct<P> {
         self.len = len;
     }
 
-    /// Replaces the table with a larger table, which has room for `more` users.
+    /// Replaces the table with a larger table, which has room for `more` more users.
     #[cold]
     fn grow(&mut self, more: usize) {
         let size = (2 * (self.len + more)).next_power_of_two();
@@ -268,7 +273,8 @@ mod tests {
     use super::*;
     use crate::count::pairs::{Hashed, Wide};
 
-    /// Counts users added in pieces by several threads, deduplicated and spilled now and then.
+    /// Counts users that several threads add in pieces. Of every 1,000 pieces, one is followed by a
+    /// deduplication, and one by a spill.
     fn counted<P: Pair>(users: &[u128], threads: usize, held: usize, keys: &HashKeys) -> u64 {
         let mut all: Vec<Users<P>> = (0..threads).map(|_| Users::default()).collect();
         for (number, piece) in users.chunks(256).enumerate() {

@@ -1,4 +1,4 @@
-//! Collects the requested cells of records as Arrow columns of text.
+//! Collects the cells of the requested columns as Arrow columns of text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,17 +16,18 @@ const REPEATED: Error = Error::Parameter("a column is requested more than once")
 const TOO_MANY: Error = Error::Parameter("at most 254 columns can be read at once");
 /// Marks a column that is not requested.
 const NONE: u8 = u8::MAX;
-/// Cells up to this length are copied without a loop.
+/// A piece of at most this many bytes is copied as exactly this many bytes, without a loop. The
+/// bytes beyond the piece are then cut off.
 const SHORT: usize = 32;
 
-/// The requested columns of the records so far.
+/// A collector of the requested columns of records.
 pub struct Rows {
     /// The number of columns of the file.
     width: usize,
     /// For each column of the file, its index among the requested columns, or `NONE`.
     slots: Vec<u8>,
     columns: Vec<Cells>,
-    /// The number of whole rows.
+    /// The number of whole rows. A row is whole once its record has ended and is not dropped.
     whole: usize,
     /// Whether a cell of the current record is too long.
     is_bad: bool,
@@ -35,11 +36,11 @@ pub struct Rows {
 /// The cells of one requested column.
 #[derive(Default)]
 struct Cells {
-    /// The bytes of all cells, and of a cell that has not ended.
+    /// The bytes of all cells, including a cell that has not ended.
     bytes: Vec<u8>,
-    /// The end of each cell in `bytes`.
+    /// The end of each cell in `bytes`, except of a cell that has not ended.
     ends: Vec<i32>,
-    /// The rows that are NULL.
+    /// The rows whose cell is NULL, ascending.
     missing: Vec<usize>,
 }
 
@@ -59,7 +60,7 @@ impl Cells {
 
     /// Returns whether every cell is UTF-8.
     fn is_text(&self) -> bool {
-        // A character split between two cells is not UTF-8.
+        // Each cell must be UTF-8 by itself, so no character may be split between two cells.
         let is_bounded =
             |text: &str| self.ends.iter().all(|&end| text.is_char_boundary(end as usize));
         self.bytes.is_ascii() || std::str::from_utf8(&self.bytes).is_ok_and(is_bounded)
@@ -120,7 +121,7 @@ impl Rows {
         Ok(Self { width, slots, columns, whole: 0, is_bad: false })
     }
 
-    /// Creates a collector that panics at the end of a record.
+    /// Creates a collector that panics when it receives a cell.
     #[cfg(test)]
     pub(super) fn broken() -> Self {
         Self { width: 2, slots: vec![0, 7], columns: vec![], whole: 0, is_bad: false }
@@ -138,8 +139,8 @@ impl Rows {
         self.whole == 0
     }
 
-    /// Returns the number of bytes of the cells of whole rows. Other cells do not count, because a
-    /// batch ends with a whole row.
+    /// Returns the number of bytes of the cells of whole rows. Cells of a row that is not whole do
+    /// not count, because they are not in the next batch.
     #[must_use]
     pub fn held(&self) -> usize {
         self.columns.iter().map(|cells| cells.end(self.whole)).sum()
@@ -151,9 +152,9 @@ impl Rows {
         self.columns.iter().map(|cells| cells.bytes.len()).sum::<usize>() - self.held()
     }
 
-    /// Truncates a cell that has not ended to [`LONGEST`] + 1 bytes; the row of a truncated cell is
-    /// dropped later. The caller calls this method after every step, so that long cells take little
-    /// memory.
+    /// Truncates a cell that has not ended to [`LONGEST`] + 1 bytes. Such a cell is still too long,
+    /// so its row is dropped later. The caller calls this method after each part of a block, so
+    /// that long cells take little memory.
     pub fn trim(&mut self) {
         for cells in &mut self.columns {
             let start = cells.end(cells.ends.len());
@@ -161,11 +162,11 @@ impl Rows {
         }
     }
 
-    /// Takes out all whole rows, as one text column for each requested column. Drops rows with a
-    /// cell that is not UTF-8.
+    /// Removes all whole rows, and returns one text column for each requested column. Drops rows
+    /// with a cell that is not UTF-8.
     ///
     /// # Errors
-    /// [`Error::Input`] if the cells are not valid Arrow text. The checks before rule this out.
+    /// [`Error::Input`] if the cells are not valid Arrow text. The checks here rule this out.
     pub fn take(&mut self) -> Result<Vec<ArrayRef>> {
         let rows = std::mem::take(&mut self.whole);
         let mut whole = Vec::with_capacity(self.columns.len());

@@ -23,7 +23,7 @@ __all__ = ["all_novel", "audit", "examine"]
 
 _ORDERS = (1.5, 2.0, 4.0, 16.0)
 _RUN_PAIRS = 3
-"""The number of pairs that are also released. The first of them has new items only."""
+"""The number of pairs whose tables are also released. In the first pair, one user has all items of the second table."""
 
 
 def audit(
@@ -37,9 +37,13 @@ def audit(
 ) -> Audit:
     """Verify a mechanism's guarantee with its exact laws on neighbouring histograms, and with runs.
 
-    The audit examines `pairs` neighbouring pairs of small histograms around the mechanism's thresholds. It then
-    releases a few of them `runs` times each and compares the releases with the exact law, at a family-wise level of
-    1e-6. One output of probability zero under the law suffices to fail.
+    The audit examines `pairs` neighbouring pairs of histograms with few items. Counts are small or near the mechanism's
+    thresholds. The audit then releases each histogram of the first three pairs, and at most two others, `runs` times.
+    It compares these releases with the exact law. A mechanism that follows its law fails this comparison with
+    probability at most 1e-6. One output of probability zero under the law suffices to fail.
+
+    If a mechanism decides about each item by itself, the audit also checks the case of a user whose l0 items nobody
+    else has.
 
     Args:
         mechanism: A mechanism whose exact law is known.
@@ -47,10 +51,10 @@ def audit(
         seed: The seed of the pairs. It does not seed the noise.
         dp: An (epsilon, delta) pair to check in addition to the mechanism's own guarantee; None for no pair.
         runs: The number of releases of each table: 0, or 100 to 1e7. With 0 the mechanism is not run.
-        rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the system provides it.
+        rng: Randomness for tests (`discreet.testing.seeded_rng`). By default the operating system provides randomness.
 
     Returns:
-        An Audit.
+        An Audit: the violations, the tightest finding, and the outcomes that do not follow the law.
 
     Raises:
         ParameterError: The exact law of the mechanism is not known or has too many outcomes to enumerate, or `pairs` or
@@ -106,7 +110,7 @@ def audit(
 
 
 def auditable(mechanism: object) -> HistogramMechanism:
-    """Return a mechanism that reads a histogram; raise ParameterError for all else, whose exact law is not known."""
+    """Return `mechanism` if it reads a histogram, else raise ParameterError, because its exact law is not known."""
     if not isinstance(mechanism, HistogramMechanism):
         raise ParameterError(
             f"the exact law of {type(mechanism).__name__} is not known, so its guarantee cannot be audited; choose a "
@@ -116,16 +120,16 @@ def auditable(mechanism: object) -> HistogramMechanism:
 
 
 def examine(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> Finding:
-    """Return the finding with the largest ratio for one pair of histograms, among several epsilons and orders."""
+    """Return the finding with the largest ratio for one pair of histograms, over several epsilons and Renyi orders."""
     return max(_findings(mechanism, first, second, mechanism.guarantee), key=lambda finding: finding.ratio)
 
 
 def _findings(
     mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int], guarantee: Guarantee
 ) -> list[Finding]:
-    """Return a finding for each (epsilon, delta) that is guaranteed, beginning with the pairs of `guarantee`.
+    """Return a finding for each guaranteed (epsilon, delta), beginning with the (epsilon, delta) of `guarantee`.
 
-    A Renyi divergence that exceeds rho times its order adds a finding.
+    If rho must hold without delta, each Renyi divergence that exceeds rho times its order adds a finding.
     """
     p, q = joint_law(mechanism, first, second)
     pair = {"first": first, "second": second}
@@ -147,9 +151,10 @@ def _findings(
 
 
 def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], second: Mapping[str, int]) -> bool:
-    """Return whether rho must hold without delta: both histograms have the same items, and the mechanism considers all.
+    """Return whether rho must hold without delta.
 
-    A mechanism with an (epsilon, delta) for each item needs delta even then.
+    It must if both histograms have the same items and the mechanism considers all of them. A mechanism with an
+    (epsilon, delta) for each item is an exception: it needs delta even then.
     """
     if isinstance(unwrapped(mechanism), EpsilonPerItem) or set(first) != set(second):
         return False
@@ -158,9 +163,10 @@ def _without_delta(mechanism: HistogramMechanism, first: Mapping[str, int], seco
 
 
 def all_novel(mechanism: HistogramMechanism, guarantee: Guarantee) -> Finding | None:
-    """Return the finding for a user with l0 items that nobody else has; None unless a mechanism decides item by item.
+    """Return the finding for a user with l0 items that nobody else has.
 
-    Any of these items in the output reveals the user. Each is released with probability p. So 1 - (1 - p)^l0 must be at
+    Return None if the mechanism has no l0, or does not decide about each item by itself. Any of the user's items in the
+    output reveals the user. The mechanism releases each of these items with probability p. So 1 - (1 - p)^l0 must be at
     most the delta of the guarantee.
     """
     mechanism = unwrapped(mechanism)

@@ -1,4 +1,4 @@
-"""`Balance`: the amounts of a budget, and the questions whether and how often a charge fits."""
+"""`Balance`: the amounts of a budget, and the checks whether a charge fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Balance"]
 
 
 class Balance(Uncopied, ABC):
-    """The part of a budget that only reads its account. `PrivacyFilter` adds the methods that charge."""
+    """A base class of budgets that only reads the account. `PrivacyFilter` adds the methods that charge the account."""
 
     __slots__ = ()
 
@@ -35,15 +35,15 @@ class Balance(Uncopied, ABC):
     def guarantee(self) -> Guarantee:
         """The guarantee of all releases charged to this budget together, fixed when the budget is made.
 
-        For a total in rho, its rho and delta are the next floats after the total, since rounded charges may exceed it
-        slightly. A delta of 0 stays 0. A total in epsilon has an (epsilon, delta)-DP guarantee, with a rho large enough
-        for every release that is (epsilon, delta)-DP.
+        For a total in rho, the rho and delta of the guarantee are the next floats above the total. The reason is that
+        rounded charges may exceed the total by less than one part in 2^53. A delta of 0 stays 0. A total in epsilon has
+        an (epsilon, delta)-DP guarantee. Its rho is large enough for every release that is (epsilon, delta)-DP.
         """
         return self._account().promise
 
     @property
     def total(self) -> Guarantee:
-        """The largest sum of charges, in rho and delta. It is an amount; `guarantee` is the guarantee."""
+        """The largest sum of charges, in rho and delta. The total is an amount; report `guarantee` instead."""
         account = self._account()
         return account.guarantee(account.total)
 
@@ -51,8 +51,8 @@ class Balance(Uncopied, ABC):
     def spent(self) -> Guarantee:
         """The sum of all charges so far, rounded up.
 
-        It is an amount, not a guarantee. If outputs decided which charges were made, or when this sum is read, only the
-        guarantee of the total holds. See `guarantee` and `odometer`.
+        This sum is an amount, not a guarantee. Outputs may decide which charges are made, or when this sum is read.
+        Then only the guarantee of the total holds. See `guarantee` and `odometer`.
         """
         account = self._account()
         return account.guarantee(account.spent)
@@ -61,13 +61,13 @@ class Balance(Uncopied, ABC):
     def remaining(self) -> Guarantee:
         """The remaining rho and delta, rounded down.
 
-        It is an amount, not a guarantee, although it prints like one. An unused budget in epsilon includes the pair
-        (epsilon, delta) of its total.
+        The remaining budget is an amount, not a guarantee, although it prints like a guarantee. For an unused budget in
+        epsilon, it includes the pair (epsilon, delta) of the total.
         """
         return self._account().remaining
 
     def odometer(self, delta: float) -> tuple[float, float]:
-        """Return an (epsilon, delta) for the charges so far. It holds at any time, even a time chosen by outputs.
+        """Return an (epsilon, delta) for the charges so far. It holds at any time, even if outputs choose the time.
 
         The reading is the epsilon. For every number e, restrict the outputs so far to those with a reading of at most
         e. These outputs are (e, delta)-indistinguishable between neighbouring datasets, whatever rule decides when to
@@ -78,16 +78,16 @@ class Balance(Uncopied, ABC):
             delta: The probability that the reading itself fails, from 1e-300 to 0.5.
 
         Returns:
-            The epsilon and the delta. The delta is `delta` plus the whole delta of the budget. The sum of the deltas
-            charged so far would not suffice: an analyst who stops at the first failure was charged little, and has
-            failed. If one release used up a budget in epsilon, the (epsilon, delta) of the budget is returned.
+            The epsilon and the delta. The delta is `delta` plus the whole delta of the budget. The deltas charged so
+            far do not suffice: an analyst can stop as soon as one release fails, when their sum is still small. If one
+            release used up a budget in epsilon, the result is the (epsilon, delta) of the budget.
 
         Raises:
             ParameterError: `delta` is out of range.
 
         Source:
-            Whitehouse et al. (2023), with a mixture whose gamma is a tenth of the total rho. The argument is in
-            `discreet.theorems.whitehouse2023`.
+            Whitehouse et al. (2023). The mixture is half of a normal law, with gamma equal to a tenth of the total rho.
+            The proof is in `discreet.theorems.whitehouse2023`.
         """
         delta = require_number("delta", delta, 1e-300, 0.5, open_low=False)
         account = self._account()
@@ -99,39 +99,54 @@ class Balance(Uncopied, ABC):
         return reading, min(1.0, round_up(whole + delta))
 
     def cost(self, mechanism: Guarantee | Promising) -> Guarantee:
-        """Return the Guarantee that would be charged: rho and delta rounded up to whole units, or the whole budget.
+        """Return the charge for a release as a Guarantee: its rho and delta, rounded up to whole units.
+
+        The charge is the whole budget if the release uses up a budget in epsilon.
 
         Args:
             mechanism: A mechanism or a Guarantee.
+
+        Raises:
+            ParameterError: `mechanism` has no guarantee, or its unit or neighbours differ from those of the budget.
         """
         account = self._account()
         return account.guarantee(account.price(self._guaranteed(mechanism)))
 
     def fits(self, mechanism: Guarantee | Promising) -> bool:
-        """Return whether a charge would fit into the remaining budget.
+        """Return whether the charge for a release would fit into the remaining budget.
 
         Args:
             mechanism: A mechanism or a Guarantee.
+
+        Raises:
+            ParameterError: `mechanism` has no guarantee, or its unit or neighbours differ from those of the budget.
         """
         account = self._account()
         return account.fits(account.price(self._guaranteed(mechanism)))
 
     def require(self, mechanism: Guarantee | Promising) -> None:
-        """Raise BudgetExceeded if `fits` is false.
+        """Raise BudgetExceeded if the charge for a release would not fit into the remaining budget.
 
         Args:
             mechanism: A mechanism or a Guarantee.
+
+        Raises:
+            BudgetExceeded: The charge would not fit.
+            ParameterError: `mechanism` has no guarantee, or its unit or neighbours differ from those of the budget.
         """
         self._account().require(self._guaranteed(mechanism))
 
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
         """Return None if charges that add up to `total` fit, else the rounded `total` and the remaining budget.
 
-        A total in epsilon lets one (epsilon, delta)-DP release use up the whole budget. This rule is not used here,
-        since `total` stands for several charges.
+        In a budget in epsilon, one (epsilon, delta)-DP release may use up the whole budget. This method does not apply
+        that rule, because `total` stands for several charges.
 
         Args:
             total: The sum of the charges.
+
+        Raises:
+            ParameterError: The unit or neighbours of `total` differ from those of the budget.
         """
         account, charge = self._account(), Charge.of(self._guaranteed(total))
         return None if account.fits(charge) else (account.guarantee(charge), account.remaining)
@@ -139,16 +154,17 @@ class Balance(Uncopied, ABC):
     def split(self, n: int) -> list[Guarantee]:
         """Return `n` equal Guarantees that can all be charged to the remaining budget.
 
-        A unit is 2^-64 of rho, or 2^-128 of delta. Each share is rounded down to whole units and then to floats. So
-        fewer than n units, plus at most one part in 2^52 of the rest, stay unused. Make a mechanism from one with
-        `from_rho(rho=share.rho, delta=share.delta, ...)`.
+        A unit is a rho of 2^-64, or a delta of 2^-128. Each share is rounded down to whole units and then to floats. So
+        fewer than n units, plus at most one part in 2^52 of the remaining budget, stay unused. Make a mechanism from a
+        share with `from_rho(rho=share.rho, delta=share.delta, ...)`.
 
         Args:
             n: The number of shares, from 1 to 2^24.
 
         Raises:
-            BudgetExceeded: Fewer than n units of rho are left. Or fewer than n units of delta are left, and the total
-                delta is not 0.
+            BudgetExceeded: Fewer than n units of rho are left, or fewer than n units of delta although the total delta
+                is not 0.
+            ParameterError: `n` is out of range.
 
         Example:
             >>> import discreet as dp
@@ -166,7 +182,7 @@ class Balance(Uncopied, ABC):
         return [account.guarantee(share, up=False)] * n
 
     def _guaranteed(self, cost: object) -> Guarantee:
-        """Return the guarantee to charge; raise ParameterError if there is none, or its unit or neighbours differ."""
+        """Return the guarantee to charge; raise ParameterError if there is none or its unit or neighbours differ."""
         guarantee = cost if isinstance(cost, Guarantee) else getattr(cost, "guarantee", None)
         if not isinstance(guarantee, Guarantee):
             raise ParameterError("a budget can be charged for mechanisms and Guarantees only; give one of them")
