@@ -185,8 +185,8 @@ def of_a_sort():
             of_streams,
         ),
         ("| ten rows each | # s | # | # | | dense | # s | # | # | | few | # s | # | # |", of_many_rows),
-        ("In 256 MiB, the first case takes # s", of_a_limit),
-        ("packed into one takes # times as long", of_a_sort),
+        ("limit of 256 MiB, the first case takes # s", of_a_limit),
+        ("sorts these integers takes # times as long", of_a_sort),
         ("passed # tests of fit", lambda: [record("goodness")["tests"]]),
     ],
 )

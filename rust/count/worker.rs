@@ -1,8 +1,9 @@
 //! A worker thread, which takes morsels of rows, computes the keys of users and items, and appends
 //! the rows to partitions.
 //!
-//! A morsel is a range of rows of a batch. Rows are packed into four bytes while users and items fit
-//! (see [`crate::count::dense`]), and hold full keys otherwise (see [`crate::count::pairs`]).
+//! A morsel is a range of rows of a batch. Rows are packed into four bytes as long as their users
+//! and items fit (see [`crate::count::dense`]). Otherwise they hold full keys (see
+//! [`crate::count::pairs`]).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,13 +28,13 @@ const COMPACT_ROWS: usize = 1 << 24;
 /// The smallest number of rows that one worker gathers before it deduplicates.
 const FEWEST_ROWS: usize = 1 << 20;
 
-/// The smallest number of rows of a morsel, except the last morsel of a batch. After this many rows,
-/// a worker checks `stop` and whether it should deduplicate.
+/// The smallest number of rows of a morsel; the last morsel of a batch may be smaller. After this
+/// many rows, a worker checks `stop` and whether it should deduplicate.
 pub(crate) const MORSEL: usize = 1 << 15;
 
 /// Rows processed at a time. This many rows stay in the L1 cache.
 const AT_ONCE: usize = 1 << 9;
-/// Rows of integers processed at a time. The next rows, in the same number, are prefetched.
+/// Rows of integers processed at a time. The worker prefetches the same number of following rows.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
 
 /// A range of rows of a batch.
@@ -45,7 +46,7 @@ pub(crate) struct Morsel {
     pub end: usize,
 }
 
-/// What a worker has gathered when it ends.
+/// The rows, labels and users that a worker has when it ends.
 pub(crate) struct Done<P: Pair> {
     /// The worker's rows, if all of them are packed.
     pub packed: Option<Packed>,
@@ -62,11 +63,11 @@ pub(crate) struct Worker<P: Pair> {
     /// The rows while all of them are packed; `None` after a row did not fit.
     packed: Option<Packed>,
     rows: ThreadRows<P>,
-    /// The bytes that may be held in memory before rows are spilled.
+    /// The most bytes of memory for rows, labels and users. Beyond this limit they are spilled.
     limit: usize,
     /// The smallest number of rows that triggers deduplication.
     gathered: usize,
-    /// The number of rows that now triggers deduplication.
+    /// The number of rows that triggers the next deduplication.
     compact_at: usize,
     users: UserKeys,
     /// The users of all rows, if they are counted.
@@ -77,8 +78,8 @@ pub(crate) struct Worker<P: Pair> {
 }
 
 impl<P: Pair> Worker<P> {
-    /// Creates a worker that spills when its rows, labels and users hold more than `limit` bytes. It
-    /// packs its rows if there is a `layout`.
+    /// Creates a worker that spills when its rows, labels and users hold more than `limit` bytes.
+    /// The worker packs its rows if there is a `layout`.
     pub fn new(
         keys: Arc<HashKeys>,
         (user_type, item_type): (LabelType, LabelType),
@@ -122,7 +123,8 @@ impl<P: Pair> Worker<P> {
                 self.take(&morsel, start..morsel.end.min(start + MORSEL), stop)?;
             }
         }
-        // Once this thread has spilled, it spills its remaining rows too: the merge needs the memory.
+        // Once this thread has spilled, it spills its remaining rows too. The merge needs the
+        // memory.
         if !self.rows.runs.is_empty() {
             self.spill(stop)?;
         }
@@ -141,7 +143,8 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Unpacks or spills the rows if they exceed the memory limit.
+    /// Unpacks packed rows if packed and unpacked rows together would exceed the memory limit.
+    /// Spills if unpacked rows, labels and users exceed the limit.
     fn spill_if_full(&mut self, stop: &AtomicBool) -> Result<()> {
         let unpacking = self.packed.as_ref().map_or(0, Packed::bytes_unpacking);
         let others = self.grouper.bytes_used() + self.counted.as_ref().map_or(0, Users::bytes_used);
@@ -159,7 +162,7 @@ impl<P: Pair> Worker<P> {
         self.compact_at = self.gathered;
         self.rows.spill(self.grouper.take().as_ref(), stop)?;
         self.counted.as_mut().map_or(Ok(()), |users| users.spill(stop))?;
-        // Keep at most as much free memory as the thread will have for the merge.
+        // Keep at most as much pooled memory as the thread will have for the merge.
         release_memory(self.limit / 3);
         Ok(())
     }
@@ -167,8 +170,8 @@ impl<P: Pair> Worker<P> {
     /// Processes some rows of a morsel.
     fn take(&mut self, morsel: &Morsel, rows: Range<usize>, stop: &AtomicBool) -> Result<()> {
         let Batch { users, items } = &*morsel.batch;
-        // If items are in a dictionary, check the limit only once at the end. The dictionary is in
-        // memory anyway, and the log soon stores spilled labels again.
+        // If items are in a dictionary, check the limit only after all `rows`. The dictionary is in
+        // memory anyway. After a spill, the log would soon store the same labels again.
         let is_dictionary = items.dictionary().is_some();
         let are_numbers = self.grouper.keeps_keys(items) && users.is_keyed();
         let at_once = if are_numbers { NUMBERS_AT_ONCE } else { AT_ONCE };
@@ -211,7 +214,8 @@ impl<P: Pair> Worker<P> {
         Ok(())
     }
 
-    /// Deduplicates if the rows have doubled since the last deduplication.
+    /// Deduplicates if there are at least `compact_at` rows. Sets `compact_at` to twice the
+    /// remaining rows, but at least `gathered`.
     fn compact(&mut self) {
         if self.len() >= self.compact_at {
             match &mut self.packed {

@@ -1,9 +1,11 @@
-//! Reproducible noise for the items of a stream at numbered nodes. A node stands for a round or for a range of rounds.
+//! Reproducible noise for the items of a stream at numbered nodes. A node stands for a round or for
+//! a range of rounds.
 //!
-//! A word is 32 random bits. The words of a draw are determined by the item's key and the node's number. So noise need
-//! not be stored, and no two draws use the same words. A block is the first 64 bytes of a `ChaCha20` stream. Eight
-//! consecutive nodes share a block, which gives each of these nodes two words. If a draw needs more words, it reads a
-//! second stream, which belongs to the node alone.
+//! A word is 32 random bits. The item's key and the node's number determine the words of a draw. So
+//! noise need not be stored. Draws for different items or different nodes use different words. A
+//! block is the first 64 bytes of a `ChaCha20` stream. Eight consecutive nodes share a block, which
+//! gives each of these nodes two words. If a draw needs more words, it reads a second stream, which
+//! belongs to the node alone.
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use std::convert::Infallible;
@@ -32,7 +34,7 @@ pub(crate) const SHARING: u64 = 8;
 /// Distinguishes the nonces of blocks from the nonces of nodes.
 const SHARED: u64 = 1 << 63;
 
-/// The items of a stream, and the items' words of the latest block.
+/// The keys of a stream's items, and each item's words of the latest block.
 #[derive(Default)]
 pub struct NodeNoise {
     keys: Vec<ItemKey>,
@@ -59,7 +61,8 @@ impl NodeNoise {
         &self.keys
     }
 
-    /// Draw the noise of every item at a node; `node` must be below `2^62`. Nodes of the latest block reuse its words.
+    /// Draw the noise of every item at a node. `node` must be below `2^62`. If the node belongs to
+    /// the latest block, its words are not computed again.
     pub fn draw(&mut self, node: u64, noise: &Sampler) -> Vec<i64> {
         let (block, place) = (node / SHARING, (node % SHARING) as usize);
         if self.block != block || self.words.len() < self.keys.len() {
@@ -158,12 +161,13 @@ fn cipher(key: &ItemKey, nonce: u64) -> ChaCha20Legacy {
     ChaCha20Legacy::new(key.into(), &nonce.to_le_bytes().into())
 }
 
-/// The random words of one item at one node: the node's words of a block, then a stream for the node alone.
+/// The random words of one item at one node: first the node's words of a block, then a stream for
+/// the node alone.
 struct NodeStream<'a> {
     key: &'a ItemKey,
     node: u64,
     shared: Words,
-    /// The number of words of `shared` that were read.
+    /// The number of words of `shared` that have been read.
     read: usize,
     /// The stream for the node alone, once it is needed.
     own: Option<Box<ChaCha20Legacy>>,

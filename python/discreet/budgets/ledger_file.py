@@ -26,13 +26,13 @@ _held: dict[int, io.FileIO] = {}
 """The open file of each thread. If an interrupt leaves a file open, the thread's next operation closes it."""
 
 _LOCKED_BYTE = 2**31 - 2
-"""The byte that is locked on Windows. It lies past the end, because other processes cannot read locked bytes."""
+"""The byte that is locked on Windows. It is past the end of the file: other processes cannot read locked bytes."""
 
 _BUSY = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 
 
 def _close_in_child() -> None:
-    """Close a forked process's copies of the files of its parent's threads. The parent keeps its locks."""
+    """Close the files that a forked process inherits from its parent's threads. The parent keeps its locks."""
     for raw in list(_held.values()):
         raw.close()
     _held.clear()
@@ -43,7 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class LedgerFile:
-    """A ledger's file that this operation has locked. Links and mounts of the file share this lock."""
+    """A ledger's file that this operation has locked. All links to the file, in all mounts, share one lock."""
 
     __slots__ = ("_path", "_raw")
 
@@ -52,15 +52,15 @@ class LedgerFile:
         self._raw = raw
 
     def read(self, start: int, size: int = -1) -> bytes:
-        """Return `size` bytes from the offset `start`, or all to the end; fewer if the file is shorter."""
+        """Return `size` bytes from the offset `start`, or fewer if the file is shorter. A negative size means all."""
         with _failures(self._path):
             self._raw.seek(start)
             return self._raw.readall() if size < 0 else self._raw.read(size) or b""
 
     def append(self, end: int, line: bytes) -> None:
-        """Write a line at `end` and sync it to the disk. Bytes that an unfinished append has left there are removed.
+        """Write a line at `end` and sync it to the disk. First remove bytes that an unfinished append left there.
 
-        Raises LedgerError if the disk is full or fails; the file is then truncated to `end`.
+        Raises LedgerError if the disk is full or fails, after truncating the file to `end`.
         """
         with _failures(self._path):
             try:
@@ -80,7 +80,7 @@ class LedgerFile:
             _sync(self._raw.fileno())
 
     def require_name(self) -> None:
-        """Raise LedgerError if the path no longer leads to this file. New operations would not find the charge."""
+        """Raise LedgerError if the path no longer leads to this file. Other operations would not find its charges."""
         with _failures(self._path):
             if not _has_name(self._raw, self._path):
                 raise LedgerError(f"the ledger {self._path} was removed or replaced by another file; charge again")
@@ -88,7 +88,7 @@ class LedgerFile:
 
 @contextmanager
 def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
-    """Open and lock the file. Raises LedgerError if another process or thread holds it for `timeout` seconds.
+    """Open and lock the file. Raises LedgerError if another process or thread keeps the lock for `timeout` seconds.
 
     Every operation opens the file itself, so the lock excludes other threads as well as other processes.
     """
@@ -100,7 +100,7 @@ def opened(path: Path, timeout: float) -> Iterator[LedgerFile]:
 
 
 def create(path: Path, content: bytes) -> None:
-    """Create a file with this content atomically; keep the file if another process has created it meanwhile.
+    """Create a file with this content atomically. If another process creates the file first, keep that file.
 
     If the system supports it, the file has no name until it is complete, so kill -9 leaves no temporary file.
     """
@@ -190,7 +190,8 @@ def _locked(path: Path, timeout: float) -> io.FileIO:
 def _release(raw: io.FileIO) -> None:
     """Unlock and close a file.
 
-    Closing is not enough: a process that was forked while the file was open has a copy of it, which keeps the lock.
+    Closing is not enough: a process that was forked while the file was open has a copy of the handle, which keeps the
+    lock.
     """
     with suppress(OSError, ValueError):
         _unlock(raw)
@@ -225,14 +226,14 @@ def _unlock(raw: io.FileIO) -> None:
 
 
 def _write(raw: io.FileIO, place: int, line: bytes) -> None:
-    """Write a whole line. A disk that is nearly full may accept only a part of it at a time."""
+    """Write a whole line. If a disk is nearly full, one call may write only a part of the line."""
     raw.seek(place)
     while line:
         line = line[raw.write(line) :]
 
 
 def _sync(descriptor: int) -> None:
-    """Wait until the file is on the disk. On macOS fsync stops at the disk's cache, which a power cut clears."""
+    """Wait until the file is on the disk. On macOS fsync leaves data in the disk's cache, which a power cut clears."""
     if sys.platform == "darwin":
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -249,7 +250,7 @@ def _has_name(raw: io.FileIO, path: Path) -> bool:
 
 
 def _require_file(path: Path) -> None:
-    """Raise LedgerError unless the path is a writable regular file. Does not open it, since a pipe would block."""
+    """Raise LedgerError unless the path is a writable regular file. Do not open it: opening a pipe would block."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -262,7 +263,7 @@ def _require_file(path: Path) -> None:
 
 @contextmanager
 def _failures(path: Path) -> Iterator[None]:
-    """Turn errors of the system, and of a file that a fork or a nested call has closed, into LedgerErrors."""
+    """Raise LedgerError in place of OSError, and of the ValueError of a file that a fork or signal handler closed."""
     try:
         yield
     except OSError as error:

@@ -30,14 +30,15 @@ _LIMIT = 2**36
 _LAPLACE_RATIO, _DP_SIPS_RATIO = 1.2, 1.5
 """The largest accepted ratios for "policy_laplace" and for dp_sips.
 
-A ratio divides the users that an item needs with the set union by the users that it needs with a threshold.
+A ratio is the number of users that an item needs with the set union, divided by the number with a threshold.
 
-The set union is in its worst case: users have no other items in common. In practice they do, and need fewer users.
-"policy_laplace" stays below its ratio for an l0 of up to about three. For such an l0 it releases more than dp_sips if
-users have about l0 items, and nearly as many if they have more. The greedy method releases more, but has no worst case
-(docs/set-union.md)."""
+The ratio is for the worst case of a set union, in which users have no other items in common. In practice users have
+items in common, and an item needs fewer users. "policy_laplace" stays below its ratio for an l0 of up to about three.
+For such an l0, "policy_laplace" releases more items than dp_sips if users have about l0 items. If users have more
+items, it releases nearly as many. The greedy method releases more, but in its worst case an item of any number of users
+may be missing (docs/set-union.md)."""
 _GREEDY_NOTE = (
-    "the greedy method fills a user's most frequent items first, so an item of many users may be missing; "
+    "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of many users; "
     'method="policy_laplace" and "dp_sips" do not miss it'
 )
 _WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
@@ -50,7 +51,7 @@ Chosen: TypeAlias = HistogramMechanism | UnionMechanism | DiscoverAndPeel
 
 
 class Parameters(TypedDict, total=False):
-    """The parameters of the public functions. A function has some of them, and each its own type of mechanism."""
+    """The parameters of the public functions. Each function takes some of them."""
 
     rho: float | None
     epsilon: float | None
@@ -65,7 +66,7 @@ class Parameters(TypedDict, total=False):
 
 
 def users_for(release_chance: Callable[[int], float], chance: float) -> int:
-    """Return the least number of users for which an item has this chance of a release; 2^36 if there is none."""
+    """Return the least number of users that gives an item this chance of a release, but at most 2^36."""
     return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
 
 
@@ -143,7 +144,7 @@ def _for_top_k(
     if method == "discover+peel":
         if l0 is None:
             raise ParameterError(
-                'method="discover+peel" needs l0: the most items of one user from which it finds items'
+                'method="discover+peel" needs l0: the most items of one user that count in the search for items'
             )
         return made_for(DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if method != "gumbel":
@@ -166,8 +167,8 @@ def _for_select(
 ) -> tuple[HistogramMechanism | UnionMechanism, Notes]:
     """Return the mechanism of a method, and the reasons for it.
 
-    "auto" means a threshold for l0=1. Above that it means "policy_laplace", dp_sips or, if neither is acceptable in the
-    worst case, a threshold. "policy_laplace" needs an epsilon and rows on this machine.
+    "auto" means a threshold for l0=1. For a larger l0, it means the first of "policy_laplace" and dp_sips whose worst
+    case is acceptable, or a threshold. It considers "policy_laplace" only with an epsilon and rows on this machine.
     """
     require_promise(rho, epsilon, delta)
     if method not in ("auto", "threshold", "dp_sips", *UNION_METHODS):
@@ -206,9 +207,9 @@ def _set_union(
         users = users_for(union.release_chance, 0.5)
         if users <= ratio * needed:
             return union, (
-                f"{type(union).__name__} was chosen (method {name}): users have items in common, so it usually "
-                f"releases more items than a threshold on counts. In the worst case, an item needs {users:,} users for "
-                f"a 50 % chance of a release. With the threshold, it always needs {needed:,}",
+                f"{type(union).__name__} was chosen (method {name}): it usually releases more items than a "
+                f"threshold on counts, because users have items in common. In the worst case, an item needs {users:,} "
+                f"users for a 50 % chance of a release. With the threshold, an item always needs {needed:,}",
             )
     return None
 

@@ -1,9 +1,9 @@
 //! An encrypted temporary file for data over the memory limit.
 //!
-//! On Unix, only the file's owner may open the file, and the file is unlinked before anything is
-//! written to it. On Windows, nobody else can open the file while it is open, and the system deletes
-//! it when it is closed. So the system frees the data however the process ends. The encryption key
-//! is never written to a file.
+//! On Unix, only the file's owner may open the file, and the file is unlinked before the first
+//! write. On Windows, no other process can open the file, and the system deletes the file when this
+//! process closes it. So the system frees the disk space however the process ends. The encryption
+//! key is never written to a file.
 
 pub(crate) mod runs;
 
@@ -32,7 +32,8 @@ const UNREADABLE: Error = Error::Resource(if cfg!(windows) {
 /// The number of buffered bytes that triggers a write, and the most bytes read at a time.
 pub const PIECE: usize = 1 << 20;
 
-/// An encrypted file of one thread: append-only, then readable at any position.
+/// An encrypted file of one thread. This thread appends all bytes. After that, any thread can read
+/// at any position.
 pub struct Spill {
     file: File,
     key: Zeroizing<[u8; 32]>,
@@ -63,7 +64,7 @@ impl Spill {
         Ok(Self { file, key, written: 0, open: Vec::new() })
     }
 
-    /// Returns the position of the next byte.
+    /// Returns the position at which the next byte is appended.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.written + self.open.len() as u64
@@ -78,7 +79,7 @@ impl Spill {
         if self.open.len() >= PIECE { self.flush() } else { Ok(()) }
     }
 
-    /// Writes all appended bytes to the file. Bytes that are not in the file cannot be read.
+    /// Writes all appended bytes to the file. Bytes must be in the file before they can be read.
     ///
     /// # Errors
     /// [`Error::Resource`] if the file cannot be written, for example because the disk is full.
