@@ -15,7 +15,7 @@ pub trait Pair: Copy + Eq + Send {
     /// The rows of users without items (see [`crate::count::users`]).
     type User: Pair;
     /// Returns the row of a user without an item. The lower 64 bits of its key are a keyed hash.
-    /// Different users have different rows. The user's key must not be zero.
+    /// Different users have different rows. Only the user with the key zero has the row zero.
     fn user_row(user: u128, keys: &HashKeys) -> Self::User;
     /// Returns the row's integer.
     fn bits(self) -> Self::Bits;

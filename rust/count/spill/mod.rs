@@ -41,6 +41,9 @@ pub struct Spill {
     written: u64,
     /// The appended bytes that are not in the file yet.
     open: Vec<u8>,
+    /// Whether a write has failed. Such a file is never written again: a second write at the same
+    /// position of the keystream would reveal what the first one wrote.
+    failed: bool,
 }
 
 impl Spill {
@@ -61,7 +64,7 @@ impl Spill {
         if cfg!(unix) {
             std::fs::remove_file(&path).map_err(|_| FULL)?;
         }
-        Ok(Self { file, key, written: 0, open: Vec::new() })
+        Ok(Self { file, key, written: 0, open: Vec::new(), failed: false })
     }
 
     /// Returns the position at which the next byte is appended.
@@ -84,8 +87,12 @@ impl Spill {
     /// # Errors
     /// [`Error::Resource`] if the file cannot be written, for example because the disk is full.
     pub fn flush(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.failed, true) {
+            return Err(FULL);
+        }
         self.cipher(self.written)?.apply_keystream(&mut self.open);
         self.file.write_all(&self.open).map_err(|_| FULL)?;
+        self.failed = false;
         self.written += self.open.len() as u64;
         self.open.clear();
         Ok(())
@@ -175,5 +182,18 @@ mod tests {
         let same = raw.iter().zip(&text).filter(|(a, b)| a == b).count();
         assert!(same < 20, "{same} of 251 bytes are unchanged");
         assert!(spill.read(text.len() as u64, &mut [0]).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_is_never_written_again_after_a_failed_write() {
+        let mut spill = Spill::new().unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let file = std::mem::replace(&mut spill.file, full);
+        spill.push(b"secret").unwrap();
+        spill.flush().unwrap_err();
+        spill.file = file;
+        spill.flush().unwrap_err();
+        assert_eq!(spill.file.metadata().unwrap().len(), 0);
     }
 }
