@@ -1,6 +1,6 @@
-"""Differentially private counts, top-k lists and sets of items whose labels are not known in advance."""
+"""Differentially private counts, top-k lists and sets of items, even if the items are not known in advance."""
 
-from discreet import startup  # noqa: F401 - first: it handles Ctrl-C during the imports below
+from discreet import startup  # noqa: F401 - imported first: handles Ctrl-C during the other imports
 from discreet._core import __version__
 from discreet.api import answer_queries, count, select, top_k
 from discreet.budgets import Budget, Ledger
@@ -18,7 +18,7 @@ from discreet.mechanisms import (
     PrivateCountRelease,
     TruncatedGeometric,
 )
-from discreet.names import __dir__, __getattr__  # noqa: F401 - the public names, and deprecated ones
+from discreet.names import __dir__, __getattr__  # noqa: F401 - look up public modules and deprecated names
 from discreet.planning.plan import plan
 from discreet.privacy import Guarantee
 from discreet.release import Release

@@ -1,4 +1,4 @@
-//! An unsorted histogram, to which threads add one partition after another.
+//! An unsorted histogram, to which threads add one partition of the rows after another.
 //!
 //! A histogram is a list of items with the number of distinct users of each item. All rows of an
 //! item are in one partition.
@@ -17,7 +17,7 @@ pub struct Counts {
     pub labels: Labels,
     /// The number of distinct users of each item.
     pub counts: Vec<i64>,
-    /// The number of distinct users of all items, if requested.
+    /// The number of distinct users of all items together, if requested.
     pub users: Option<u64>,
 }
 
@@ -27,8 +27,8 @@ impl Counts {
         Self { labels: Labels::new(item_type), counts: Vec::new(), users: None }
     }
 
-    /// Reserves room for `times` + 0.5 times the present number of items, if there is enough memory.
-    /// The system provides memory only for the pages that are written.
+    /// Reserves room for further items, `times + 0.5` times as many as there are now, if there is
+    /// enough memory. Pages that are reserved but never written use no physical memory.
     fn reserve(&mut self, times: usize) {
         let more = |len: usize| len * times + len / 2;
         let _ = self.counts.try_reserve(more(self.counts.len()));
@@ -74,7 +74,8 @@ struct Merged {
 }
 
 impl SharedCounts {
-    /// After this many partitions, room for all items is reserved by extrapolation.
+    /// After this many partitions, the total number of items is extrapolated, and room for all
+    /// items is reserved.
     const SEEN: usize = 8;
 
     pub fn new(item_type: LabelType, limit: Option<usize>, cap: Option<i64>) -> Self {
@@ -102,13 +103,13 @@ pub(crate) struct CountsBuilder<'a> {
     counts: Counts,
     /// The number of partitions in `counts`.
     partitions: usize,
-    /// The bytes that the labels held after small counts were last dropped.
+    /// The size of the labels in bytes when small counts were last dropped.
     kept: usize,
 }
 
 impl CountsBuilder<'_> {
-    /// While the labels hold at most about twice this many bytes, their size does not cause small
-    /// counts to be dropped.
+    /// Small counts are not dropped because of the size of their labels while the labels have at
+    /// most about twice this many bytes.
     const FEW_BYTES: usize = 1 << 26;
 
     /// Adds all counts of a partition. `labels` appends the labels of these counts.
@@ -122,6 +123,8 @@ impl CountsBuilder<'_> {
     ) -> Result<()> {
         let most = self.all.cap.unwrap_or(i64::MAX);
         let counts = counts.map(|count| count.min(most));
+        // Without a limit, add directly to the shared counts if no other thread is adding. This
+        // avoids a copy. With a limit, each thread first drops its own small counts.
         let free = self.all.limit.is_none().then(|| self.all.merged.try_lock().ok()).flatten();
         if let Some(mut merged) = free {
             let before = merged.partitions;
@@ -138,8 +141,8 @@ impl CountsBuilder<'_> {
         labels(&mut self.counts.labels)?;
         self.counts.counts.extend(counts);
         self.partitions += 1;
-        // Drop the counts that are not among the largest `limit`. A count never changes later, because
-        // all rows of an item are in one partition.
+        // Drop the counts that are not among the largest `limit`. A count never changes later,
+        // because all rows of an item are in one partition.
         if let Some(limit) = self.all.limit
             && (self.counts.counts.len() / 2 > limit.saturating_add(1 << 15)
                 || self.counts.labels.bytes_used() / 2 > self.kept.max(Self::FEW_BYTES))

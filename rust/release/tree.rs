@@ -1,15 +1,18 @@
-//! A binary tree of sums of weights, which draws a leaf with a probability proportional to the leaf's weight.
+//! A binary tree of sums of weights, which draws a leaf with a probability proportional to the
+//! leaf's weight.
 //!
-//! The weight of a node is the sum of its children's weights, rounded up to 64 bits. A walk descends from the root to a
-//! leaf. Let a node of weight `n` have children of weights `l` and `r`. The walk goes left with probability `l/n` and
-//! right with probability `r/n`. Otherwise the walk fails. So a walk ends at leaf `i` with probability exactly
-//! `weight_i / root`, for any rounding. A walk and a change of one leaf take time `O(log k)` for `k` leaves.
+//! The weight of a node is the sum of its children's weights, rounded up to 64 bits. A walk
+//! descends from the root to a leaf. Let a node of weight `n` have children of weights `l` and `r`.
+//! The walk goes left with probability `l/n` and right with probability `r/n`. Otherwise the walk
+//! fails. So a walk ends at leaf `i` with a probability of exactly `weight_i / root`, where `root`
+//! is the weight of the root, whatever the rounding. A walk and a change of one leaf take time
+//! `O(log k)` for `k` leaves.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic))]
 
 use rand::Rng;
 
-/// Weights and their sums.
+/// A binary tree whose leaves hold weights, and whose inner nodes hold sums of weights.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tree {
     nodes: Vec<Weight>,
@@ -40,7 +43,8 @@ impl Tree {
         }
     }
 
-    /// Walks from the root to a leaf, and returns the leaf. Returns `None` if the walk fails.
+    /// Walks from the root to a leaf, and returns the leaf. Returns `None` if the walk fails. At
+    /// least one weight must be above zero.
     pub fn walk<R: Rng + ?Sized>(&self, rng: &mut R) -> Option<usize> {
         let mut node = 1;
         while node < self.leaves {
@@ -103,8 +107,8 @@ impl Weight {
         }
     }
 
-    /// Returns 64 binary digits of this weight in units of `2^unit`. Word -1 is the integer part, and word 0 is the
-    /// first 64 digits of the fraction.
+    /// Returns 64 binary digits of this weight in units of `2^unit`. Word -1 is the integer part,
+    /// and word 0 is the first 64 digits of the fraction.
     fn word(self, unit: i64, index: i64) -> u64 {
         // The word's lowest bit is worth 2^(unit - 64 (index + 1)).
         let lowest = unit - 64 * (index + 1);
@@ -127,15 +131,16 @@ enum Side {
     Right,
 }
 
-/// A uniform random number between zero and a node's weight. Its digits are drawn when they are needed.
+/// A uniform random number between zero and a node's weight. The digits of its fraction are drawn
+/// when they are needed.
 struct Position {
     /// The largest integer part.
     top: u64,
-    /// The number is in units of `2^unit`, the last bit of the node's weight.
+    /// The number is stored in units of `2^unit`, the value of the last bit of the node's weight.
     unit: i64,
     /// The integer part.
     integer: u64,
-    /// The words of the fraction that were drawn so far.
+    /// The 64-bit words of the fraction that were drawn so far.
     fraction: Vec<u64>,
 }
 
@@ -150,8 +155,8 @@ impl Position {
         Self { top: node.mantissa - 1, unit: node.exponent, integer, fraction: Vec::new() }
     }
 
-    /// Returns left if the number is in the lowest part, of the size of the left child's weight. Returns right if it
-    /// is in the highest part, of the size of the right child's weight. Otherwise returns `None`.
+    /// Returns `Left` if the number is below the left child's weight. Returns `Right` if the node's
+    /// weight minus the number is below the right child's weight. Otherwise returns `None`.
     fn place<R: Rng + ?Sized>(mut self, rng: &mut R, left: Weight, right: Weight) -> Option<Side> {
         if self.below(rng, left, false) {
             Some(Side::Left)
@@ -162,8 +167,8 @@ impl Position {
         }
     }
 
-    /// Returns whether the number is below a weight. If `mirrored`, returns whether the node's weight minus the
-    /// number is below the weight.
+    /// Returns whether the number is below a weight. If `mirrored`, returns whether the node's
+    /// weight minus the number is below the weight.
     fn below<R: Rng + ?Sized>(&mut self, rng: &mut R, weight: Weight, mirrored: bool) -> bool {
         let integer = if mirrored { self.top - self.integer } else { self.integer };
         let bound = weight.word(self.unit, -1);

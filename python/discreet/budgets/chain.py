@@ -1,4 +1,8 @@
-"""Reading, verifying and appending a ledger's events under the lock of its file."""
+"""`Chain`: a ledger's file, whose events are read, verified and appended under a lock.
+
+A book is the accounts of a ledger after its last event (`budgets.book`). A mark is a line in the head of the file that
+names a synced event (`budgets.ledger_format`).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,10 @@ _NONCE = 16
 
 
 class Chain:
-    """A ledger's file that many processes and threads append to.
+    """A ledger's file to which many processes and threads append.
 
-    Every operation opens and locks the file, and verifies the events that this process has not verified yet.
+    Every read and every append opens and locks the file. It then verifies the events that this process has not verified
+    yet.
     """
 
     __slots__ = ("_identity", "_timeout", "path")
@@ -49,10 +54,10 @@ class Chain:
         ledger_file.create(self.path, ledger_format.new(random[:32], random[32:][:_NONCE]))
 
     def append(self, decide: Callable[[Book], Event | None]) -> int:
-        """Append the event that `decide` makes from the book, and sync it; return its number, or 0 if there is none.
+        """Append the event that `decide` returns for the book, sync the file, and return the event's number.
 
-        Raises BudgetExceeded if the event does not fit. If this method is interrupted, the event may be in the file. It
-        then counts as spent, although nothing was drawn for it.
+        Returns 0 if `decide` returns None. Raises BudgetExceeded if the event's charge does not fit. If this method is
+        interrupted, the event may be in the file. Its charge then counts as spent, although no noise was drawn.
         """
         with ledger_file.opened(self.path, self._timeout) as file:
             head, book = self._verified(file)
@@ -62,7 +67,7 @@ class Chain:
             grown, line = ledger_format.written(book, event, fresh_key()[:_NONCE])
             place = head.next_place
             if book.number > head.mark.number:
-                # An interrupted append has left an event without a mark. Sync first: a mark names only synced events.
+                # An interrupted append has left an event without a mark. Sync the event first, then write its mark.
                 file.append(book.end, b"")
                 file.overwrite(place, ledger_format.mark_line(head.line, book))
                 place = HEAD_SIZE - place
@@ -78,7 +83,7 @@ class Chain:
             return self._verified(file)[1]
 
     def events(self) -> list[tuple[int, Event]]:
-        """Verify the whole file, and return every event with its number."""
+        """Verify the whole file and return every event with its number."""
         rows: list[dict[str, object]] = []
         with ledger_file.opened(self.path, self._timeout) as file:
             self._verified(file, whole=True, kept=rows)
@@ -92,10 +97,13 @@ class Chain:
     def _verified(
         self, file: LedgerFile, *, whole: bool = False, kept: list[dict[str, object]] | None = None
     ) -> tuple[Head, Book]:
-        """Return the head and the book of the file, and remember the book. With `whole`, verify old events again."""
+        """Verify the file's new events, remember the book, and return the file's head and the book.
+
+        With `whole`, verify all events again. `kept` is a list to which the rows of the verified events are added.
+        """
         head = ledger_format.head_of(file.read(0, HEAD_SIZE), self.path)
         if self._identity not in (None, head.identity):
-            raise LedgerError(f"{self.path} is another ledger than the one that was opened; restore the original file")
+            raise LedgerError(f"{self.path} is another ledger, not the one that was opened; restore the original file")
         seen = latest.known(head.identity)
         book = head.empty() if seen is None or whole else seen
         begin = HEAD_SIZE if book is not seen else book.end - SEAL_SIZE
@@ -108,9 +116,14 @@ class Chain:
         return head, found
 
     def _remember(self, file: LedgerFile, head: Head, before: Book | None, after: Book) -> None:
-        """Remember a book for the whole process; raise LedgerError if a thread has used another copy meanwhile."""
+        """Remember the book `after`, which continues `before`, for the whole process.
+
+        Raises LedgerError if a thread has used another copy of the file meanwhile.
+        """
         if not latest.advance(head.identity, before, after):
-            file.require_name()  # raises another error if a signal handler has used the ledger and closed this file
+            # If a signal handler has used the ledger, it has closed this file. This call then raises LedgerError, which
+            # says to try again.
+            file.require_name()
             raise LedgerError(self._rolled_back())
 
     def _rolled_back(self) -> str:

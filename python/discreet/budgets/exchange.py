@@ -1,4 +1,4 @@
-"""`Exchange`: pay-what-you-get top-k lists, charged by the number of items that they return."""
+"""`Exchange`: pay-what-you-get top-k lists, each charged for the items that it returns."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = ["Exchange", "Publication"]
 
 
 class Publication(Protocol):
-    """A release of rows or of answers."""
+    """A release of rows or of answers, with its cost."""
 
     @property
     def spent(self) -> Guarantee:
-        """The actual cost, at most the guarantee."""
+        """The cost of the steps that the release made, at most its guarantee."""
 
     @property
     def seeded(self) -> bool:
-        """Whether the randomness was seeded, so that the release gives no privacy."""
+        """Whether the randomness was seeded. A seeded release gives no privacy."""
 
 
 _Published = TypeVar("_Published", bound=Publication)
 
 
 class Payer(Protocol):
-    """The interface of a budget that an exchange charges."""
+    """The methods of a budget that an exchange calls."""
 
     def shortfall(self, total: Guarantee) -> tuple[Guarantee, Guarantee] | None:
-        """Return the cost and the remaining budget if charges that add up to `total` do not fit, else None."""
+        """Return None if charges that add up to `total` fit, else the cost and the remaining budget."""
 
     def publish(
         self, mechanism: Promising, draw: Callable[[Opening], _Published], charge: Literal["guarantee", "spent"]
@@ -52,19 +52,19 @@ class Payer(Protocol):
 
 
 class Exchange(Single):
-    """A series of top-k lists that is charged by the items it returns, made by `Budget.pay_what_you_get`.
+    """A series of top-k lists, each of which is charged for the items that it returns.
 
-    The parameters of a list may depend on earlier lists. `GumbelTopK` makes each list, with the exchange's `epsilon`. A
-    list costs `delta`, and a rho of epsilon²/8 for each outcome. An outcome is an item of the list, or the stop element
-    if the stop element ended the list.
+    `Budget.pay_what_you_get` makes an exchange. `GumbelTopK` makes each list, with the exchange's `epsilon`. An outcome
+    is an item of a list, or the stop element if the stop element ended the list. A list costs `delta`, and a rho of
+    epsilon²/8 for each outcome. The parameters of a list may depend on earlier lists.
 
-    An exchange cannot be copied or pickled, and a forked process cannot use it, since a copy could return the same
-    outcomes again without paying.
+    An exchange cannot be copied or pickled, and a forked process cannot use it, because a copy could spend the same
+    outcomes again.
 
     Args:
         payer: The budget or the ledger's dataset to which the lists are charged.
-        outcomes: The most items of all lists together, stop elements included, from 1 to 2^30.
-        queries: The largest number of lists, from 1 to 2^30.
+        outcomes: The most outcomes of all lists together, from 1 to 2^30.
+        queries: The most lists, from 1 to 2^30.
         epsilon: The epsilon of each selection, from 1e-9 to 100.
         delta: The delta of each list.
 
@@ -94,7 +94,7 @@ class Exchange(Single):
     _epsilon: float
     _delta: float
     _used: States[tuple[int, int]]
-    """The numbers of outcomes and lists used so far."""
+    """The number of outcomes and the number of lists used so far."""
 
     def __init__(self, payer: Payer, *, outcomes: int, queries: int, epsilon: float, delta: float) -> None:
         self._set(
@@ -106,7 +106,7 @@ class Exchange(Single):
             _used=States((0, 0)),
         )
         self._own()
-        # The lists are charged one by one, so their sum must fit.
+        # Nothing is charged here: each list is charged when it is released. The budget must suffice for all of them.
         lacking = payer.shortfall(self.guarantee)
         if lacking is not None:
             cost, left = lacking
@@ -123,13 +123,13 @@ class Exchange(Single):
         return Guarantee(rho, delta, dp=(round_up(self._outcomes * self._epsilon, 1), delta))
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon of all lists together, rounded up.
+        """Return the total epsilon of all lists at a total delta, rounded up.
 
-        It is the least of three bounds: outcomes times epsilon, the conversion from rho, and the adaptive composition
-        of bounded-range mechanisms (Dong, Durfee and Rogers 2020).
+        The result is the least of three bounds: outcomes times epsilon, the conversion from rho, and the adaptive
+        composition of bounded-range mechanisms (Dong, Durfee and Rogers 2020).
 
         Args:
-            delta: The total delta, above the delta of `guarantee`.
+            delta: The total delta. If it is below the delta of `guarantee`, the result is infinite.
         """
         guarantee = self.guarantee
         own = dong2020.approximate_epsilon(self._epsilon, self._outcomes, guarantee.delta, delta)
@@ -137,7 +137,7 @@ class Exchange(Single):
 
     @property
     def outcomes_left(self) -> int:
-        """The number of items, stop elements included, that can still be returned."""
+        """The number of outcomes, which are items and stop elements, that can still be returned."""
         return self._outcomes - self._used.latest[0]
 
     @property
@@ -155,14 +155,14 @@ class Exchange(Single):
     def top_k(self, histogram: Histogram, *, k: int, k_bar: int = 1_000, l0: int | None = None) -> Release:
         """Release the `k` most common items of a histogram in order, or fewer; see `GumbelTopK`.
 
-        The list is charged with `k` outcomes before noise is drawn, and gets a refund for the unused ones. An error
-        before the draw is refunded in full. An error after the draw is not refunded.
+        `k` outcomes are charged before noise is drawn, and the unused outcomes are refunded after the release. If an
+        error occurs before the draw, the whole charge is refunded. If an error occurs later, nothing is refunded.
 
         Args:
             histogram: The counts.
             k: The most items to return.
             k_bar: Consider only the k_bar most common items.
-            l0: The most items that a user has in the histogram; None for any number.
+            l0: The most items that one user has in the histogram, or None for any number.
 
         Returns:
             A Release of items in order, without counts.
@@ -170,7 +170,8 @@ class Exchange(Single):
         Raises:
             BudgetExceeded: `k` outcomes or one more list do not fit into the exchange or into its budget.
             ParameterError: A parameter is out of range.
-            SensitivityError: The histogram does not bound contributions as needed. None of these errors costs anything.
+            SensitivityError: One user may change the counts by more than `GumbelTopK` allows, or counts are missing.
+                None of these errors costs anything.
         """
         self._require_owner()
         mechanism = GumbelTopK(k=k, scale=round_up(1 / self._epsilon, 8), delta=self._delta, k_bar=k_bar, l0=l0)
@@ -213,9 +214,9 @@ class Exchange(Single):
 
 
 def _advice(lacks_rho: bool, lacks_delta: bool) -> str:
-    """Return advice on which parameters of an exchange to reduce: epsilon is for one item, delta for one list."""
+    """Return advice on which parameters of an exchange to reduce."""
     if lacks_rho and lacks_delta:
-        return "Try fewer outcomes and queries, or a smaller epsilon and delta, which are for each item and each list."
+        return "Try fewer outcomes and queries, or a smaller epsilon and delta: epsilon is per item, delta per list."
     if lacks_delta:
-        return "Try fewer queries, or a smaller delta, which each list costs."
-    return "Try fewer outcomes, or a smaller epsilon, which is for each item."
+        return "Try fewer queries, or a smaller delta: delta is per list."
+    return "Try fewer outcomes, or a smaller epsilon: epsilon is per item."
