@@ -14,7 +14,7 @@ __all__ = ["require"]
 _STEPS = 7
 """Bisection steps."""
 _LEAST = 0.03
-"""The smallest epsilon that is tried, as a share of the requested one."""
+"""The smallest epsilon that is tried, as a share of the largest one that is tried."""
 
 
 def require(
@@ -55,7 +55,7 @@ def _fitting(
         delta = shortened(delta * left.delta / cost.delta)
 
     found = _largest(budget, made, most, delta)
-    # The share of delta that a mechanism needs may depend on its epsilon.
+    # At a smaller epsilon a mechanism may charge a larger share of its delta. So try a delta that fits as a whole.
     return found or _largest(budget, made, most, min(delta, shortened(left.delta)))
 
 

@@ -31,7 +31,7 @@ def dataset_to_charge(ledger: str | None, dataset: str | None) -> Dataset | None
 
 
 def _dataset(ledger: str, name: str) -> Dataset:
-    """Return a dataset of the ledger; raise ParameterError with the options to use if its name is unknown."""
+    """Return a dataset of the ledger; raise ParameterError with the commands to use if its name is unknown."""
     opened = Ledger.open(ledger, create=False)
     names = opened.datasets
     if name not in names:

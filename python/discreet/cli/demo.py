@@ -44,7 +44,7 @@ def demo(rho: float, delta: float, write: str | None) -> None:
 
 
 def _command() -> str:
-    """Return how to call this installation: `discreet` if PATH finds it, otherwise its path."""
+    """Return how to call this installation: `discreet` if PATH finds it, else its path or `python -m discreet`."""
     script = Path(sysconfig.get_path("scripts")) / ("discreet.exe" if os.name == "nt" else "discreet")
     if not script.exists():
         return f"{shlex.quote(sys.executable)} -m discreet"

@@ -58,7 +58,7 @@ counting = joined(
         default=0.1,
         show_default=True,
         help="Target error of a count, as a fraction of the count, from 0.005 to below 1. The noise (sigma) is about "
-        "half of it: 0.475 times, at most 8 % of the count, so values above 0.17 change nothing. A smaller value "
+        "0.475 times this error, but at most 8 % of the count, so values above 0.17 change nothing. A smaller value "
         "releases fewer items.",
     ),
     click.option(

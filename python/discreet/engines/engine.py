@@ -40,7 +40,7 @@ class Weighting:
 
     @property
     def shares(self) -> list[int]:
-        """The weights of each item of a user with 1, 2 and up to l0 items, in units of 2^-bits, for even methods."""
+        """For even methods: the weight of each item of a user who has 1, 2, ..., l0 items, in units of 2^-bits."""
         unit = 1 << self.bits
         if self.method == "even":
             return [unit // d for d in range(1, self.l0 + 1)]
@@ -110,14 +110,14 @@ class Engine(Protocol):
     ) -> Counts:
         """Return the weight of each item, as `_core.Lists.weights` computes it: labels, and weights as int64.
 
-        The items `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
+        The items in `without` are removed first. At most `weighting.l0` items of each user are then chosen as for
         counting, and weighed evenly. The engine must return every item with a weight, however small: a single user's
         items may pass a threshold, so an omission would reveal data. Errors are the same as in `histogram`.
         """
 
 
 def labels(values: Sequence[Label], kind: str) -> _core.Labels:
-    """Return labels of a type that only the schema decides: int64, uint64, string or binary."""
+    """Return labels of the type `kind` (int64, uint64, string or binary), even if there are no values."""
     if kind in ("int64", "uint64"):
         return _core.Labels.from_sequence(np.asarray(values, kind))
     blank = "" if kind == "string" else b""
