@@ -160,7 +160,7 @@ def flips(mechanism: PermuteAndFlip, counts: Counts) -> Law:
 
 
 def selections(mechanism: PrivateCountRelease, counts: Counts) -> dict[tuple[tuple[str, int], ...], float]:
-    """Return the law of rows and levels in the order of their selection.
+    """Return the law of the selected items and their levels, in the order of selection.
 
     It runs the reference implementation once for every sequence of choices.
     """

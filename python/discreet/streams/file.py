@@ -127,7 +127,8 @@ class StreamFile:
     def _unused_key(self) -> bytes | None:
         """Return the key that an interrupted creation has left, or None.
 
-        Raises StateError if the key or the journal belongs to a stream that was completed.
+        Raises StateError if the journal has rounds or is closed, or if the key does not fit the journal. An interrupted
+        creation leaves none of these.
         """
         lines, path = self._journal.lines, self._beside["key"]
         key = None

@@ -45,7 +45,8 @@ class UserItems(Private):
     ) -> UserItems:
         """Read the items of every user from a table of (user, item) rows.
 
-        The greedy method begins with a user's most frequent items: the items with the most rows of this user.
+        A `SetUnion` with the method "greedy" begins with a user's most frequent items: the items with the most rows of
+        this user.
 
         Args:
             data: A table as for `Histogram.from_table`. The rows of a Spark DataFrame or an Ibis table stay where they
@@ -56,7 +57,7 @@ class UserItems(Private):
                 which bounds the items anyway. Leave l0 out for `IteratedSetUnion`, which chooses items in every round.
             memory: Bytes, or text such as "2GB", for reading and for the items; half of the machine's memory by
                 default.
-            progress: A function that is called now and then, without a number.
+            progress: A function that is called now and then, without a number: the number of rows is not public.
 
         Returns:
             A UserItems.

@@ -1,7 +1,8 @@
 """The exact (epsilon, delta) of thresholded Gaussian counts, after A. Wilkins, D. Kifer, D. Zhang, B. Karrer,
 "Exact Privacy Analysis of the Gaussian Sparse Histogram Mechanism" (2022).
 
-Some of the l0 items of a user may be novel and the others shared. The worst split determines delta.
+Some of the l0 items of a user may be novel (no other user has them) and the others shared. The worst split determines
+delta.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ __all__ = ["lattice_distortion", "sparse_histogram_delta"]
 def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: Callable[[float, int], float]) -> float:
     """Return the delta at `epsilon` of noisy counts above a threshold, rounded up.
 
-    `seen` is an upper bound of the probability that one novel item is released. `hockey_stick(e, j)` is an upper bound
-    of the divergence at e between the noise and the noise moved on j items at once. With q = (1 - seen)^(l0 - j), delta
-    is max(1 - (1 - seen)^l0, max over j of 1 - q + q h(epsilon - log q, j) and of h(epsilon + log q, j)).
+    `seen` is an upper bound of the probability that one novel item is released. `hockey_stick(e, j)`, in short h(e, j),
+    is an upper bound of the divergence at e between the noise and the noise moved on j items at once. For j shared
+    items, q = (1 - seen)^(l0 - j) is a lower bound of the probability that no novel item is released. delta is
+    max(1 - (1 - seen)^l0, max over j >= 1 of 1 - q + q h(epsilon - log q, j) and of h(epsilon + log q, j)).
     """
     worst = _any(seen, l0)
     for shared in range(1, l0 + 1):
@@ -47,8 +49,8 @@ def lattice_distortion(sigma: float, terms: int) -> float:
 
     Proof: given their sum, the variables lie on a coset of a lattice. By Poisson summation the weights of cosets differ
     by factors of 1 +- theta. theta is the sum of q^(|y|^2) over the nonzero vectors of the dual lattice, with
-    q = e^(-2 pi^2 sigma^2). Each y is the projection of an integer vector z whose entries sum to at most half their
-    number. So |y|^2 >= |z|^2/2 and 1 + theta <= (1 + 2 (q^(1/2) + q^2 + ...))^terms.
+    q = e^(-2 pi^2 sigma^2). Each y is the projection of an integer vector z, whose sum is from -terms/2 to terms/2. So
+    |y|^2 >= |z|^2/2 and 1 + theta <= (1 + 2 (q^(1/2) + q^2 + ...))^terms.
     """
     if terms == 1:
         return 1.0

@@ -101,7 +101,8 @@ class IteratedSetUnion(UnionMechanism):
     ) -> Self:
         """Return the rounds whose total guarantee is (epsilon, delta)-DP.
 
-        It tries several fractions of delta for the thresholds and takes the lowest threshold of the last round.
+        Up to an epsilon of 100, it tries several fractions of delta for the thresholds. It takes the fraction for which
+        the threshold of the last round is lowest.
 
         Args:
             epsilon: The total epsilon: above 0 and at most 1000.
