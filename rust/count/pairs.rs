@@ -2,7 +2,7 @@
 //!
 //! The key of an integer user is the integer, and the key of any other user is a 96-bit hash. If
 //! users are integers, the key of an integer item is the integer. The key of any other item is its
-//! code, which is a number of the item's label in the item's partition.
+//! code. A code is a number that stands for one label within the item's partition.
 
 use bytemuck::Pod;
 

@@ -111,8 +111,8 @@ impl Decay {
     /// of all further values is far below `2^-bits`.
     #[must_use]
     pub(super) fn cumulative(&self, bits: u32) -> Vec<(BigInt, BigInt)> {
-        // The error of a sum of m weights is at most m³ units, times the factor of the tail. The 128 guard bits hold
-        // it.
+        // For m weights, `missing` is 4 m³ units plus a bound of the tail, and twice as much if the
+        // law is mirrored. The 128 guard bits keep it far below `2^-bits`.
         let places = bits + 128;
         let (mut weights, mut missing) = self.weights_from(0, places);
         if self.mirrored {
@@ -141,7 +141,8 @@ impl Decay {
             // The first `passed` cells certainly end at or before the prefix. The next cell may end after the prefix.
             let passed = ends.partition_point(|(_, high)| *high <= from);
             let last = self.limit == Some(passed as u64);
-            // The prefix is all ones, and only the last cell ends at one.
+            // Whether the prefix is all ones. Then `to` is one, and any cell but a last one ends
+            // below it.
             let open = to.bits() > u64::from(bits + guard);
             match ends.get(passed) {
                 Some((low, _)) if last || *low >= to => return Location::Cell(passed as u64),

@@ -28,7 +28,7 @@ impl DiscreteLaplace {
 /// Create a sampler whose probabilities decay like `exp(-m / scale)`.
 pub(super) fn exponential(scale: f64, limit: Option<u64>, mirrored: bool) -> Result<Sampler> {
     let bits = scale_bits(scale, SCALE_RANGE, SCALE_MESSAGE)?;
-    // The width of a bounded distribution is at most its bound.
+    // The sampler sizes its blocks by the scale, or by the bound if the bound is smaller.
     let bits = limit.map_or(bits, |limit| bits.min(limit.max(1).ilog2()));
     let coefficient = Dyadic::from_f64(scale).reciprocal();
     Ok(Sampler::new(Decay { coefficient, square: false, limit, mirrored }, bits))

@@ -64,7 +64,8 @@ pub struct Release {
     pub stopped_early: bool,
 }
 
-/// Release rows of `counts` (descending) while the budget covers the most expensive outcome of a further step.
+/// Release rows of `counts` (descending) while the budget covers a selection plus the
+/// larger of the level's two prices. A step may spend less than that.
 ///
 /// `limit` is the number of rows to which the histogram was truncated, also if it had fewer rows. Every step reads
 /// the (k̄+1)-th largest count that is left. To read a truncated count as zero would invalidate δ, so the release

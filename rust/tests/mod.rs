@@ -1,4 +1,5 @@
-//! Property tests of whole counts, and tables for them.
+//! Property tests of counting, from rows to counts, and of the lists of users' items. Also random
+//! tables for these tests.
 
 mod agreement;
 mod neighbours;
