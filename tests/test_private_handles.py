@@ -36,7 +36,7 @@ def handles():
     noise.extend(bytes(32 * COUNT))
     histogram, items = Histogram.from_pairs(*pairs), UserItems.from_pairs(*pairs)
     yield from (histogram, items, labels, lists, table, noise, _core.Counts(np.array([COUNT])))
-    yield from (histogram._exact, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
+    yield from (*histogram._rows, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
     yield Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
     yield _core.Rng()
     stream = streamed()
@@ -159,7 +159,8 @@ def test_private_attributes_of_a_handle_reveal_no_data(kind):
     """Streams are exempt: their private attributes hold arrays, which only code that names the attributes can read."""
     handle = kind.from_pairs([*range(COUNT)], ["secret-label"] * COUNT)
     attributes = object.__getstate__(handle)
-    assert set(attributes) <= {"_exact", "_labels", "_limit", "_cap", "_sensitivity", "_lists", "_clipped_to", "_users"}
+    public = {"_limit", "_cap", "_sensitivity", "_clipped_to"}
+    assert set(attributes) <= {"_rows", "_sorted", "_users", "_labels", "_lists", *public}
     assert not any(map(is_data, shown(attributes)))
 
 

@@ -45,7 +45,12 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
         return None
 
     def _require(self, histogram: Histogram) -> None:
-        """Raise SensitivityError if the histogram lacks counts that this mechanism needs."""
+        """Raise SensitivityError if the histogram lacks counts that this mechanism needs.
+
+        This method also sorts the rows that `_run` reads in order. `release` calls it before `opened` charges the
+        budget, because sorting can run out of memory.
+        """
+        histogram._in_order()
 
     @abstractmethod
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
@@ -58,8 +63,9 @@ class HistogramMechanism(Mechanism[Histogram, Release]):
     def _published(
         self, histogram: Histogram, rows: NDArray[np.int64], rng: _core.Rng, **more: Unpack[Shown]
     ) -> Release:
-        """Return the release of these rows; see `published`."""
-        return published(self, histogram._labels, rows, rng, **more)
+        """Return the release of these rows, which are places in the order of `Histogram._in_order`; see `published`."""
+        labels, _ = histogram._in_order(int(rows.max(initial=-1)) + 1)
+        return published(self, labels, rows, rng, **more)
 
     def release(self, data: Histogram, *, rng: _core.Rng | Opening | None = None) -> Release:
         """Release what the mechanism finds in a histogram.

@@ -65,9 +65,9 @@ def counts_by_item(
         raise ParameterError("give both user and item with a table, or neither with lists of items")
     else:
         table = Histogram.from_table(events, user=user, item=item, l0=l0, progress=progress)
-        counts = table._counts()
-        added = dict(zip(table._labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
-        kind = column_type(table._labels.type_name, None if added else events, item)
+        labels, counts = table._in_order()
+        added = dict(zip(labels.take(np.arange(len(counts))), counts.tolist(), strict=True))
+        kind = column_type(labels.type_name, None if added else events, item)
     return kind, {label: count for label, count in added.items() if can_be_released(label)}
 
 

@@ -132,7 +132,7 @@ class ContributionBound(TableMechanism):
             table.data, user=table.item, item=table.user, memory=table.memory, progress=table.progress
         )
         rng = opened(rng)
-        scores = self.scores(users._counts())
+        scores = self.scores(users._in_any_order()[1])
         # The last candidate takes the place of the stop element.
         slot = rng.select(scores[:-1], int(scores.max()), self.gamma, int(scores[-1]), 0.0)
         notes = (f"the item is a number of items that about {self.percentile} % of the users do not exceed",)

@@ -6,6 +6,7 @@ from discreet import _core
 from discreet.cached import cached_property
 from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import NoisyCounts
+from discreet.mechanisms.published import published
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.theorems import rogers2023
@@ -43,5 +44,6 @@ class ThresholdMechanism(NoisyCounts):
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        rows, noisy = self.threshold.release(histogram._counts(), rng)
-        return self._published(histogram, rows, rng, noisy=noisy, sigmas=self.deviation)
+        labels, counts = histogram._for_noise(rng)
+        rows, noisy = self.threshold.release(counts, rng)
+        return published(self, labels, rows, rng, noisy=noisy, sigmas=self.deviation)

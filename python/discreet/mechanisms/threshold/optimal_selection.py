@@ -12,6 +12,7 @@ from discreet.cached import cached_property
 from discreet.errors import ParameterError
 from discreet.mechanisms.from_histogram import require_complete
 from discreet.mechanisms.noises import EpsilonPerItem
+from discreet.mechanisms.published import published
 from discreet.privacy.guarantee import Sensitivity
 from discreet.privacy.validation import require_whole
 from discreet.theorems import desfontaines2020
@@ -108,4 +109,5 @@ class OptimalSelection(EpsilonPerItem):
         require_complete(histogram)
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
-        return self._published(histogram, _core.partition_selection(histogram._counts(), self.chances, rng), rng)
+        labels, counts = histogram._for_noise(rng)
+        return published(self, labels, _core.partition_selection(counts, self.chances, rng), rng)

@@ -41,7 +41,7 @@ def largest(histogram: Histogram, k_bar: int) -> tuple[NDArray[np.int64], int]:
             f"this histogram keeps too few counts: the mechanism needs k_bar + 1 = {k_bar + 1}; "
             "make the histogram with a larger k_bar, or the mechanism with a smaller one"
         )
-    counts = histogram._counts()
+    _, counts = histogram._in_order(k_bar + 1)
     return counts[:k_bar], int(counts[k_bar]) if len(counts) > k_bar else 0
 
 

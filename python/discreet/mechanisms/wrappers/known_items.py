@@ -99,8 +99,9 @@ class KnownItems(HistogramMechanism):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         known = set(self.items)
-        names = histogram._labels.take(np.arange(len(histogram._counts())))
-        others = np.where([name in known for name in names], 0, histogram._counts())
+        every, exact = histogram._for_noise(rng)
+        names = every.take(np.arange(len(exact)))
+        others = np.where([name in known for name in names], 0, exact)
         rows, passed = self.mechanism.threshold.release(others, rng)
         noisy = histogram._counts_of(self.items) + rng.sample(self.mechanism.noise, len(self.items))
         kept = np.arange(len(noisy)) if self.least is None else np.flatnonzero(noisy >= self.least)
