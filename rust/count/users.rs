@@ -19,6 +19,9 @@ use crate::memory::arena::zeros;
 
 /// The smallest number of rows that triggers deduplication.
 const FEWEST: usize = 1 << 22;
+/// Only one in this many partitions is used. The write buffers of more partitions would not fit into
+/// cache together with the write buffers of the items.
+const USED: usize = 4;
 /// Users with keys below this number are bits in a bitmap.
 const SMALL: u128 = 1 << 24;
 /// The number of 64-bit words of the bitmap.
@@ -46,7 +49,7 @@ impl<P: Pair> Default for Users<P> {
             small: Vec::new(),
             new: Vec::new(),
             rows: ThreadRows::default(),
-            distinct: Distinct::new(1),
+            distinct: Distinct::new(0x9e37_79b9_7f4a_7c15),
             len: 0,
             compact_at: FEWEST,
         }
@@ -97,18 +100,26 @@ impl<P: Pair> Users<P> {
         users.for_each(|user| small[user as usize / 64 % WORDS] |= 1 << (user % 64));
     }
 
-    /// Deduplicates one partition after another. Stops early if a sample of partitions has few
-    /// duplicates.
+    /// Deduplicates one partition after another. If a sample of partitions has few duplicates, only
+    /// partitions with many rows are deduplicated: the rows of a few heavy users are in a few
+    /// partitions, which the sample can miss.
     fn compact(&mut self) {
         let (store, distinct) = (&mut self.rows.rows, &mut self.distinct);
-        deduplicate(|partition| {
+        let many = 4 * store.len() / (0..PARTITIONS).step_by(USED).len();
+        let is_large = |&partition: &usize| store.partition_len(partition) > many;
+        let large: Vec<usize> = (0..PARTITIONS).filter(is_large).collect();
+        let mut one = |partition| {
             let before = store.partition_len(partition);
             distinct.reset(before);
             store.pieces(partition).for_each(|rows| distinct.extend(rows));
             store.clear(partition);
             distinct.rows().for_each(|row| store.push(partition, row));
             (before, distinct.len)
-        });
+        };
+        for partition in large {
+            one(partition);
+        }
+        deduplicate(one);
     }
 
     /// Returns the bytes of memory that the rows hold. The bitmap of 2 MiB does not count.
@@ -118,6 +129,7 @@ impl<P: Pair> Users<P> {
 
     /// Spills all rows in memory. The bitmap stays in memory.
     pub fn spill(&mut self, stop: &AtomicBool) -> Result<()> {
+        self.compact();
         (self.len, self.compact_at) = (0, FEWEST);
         self.distinct.slots = Vec::new();
         self.rows.spill(None, stop)
@@ -139,17 +151,17 @@ impl<P: Pair> Users<P> {
         let small: u64 = small.iter().map(|bits: &u64| u64::from(bits.count_ones())).sum();
         let len = |partition: usize| all.iter().map(|rows| rows.partition_len(partition)).sum();
         let at_once = (held / Distinct::<P::User>::BYTES).max(1 << 12);
-        let begin = || (Distinct::new(3), 0);
+        let begin = || (Distinct::new(0xd129_0d3c_5f1a_93ab), 0);
         let work = |state: &mut (Distinct<_>, u64), partition, len: usize, stop: &AtomicBool| {
             let (distinct, total) = state;
-            let passes = len.div_ceil(at_once) as u64;
-            for pass in 0..passes {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(threads::STOPPED);
-                }
+            let mut passes = vec![Pass { bits: 0, class: 0 }];
+            while let Some(mut pass) = passes.pop() {
                 distinct.reset(len.min(at_once));
                 for rows in &all {
-                    distinct.read(rows, partition, (pass, passes))?;
+                    if stop.load(Ordering::Relaxed) {
+                        return Err(threads::STOPPED);
+                    }
+                    distinct.read(rows, partition, at_once, &mut pass, &mut passes)?;
                 }
                 *total += distinct.len as u64;
             }
@@ -166,11 +178,32 @@ fn hash<P: Pair>(row: P) -> u64 {
     row.user() as u64
 }
 
-/// Returns the partition of a user. Only one in four of all partitions is used. The write buffers
-/// of more partitions would not fit into cache together with the write buffers of the items.
+/// Returns the partition of a user.
 #[inline]
 fn part_of<P: Pair>(row: P) -> usize {
-    partition_of(hash(row)) & !3
+    partition_of(hash(row)) / USED * USED
+}
+
+/// A pass over the rows of a partition, for the users with some bits in their hash. The number of
+/// passes depends on the number of users, and not on their rows: one user can have most rows.
+struct Pass {
+    /// The number of bits.
+    bits: u32,
+    class: u64,
+}
+
+impl Pass {
+    /// Returns whether the user of a row belongs to this pass.
+    #[inline]
+    fn has<P: Pair>(&self, row: P) -> bool {
+        (hash(row) >> 16) & ((1 << self.bits) - 1) == self.class
+    }
+
+    /// Splits the pass by one more bit. Keeps one half and returns the other half.
+    fn split(&mut self) -> Self {
+        self.bits += 1;
+        Self { bits: self.bits, class: self.class | 1 << (self.bits - 1) }
+    }
 }
 
 /// A set of users: a hash table with open addressing. Zero is a free slot, because no row is zero.
@@ -209,24 +242,44 @@ impl<P: Pair> Distinct<P> {
         self.factor = self.factor.wrapping_mul(0xf135_7aea_2e62_a9c5);
     }
 
-    /// Adds the users of a partition from one thread. Skips users who belong to another pass.
+    /// Adds the users of a partition from one thread who belong to `pass`. Splits the pass if the set
+    /// gets more than `most` users, and adds the other half to `passes`.
     fn read(
         &mut self,
         all: &ThreadRows<P>,
         partition: usize,
-        (pass, passes): (u64, u64),
+        most: usize,
+        pass: &mut Pass,
+        passes: &mut Vec<Pass>,
     ) -> Result<()> {
-        let is_now = |row: &P| (hash(*row) >> 16) % passes == pass;
         for rows in all.rows.pieces(partition) {
-            if passes == 1 {
-                self.extend(rows);
-            } else {
-                self.extend(rows.filter(is_now));
-            }
+            self.extend_pass(rows, most, pass, passes);
         }
         all.runs.visit(partition, &[], |rows: &[P]| {
-            self.extend(rows.iter().copied().filter(|row| passes == 1 || is_now(row)));
+            self.extend_pass(rows.iter().copied(), most, pass, passes);
         })
+    }
+
+    fn extend_pass(
+        &mut self,
+        rows: impl Iterator<Item = P>,
+        most: usize,
+        pass: &mut Pass,
+        passes: &mut Vec<Pass>,
+    ) {
+        if pass.bits == 0 {
+            self.extend(rows);
+        } else {
+            self.extend(rows.filter(|&row| pass.has(row)));
+        }
+        while self.len > most {
+            passes.push(pass.split());
+            let old = std::mem::take(&mut self.slots);
+            self.reset(most);
+            let left = old.into_iter().map(P::of_bits).filter(|&row| pass.has(row));
+            left.filter(|row| row.bits() != P::Bits::zeroed())
+                .for_each(|row| self.extend(std::iter::once(row)));
+        }
     }
 
     /// Adds users.
@@ -303,6 +356,28 @@ mod tests {
                 assert_eq!(counted::<Hashed>(&hashed, threads, held, &keys), expected);
             }
         }
+    }
+
+    #[test]
+    fn few_users_with_most_rows_are_deduplicated_and_counted_in_few_passes() {
+        let keys = HashKeys::from_os().unwrap();
+        let user = |n: u64| u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1 << 30;
+        // Nineteen of twenty rows belong to three users, and each other row to a user of its own.
+        let all: Vec<u128> =
+            (0..600_000).map(|n| user(if n % 20 == 0 { n + 9 } else { n % 3 })).collect();
+        let mut users = Users::<Wide>::default();
+        all.chunks(256).for_each(|piece| users.extend(piece.iter().copied(), &keys));
+        users.compact();
+        assert!(users.rows.rows.len() < 50_000);
+        let mut passes = Vec::new();
+        let mut set = Distinct::<<Wide as Pair>::User>::new(1);
+        let mut pass = Pass { bits: 0, class: 0 };
+        set.reset(1000);
+        let rows = all.iter().map(|&user| Wide::user_row(user, &keys));
+        set.extend_pass(rows.clone().take(10_000), 1000, &mut pass, &mut passes);
+        assert_eq!(passes.len(), 0, "{} users", set.len);
+        set.extend_pass(rows, 1000, &mut pass, &mut passes);
+        assert!(set.len <= 1000 && passes.len() < 12);
     }
 
     #[test]
