@@ -106,6 +106,29 @@ def test_the_library_leaves_the_handlers_of_a_program_alone(tmp_path, how):
     assert done.stdout == "True\n"
 
 
+HASTENED = """
+import gc, os
+from discreet import startup
+assert gc.isenabled() and "OPENBLAS_NUM_THREADS" not in os.environ and not startup._hastened
+startup.release()
+assert gc.isenabled() and gc.get_freeze_count() == 0
+os.environ.update(given)
+startup.hasten()
+assert not gc.isenabled() and os.environ["OPENBLAS_NUM_THREADS"] == given.get("OPENBLAS_NUM_THREADS", "1")
+startup.release()
+assert gc.isenabled() and gc.get_freeze_count() > 0
+print({name: os.environ[name] for name in ["OPENBLAS_NUM_THREADS"] if name in os.environ} == given)
+"""
+
+
+@pytest.mark.parametrize("given", [{}, {"OPENBLAS_NUM_THREADS": "3"}])
+def test_a_command_collects_no_garbage_until_it_runs(given):
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    program = f"given = {given}\n{HASTENED}"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_an_ignored_interrupt_stays_ignored():
     ignored = f'trap "" INT; exec {sys.executable} -c "{"; ".join(IGNORED)}"'
     done = subprocess.run(["bash", "-c", ignored], capture_output=True, text=True, timeout=60, check=True)
