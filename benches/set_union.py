@@ -24,7 +24,7 @@ import numpy as np
 
 import discreet as dp
 import records
-from discreet.mechanisms.union.set_union import METHODS
+from discreet.mechanisms.union.methods import METHODS
 from footprint import current_memory, peak_memory, reset_peak
 from published_union import METHODS as PUBLISHED
 from published_union import weighted_gaussian_by_arrays

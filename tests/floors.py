@@ -40,7 +40,7 @@ AT_IMPORT = {*sys.stdlib_module_names, "discreet", "numpy"}
 MORE_AT_IMPORT = {"cli": TERMINAL, "sklearn": {"sklearn"}}
 AT_RUN_TIME = {"importlib", "pkgutil", "runpy"}
 DYNAMIC = "names.py"
-"""The only file that imports modules by their names at run time: public modules on first use, and moved names."""
+"""The only file that imports modules by their names at run time: lazy names on first use, and moved names."""
 MUTUAL = {"discreet.streams.stream.Stream"}
 """Types in import cycles for type checking only: a stream has a mechanism, and a mechanism starts a stream."""
 
@@ -132,7 +132,8 @@ def circles(package):
         below = {name: set() for name in rooms}
         for path in sources(folder):
             tree = parsed(path)
-            for name in {*imported(tree)} - (MUTUAL - {*imported_at_run_time(tree)}):
+            typed_only = set() if uses_names(tree) else MUTUAL - {*imported_at_run_time(tree)}
+            for name in {*imported(tree)} - typed_only:
                 parts = name.split(".")
                 if parts[: len(place)] == place:
                     there = parts[len(place)] if len(parts) > len(place) else "__init__"
@@ -152,6 +153,62 @@ def hidden_imports(package):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = {name for name in imported(node) if name.split(".")[0] == "discreet"}
                 yield from (f"{path.relative_to(package)} imports {name} in {node.name}" for name in sorted(names))
+
+
+def uses_names(tree):
+    """Return whether a module imports `discreet.names`, which imports modules at run time."""
+    return any(f"{name}.".startswith("discreet.names.") for name in imported(tree))
+
+
+def lazy_table(tree):
+    """Return the type-checking branch and the table of a module with lazy names; raise ValueError for another form.
+
+    The form is `if TYPE_CHECKING: from ... import ...`, `else: __getattr__, __dir__ = lazy(__name__, {...})`.
+    """
+    try:
+        (branch,) = (node for node in tree.body if isinstance(node, ast.If))
+        (used,) = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "discreet.names")
+        call = branch.orelse[0].value
+        table = ast.literal_eval(call.args[1])
+    except (AttributeError, IndexError) as error:
+        raise ValueError from error
+    plain = ast.Call(call.func, [call.args[0], ast.Constant(0)], [])
+    taken = ast.unparse([ast.Assign(branch.orelse[0].targets, plain, lineno=0), *branch.orelse[1:]])
+    rest = ast.Module([node for node in tree.body if node not in (branch, used)], [])
+    mentioned = {getattr(node, "id", "") for node in ast.walk(rest)}
+    if (
+        ast.unparse(branch.test) != "TYPE_CHECKING"
+        or taken.strip() != "__getattr__, __dir__ = lazy(__name__, 0)"
+        or {(alias.name, alias.asname) for alias in used.names} - {("lazy", None), ("deprecated", None)}
+        or uses_names(rest)
+        or mentioned & {"lazy", "deprecated"}
+    ):
+        raise ValueError
+    return branch, table
+
+
+def lazy_imports(package):
+    """Yield lazy names that the other rules cannot see, and other uses of `discreet.names`.
+
+    A lazy import can hide a cycle like an import in a function. So the type-checking branch, which the rules of cycles
+    and floors read, must import the names of the table and no others.
+    """
+    for path in sources(package):
+        tree, file = parsed(path), path.relative_to(package).as_posix()
+        if not uses_names(tree):
+            continue
+        try:
+            branch, table = lazy_table(tree)
+        except ValueError:
+            yield f"{file} uses discreet.names in another form"
+            continue
+        pairs = {(f"discreet.{place}".rstrip("."), name) for place, names in table.items() for name in names.split()}
+        once = {".".join(pair) for pair in pairs} ^ {*imported(ast.Module(branch.body, []))}
+        yield from (f"{file} lists {name} once" for name in sorted(once))
+        # A submodule with the name would hide the lazy name once it is imported.
+        own = ".".join(["discreet", *path.relative_to(package).parent.parts])
+        names = sorted(name for place, name in pairs if place != own and path.name == "__init__.py")
+        yield from (f"{file} has a module {name}" for name in names if (path.parent / f"{name}.py").exists())
 
 
 def eager_imports(package):

@@ -15,6 +15,7 @@ from floors import (
     core_imports,
     eager_imports,
     hidden_imports,
+    lazy_imports,
     map_violations,
     parsed,
     unreadable_imports,
@@ -44,13 +45,39 @@ def test_heavy_libraries_are_imported_lazily():
     assert list(eager_imports(PACKAGE)) == []
 
 
-def test_importing_the_package_loads_no_rare_modules():
-    def loaded(package):
-        command = [sys.executable, "-c", f"import sys, {package}; print(*sys.modules)"]
-        return {*subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()}
+def test_lazy_names_are_those_that_the_rules_read():
+    assert list(lazy_imports(PACKAGE)) == []
 
-    rare = {"difflib", "gzip", "html", "random", "secrets", "shutil", "statistics", "tempfile", "numpy.typing"}
-    assert (loaded("discreet") - loaded("numpy")) & (rare | HEAVY | TERMINAL) == set()
+
+def loaded(code):
+    """Return the modules that are loaded after some code."""
+    command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"]
+    return {*subprocess.run(command, check=True, capture_output=True, text=True).stderr.split()}
+
+
+RARE = {"difflib", "gzip", "html", "random", "secrets", "shutil", "statistics", "tempfile", "numpy.typing"}
+COUNT = """
+import discreet
+log = {"user": [*range(5000)], "page": ["home"] * 5000}
+discreet.count(log, user="user", item="page", rho=1, delta=1e-6)
+"""
+
+
+def test_importing_the_package_loads_no_other_package():
+    assert loaded("import discreet") & ({"numpy", "discreet._core", "discreet.api"} | RARE | HEAVY | TERMINAL) == set()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["count", "--help"], ["--version"], ["conut"]])
+def test_help_loads_no_library(arguments):
+    run = f"import discreet.cli\ntry:\n    discreet.cli.main({arguments})\nexcept SystemExit:\n    pass"
+    assert loaded(run) & ({"numpy", "rich", "discreet.api", "discreet.mechanisms.base"} | HEAVY) == set()
+
+
+def test_a_count_loads_no_rare_modules():
+    modules = loaded(COUNT)
+    assert (modules - loaded("import numpy")) & (RARE | HEAVY | TERMINAL | {"hashlib"}) == set()
+    ours = {name for name in modules if name.startswith("discreet.")}
+    assert not {"discreet.budgets.budget", "discreet.queries.answers", "discreet.streams.base"} & ours
 
 
 def test_rust_modules_use_only_lower_modules():
@@ -58,9 +85,9 @@ def test_rust_modules_use_only_lower_modules():
 
 
 def test_the_package_init_only_lists_names():
-    docstring, *imports, assigned = parsed(PACKAGE / "__init__.py").body
+    docstring, *imports, lazy, assigned = parsed(PACKAGE / "__init__.py").body
     assert isinstance(ast.literal_eval(docstring.value), str)
-    assert {type(node) for node in imports} == {ast.ImportFrom}
+    assert {type(node) for node in [*imports, *lazy.body]} == {ast.ImportFrom}
     assert ast.unparse(assigned.targets[0]) == "__all__"
     names = ast.literal_eval(assigned.value)
     assert names == sorted(names)
@@ -103,6 +130,13 @@ STREAM = "from discreet.streams.stream import Stream"
         ({"streams/a": f"if TYPE_CHECKING:\n    {STREAM}\n{STREAM}", "streams/stream": "import discreet.streams.a"}, 1),
         (
             {
+                "streams/__init__": f"from discreet.names import lazy\nif TYPE_CHECKING:\n    {STREAM}",
+                "streams/stream": "import discreet.streams",
+            },
+            1,
+        ),
+        (
+            {
                 "streams/a": f"if TYPE_CHECKING:\n    pass\nelse:\n    {STREAM}",
                 "streams/stream": "import discreet.streams.a",
             },
@@ -121,6 +155,53 @@ def test_an_import_cycle_is_detected(tmp_path, modules, found):
 def test_an_import_in_a_function_is_detected(tmp_path):
     (tmp_path / "api.py").write_text("def f():\n    from discreet import planning\n    import polars")
     assert list(hidden_imports(tmp_path)) == ["api.py imports discreet.planning in f"]
+
+
+LAZY = """
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.laws import joint
+    from discreet.tables.histogram import Histogram
+    from discreet.tables.table import Table as Table
+else:
+    __getattr__, __dir__ = lazy(
+        __name__, {"laws": "joint", "tables.histogram": "Histogram", "tables.table": "Table"}
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("", "", []),
+        ("joint", "", ["lists discreet.laws.joint once"]),
+        ('"tables.table": "Table"', "", ["lists discreet.tables.table.Table once"]),
+        (
+            "import Histogram",
+            "import Counts",
+            ["discreet.tables.histogram.Counts", "discreet.tables.histogram.Histogram"],
+        ),
+        ('"Histogram"', '"Histogram a"', ["lists discreet.tables.histogram.a once"]),
+        ('"Histogram"', '"Histogram b"', ["lists discreet.tables.histogram.b once", "has a module b"]),
+        ("__name__, ", "'discreet', ", ["in another form"]),
+        ("lazy(\n", "load(\n", ["in another form"]),
+        ("import lazy", "import lazy as load", ["in another form"]),
+        ("from discreet.names import lazy", "from discreet import names", ["in another form"]),
+        ("else:", "if True:", ["in another form"]),
+        ("TYPE_CHECKING:", "LATER:", ["in another form"]),
+        ("if TYPE", "api = lazy('discreet', {'api': 'count'})[0]\nif TYPE", ["in another form"]),
+        ("else:", "else:\n    import discreet.names\n", ["in another form"]),
+    ],
+)
+def test_a_hidden_lazy_name_is_detected(tmp_path, before, after, found):
+    (tmp_path / "laws").mkdir()
+    (tmp_path / "laws" / "b.py").write_text("")
+    text = LAZY.replace(before, after, 1) if before != "joint" else LAZY.replace('"laws": "joint", ', "")
+    (tmp_path / "laws" / "__init__.py").write_text(text)
+    said = list(lazy_imports(tmp_path))
+    assert len(said) == len(found)
+    assert all(part in line for part, line in zip(found, said, strict=True)), said
 
 
 @pytest.mark.parametrize(

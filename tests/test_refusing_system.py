@@ -85,7 +85,9 @@ system.refuse_entropy(0)
 
 
 def test_an_import_without_entropy_is_an_entropy_error(refusing):
-    code = START + "system.refuse_entropy(1)\ntry:\n    import discreet\nexcept Exception as error:\n"
+    code = (
+        START + "system.refuse_entropy(1)\ntry:\n    import discreet\n    discreet.count\nexcept Exception as error:\n"
+    )
     code += "    print(type(error).__module__, type(error).__name__)\n"
     assert ran(refusing, code) == ["discreet.errors EntropyError"]
 

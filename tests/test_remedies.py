@@ -9,7 +9,7 @@ import pytest
 from command import BUDGET, COUNT, discreet
 
 import discreet as dp
-from discreet.cli.options import in_options
+from discreet.cli.texts import in_options
 from discreet.errors import BudgetExceeded, ParameterError
 
 LOG = {"user": [u for u in range(2000) for _ in range(2)], "item": ["home", "help"] * 2000}

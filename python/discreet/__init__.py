@@ -1,29 +1,88 @@
 """Differentially private counts, top-k lists and sets of items, even if the items are not known in advance."""
 
-from discreet import startup  # noqa: F401 - imported first: handles Ctrl-C during the other imports
-from discreet._core import __version__
-from discreet.api import answer_queries, count, select, top_k
-from discreet.budgets import Budget, Ledger
-from discreet.certificate import verify
-from discreet.errors import BudgetExceeded, DiscreetError
-from discreet.mechanisms import (
-    ConfirmedCounts,
-    GaussianThreshold,
-    GaussianTopK,
-    GumbelTopK,
-    LaplaceThreshold,
-    LaplaceTopK,
-    OptimalSelection,
-    Plume,
-    PrivateCountRelease,
-    TruncatedGeometric,
-)
-from discreet.names import __dir__, __getattr__  # noqa: F401 - look up public modules and deprecated names
-from discreet.planning.plan import plan
-from discreet.privacy import Guarantee
-from discreet.release import Release
-from discreet.streams import BinaryMechanism, Stream
-from discreet.tables import Histogram
+from discreet import startup  # noqa: F401 - first: it handles Ctrl-C during all other imports
+
+# isort: split
+from typing import TYPE_CHECKING
+
+from discreet.names import deprecated, lazy
+
+if TYPE_CHECKING:
+    from discreet import (
+        audit as audit,
+    )
+    from discreet import (
+        budgets as budgets,
+    )
+    from discreet import (
+        errors as errors,
+    )
+    from discreet import (
+        mechanisms as mechanisms,
+    )
+    from discreet import (
+        planning as planning,
+    )
+    from discreet import (
+        privacy as privacy,
+    )
+    from discreet import (
+        queries as queries,
+    )
+    from discreet import (
+        release as release,
+    )
+    from discreet import (
+        streams as streams,
+    )
+    from discreet import (
+        tables as tables,
+    )
+    from discreet import (
+        testing as testing,
+    )
+    from discreet._core import __version__
+    from discreet.api import answer_queries, count, select, top_k
+    from discreet.budgets import Budget, Ledger
+    from discreet.certificate import verify
+    from discreet.errors import BudgetExceeded, DiscreetError
+    from discreet.mechanisms import (
+        ConfirmedCounts,
+        GaussianThreshold,
+        GaussianTopK,
+        GumbelTopK,
+        LaplaceThreshold,
+        LaplaceTopK,
+        OptimalSelection,
+        Plume,
+        PrivateCountRelease,
+        TruncatedGeometric,
+    )
+    from discreet.planning.plan import plan
+    from discreet.privacy import Guarantee
+    from discreet.release import Release
+    from discreet.streams import BinaryMechanism, Stream
+    from discreet.tables import Histogram
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "": "audit budgets errors mechanisms planning privacy queries release streams tables testing",
+            "_core": "__version__",
+            "api": "answer_queries count select top_k",
+            "budgets": "Budget Ledger",
+            "certificate": "verify",
+            "errors": "BudgetExceeded DiscreetError",
+            "mechanisms": "ConfirmedCounts GaussianThreshold GaussianTopK GumbelTopK LaplaceThreshold LaplaceTopK "
+            "OptimalSelection Plume PrivateCountRelease TruncatedGeometric",
+            "planning.plan": "plan",
+            "privacy": "Guarantee",
+            "release": "Release",
+            "streams": "BinaryMechanism Stream",
+            "tables": "Histogram",
+        },
+        otherwise=deprecated,
+    )
 
 __all__ = [
     "BinaryMechanism",

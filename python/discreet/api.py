@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
-from discreet import _core, engines
-from discreet.budgets.advice import require
-from discreet.budgets.filter import PrivacyFilter
+from discreet import budgets, engines, mechanisms, queries, tables
 from discreet.errors import ParameterError
-from discreet.mechanisms.base import Mechanism, Opening
-from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import uncounted
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-from discreet.planning.choose import Notes, choose
-from discreet.planning.plan import stated
+from discreet.planning.choose import Notes, choose, stated
 from discreet.privacy.guarantee import Guarantee, Promising
-from discreet.queries.answers import Answers, require_values
-from discreet.queries.choose import choose_answers
-from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
-from discreet.tables.user_items import UserItems
+
+if TYPE_CHECKING:
+    from discreet import _core
+    from discreet.budgets.filter import PrivacyFilter
+    from discreet.mechanisms.base import Mechanism, Opening
+    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.union.set_union import UnionMechanism
+    from discreet.queries.answers import Answers
+    from discreet.release.release import Release
 
 __all__ = ["answer_queries", "count", "select", "top_k"]
 
@@ -120,7 +118,7 @@ def count(
             progress=progress,
             l0=made.protects.l0,
             k_bar=None if rows is None else rows - 1,
-            count_users=isinstance(made, ConfirmedCounts),
+            count_users=isinstance(made, mechanisms.ConfirmedCounts),
         )
 
     return _publish(made, read, budget, asked, reasons)
@@ -180,7 +178,7 @@ def top_k(
 
     asked = _Asked(chosen, epsilon, delta)
     mechanism, notes = asked.chosen()
-    if isinstance(mechanism, DiscoverAndPeel):
+    if isinstance(mechanism, mechanisms.DiscoverAndPeel):
         columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
         release = _read_twice(mechanism, data, budget, asked, **columns)
         return replace(release, notes=(*release.notes, *notes))
@@ -249,9 +247,9 @@ def select(
     asked = _Asked(chosen, epsilon, delta)
     mechanism, reasons = asked.chosen()
     columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
-    if isinstance(mechanism, UnionMechanism):
-        kept = mechanism.l0 if isinstance(mechanism, SetUnion) else None
-        items = partial(UserItems.from_table, data, **columns, l0=kept)
+    if isinstance(mechanism, mechanisms.UnionMechanism):
+        kept = mechanism.l0 if isinstance(mechanism, mechanisms.SetUnion) else None
+        items = partial(tables.UserItems.from_table, data, **columns, l0=kept)
         return _publish(mechanism, items, budget, asked, reasons, without_counts=True)
     counts = partial(Histogram.from_table, data, **columns, l0=l0, cap=mechanism.cap)
     return _publish(mechanism, counts, budget, asked, reasons, without_counts=True)
@@ -297,12 +295,14 @@ def answer_queries(
         >>> len(answers.values)
         3
     """
-    whole = require_values(values)
-    mechanism, notes = choose_answers(len(whole), rho, epsilon, delta, method)
+    whole = queries.require_values(values)
+    mechanism, notes = queries.choose_answers(len(whole), rho, epsilon, delta, method)
     if budget is None:
         return replace(mechanism.release(whole, rng=rng), notes=notes)
     _require_budget(budget)
-    require(budget, mechanism, lambda e, d: choose_answers(len(whole), None, e, d, method)[0], epsilon, delta)
+    budgets.require(
+        budget, mechanism, lambda e, d: queries.choose_answers(len(whole), None, e, d, method)[0], epsilon, delta
+    )
     if rng is not None:
         raise ParameterError("rng is for tests: a budget takes no seeded randomness; leave out rng, or the budget")
     return replace(budget.release(mechanism, whole), notes=notes)
@@ -328,7 +328,7 @@ class _Asked(Generic[_Made]):
     def require_paid(self, budget: PrivacyFilter, mechanism: Promising) -> None:
         """Raise BudgetExceeded unless the budget suffices; the advice is in epsilon if the caller gave epsilon."""
         _require_budget(budget)
-        require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
+        budgets.require(budget, mechanism, lambda e, d: self.choose(e, d)[0], self.epsilon, self.delta)
 
 
 def _required(delta: float | None) -> float:
@@ -366,7 +366,7 @@ def _read_twice(
 
 
 def _require_budget(budget: object) -> None:
-    if not isinstance(budget, PrivacyFilter):
+    if not isinstance(budget, budgets.PrivacyFilter):
         raise ParameterError(
             'budget must be a Budget, or a dataset of a Ledger: Ledger.open("privacy.ledger").dataset("name")'
         )

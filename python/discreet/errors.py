@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_DOWN, Context
 from typing import NoReturn, Protocol
 
 __all__ = [
@@ -132,6 +131,8 @@ def _apart(more: float, less: float) -> tuple[str, str]:
 
 def shortened(number: float) -> float:
     """Return a number rounded down to three significant digits."""
+    from decimal import ROUND_DOWN, Context
+
     return float(Context(prec=3, rounding=ROUND_DOWN).create_decimal(repr(number)))
 
 

@@ -1,10 +1,11 @@
-"""The public names of the package, and the deprecated names of version 0.1."""
+"""Names that a module imports when they are first used, and the deprecated names of version 0.1."""
 
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["MODULES", "MOVED", "__dir__", "__getattr__"]
+__all__ = ["MODULES", "MOVED", "deprecated", "lazy"]
 
 MODULES = (
     "audit",
@@ -36,17 +37,46 @@ MOVED = {
 """The names that the package itself exported in version 0.1, by the module that exports them now."""
 
 
-def __dir__() -> list[str]:
-    """Return the public names of the package."""
-    return sorted([*sys.modules["discreet"].__all__, *MODULES])
+def lazy(
+    module: str, names: Mapping[str, str], otherwise: Callable[[str], object] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a module that imports its names when they are first used.
+
+    Args:
+        module: The `__name__` of the module.
+        names: The names, separated by spaces, by the path under `discreet` of the module that defines them. Names with
+            the path of `module` itself are its submodules.
+        otherwise: Returns the value of another name, or raises AttributeError.
+    """
+    paths = {name: f"discreet.{path}".rstrip(".") for path, listed in names.items() for name in listed.split()}
+
+    def get(name: str) -> object:
+        if name not in paths:
+            if otherwise is not None:
+                return otherwise(name)
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if paths[name] == module:
+            return import_module(f"{module}.{name}")
+        owner = import_module(paths[name])
+        try:
+            value = getattr(owner, name)
+        except AttributeError as error:
+            if error.obj is not owner:
+                raise
+            value = import_module(f"{paths[name]}.{name}")
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def shown() -> list[str]:
+        return sorted({*sys.modules[module].__all__, *(name for name in paths if paths[name] == module)})
+
+    return get, shown
 
 
-def __getattr__(name: str) -> object:
-    """Return a public module, or a name of version 0.1 with a DeprecationWarning."""
-    if name in MODULES:
-        return import_module(f"discreet.{name}")
-    for module, names in MOVED.items():
-        if name in names.split():
-            warnings.warn(f"discreet.{name} is discreet.{module}.{name} now", DeprecationWarning, stacklevel=2)
-            return getattr(import_module(f"discreet.{module}"), name)
+def deprecated(name: str) -> object:
+    """Return a name of version 0.1 with a DeprecationWarning."""
+    for path, listed in MOVED.items():
+        if name in listed.split():
+            warnings.warn(f"discreet.{name} is discreet.{path}.{name} now", DeprecationWarning, stacklevel=3)
+            return getattr(import_module(f"discreet.{path}"), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")

@@ -38,19 +38,24 @@ def interrupted_at(tmp_path):
     return run
 
 
-MODULES = [
-    "discreet._core",
-    "numpy",
-    "numpy.linalg",
-    "discreet.api",
-    "discreet.budgets.chain",
-    "discreet.tables.user_items",
-    "discreet.cli",
-    "discreet.cli.command",
-    "click",
-    "rich.console",
-    "discreet.cli.without_data",
-]
+DOCTOR, AUDIT = ["doctor"], ["audit", "count", *BUDGET, "--l0", "1"]
+MODULES = {
+    "discreet.names": DOCTOR,
+    "discreet._core": DOCTOR,
+    "numpy": DOCTOR,
+    "numpy.linalg": DOCTOR,
+    "discreet.api": DOCTOR,
+    "discreet.budgets.chain": ["budget", "show", "no.ledger"],
+    "discreet.tables.histogram": DOCTOR,
+    "discreet.tables.user_items": AUDIT,
+    "discreet.cli": DOCTOR,
+    "discreet.cli.command": DOCTOR,
+    "click": DOCTOR,
+    "discreet.cli.doctor": DOCTOR,
+    "discreet.cli.without_data": AUDIT,
+    "discreet.theorems.wilkins2022": ["count", "no.csv", *COUNT, *BUDGET],
+}
+"""Modules that a command imports before it runs."""
 ENDS = ["discreet._core", "discreet.cli", "discreet.cli.without_data"]
 """A module near the beginning, the middle and the end of the imports."""
 
@@ -67,13 +72,21 @@ ENDS = ["discreet._core", "discreet.cli", "discreet.cli.without_data"]
 def test_an_interrupt_while_importing_ends_with_130(interrupted_at, command, module, by):
     if command == "script" and not SCRIPT.exists():
         pytest.skip("the script is not installed")
-    code, out, err = interrupted_at(COMMANDS[command], module, by)
+    code, out, err = interrupted_at(COMMANDS[command], module, by, *MODULES[module])
     assert (code, out, err) == (130, b"", "discreet: interrupted; nothing was published\n")
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_while_running_is_an_exception(interrupted_at):
-    code, _, err = interrupted_at(COMMANDS["module"], "duckdb")
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("duckdb", DOCTOR),
+        ("discreet.budgets.ledger", ["count", "no.csv", *COUNT, *BUDGET, "--ledger", "x", "--dataset", "x"]),
+        ("rich.table", ["demo"]),
+    ],
+)
+def test_an_interrupt_while_running_is_an_exception(interrupted_at, module, arguments):
+    code, _, err = interrupted_at(COMMANDS["module"], module, "SIGINT", *arguments)
     assert code == 130
     assert err.endswith("discreet: interrupted; nothing was published\n")
     assert "Traceback" not in err
@@ -91,6 +104,29 @@ def test_the_library_leaves_the_handlers_of_a_program_alone(tmp_path, how):
     command = [sys.executable, *arguments, "-m", "discreet"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
+
+
+HASTENED = """
+import gc, os
+from discreet import startup
+assert gc.isenabled() and "OPENBLAS_NUM_THREADS" not in os.environ and not startup._hastened
+startup.release()
+assert gc.isenabled() and gc.get_freeze_count() == 0
+os.environ.update(given)
+startup.hasten()
+assert not gc.isenabled() and os.environ["OPENBLAS_NUM_THREADS"] == given.get("OPENBLAS_NUM_THREADS", "1")
+startup.release()
+assert gc.isenabled() and gc.get_freeze_count() > 0
+print({name: os.environ[name] for name in ["OPENBLAS_NUM_THREADS"] if name in os.environ} == given)
+"""
+
+
+@pytest.mark.parametrize("given", [{}, {"OPENBLAS_NUM_THREADS": "3"}])
+def test_a_command_collects_no_garbage_until_it_runs(given):
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    program = f"given = {given}\n{HASTENED}"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 def test_an_ignored_interrupt_stays_ignored():

@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dp
 from discreet.mechanisms import SetUnion
-from discreet.mechanisms.union.set_union import METHODS
+from discreet.mechanisms.union.methods import METHODS
 from discreet.planning.choose import choose
 
 LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}

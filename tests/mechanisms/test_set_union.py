@@ -14,7 +14,7 @@ import discreet as dp
 from discreet import _core
 from discreet.audit import audit
 from discreet.mechanisms import IteratedSetUnion, SetUnion
-from discreet.mechanisms.union.set_union import METHODS
+from discreet.mechanisms.union.methods import METHODS
 from discreet.planning.choose import users_for
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng

@@ -5,10 +5,23 @@ noise scale is reported as a violation of the guarantee. A run is one release. I
 the exact distribution, the audit reports a misfit.
 """
 
-from discreet.audit.exact import audit
-from discreet.audit.exact import examine as examine
-from discreet.audit.findings import Audit, Divergence, Finding, Misfit
-from discreet.audit.neighbours import neighbours as neighbours
-from discreet.audit.sampled import Trial, trial
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.audit.exact import audit
+    from discreet.audit.exact import examine as examine
+    from discreet.audit.findings import Audit, Divergence, Finding, Misfit
+    from discreet.audit.sampled import Trial, trial
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "audit.exact": "audit examine",
+            "audit.findings": "Audit Divergence Finding Misfit",
+            "audit.sampled": "Trial trial",
+        },
+    )
 
 __all__ = ["Audit", "Divergence", "Finding", "Misfit", "Trial", "audit", "trial"]

@@ -1,8 +1,26 @@
 """Privacy budgets in memory (`Budget`) and in a file (`Ledger`), and pay-what-you-get top-k lists (`Exchange`)."""
 
-from discreet.budgets.budget import Budget
-from discreet.budgets.exchange import Exchange
-from discreet.budgets.ledger import Dataset, Ledger
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.budgets.advice import require as require
+    from discreet.budgets.budget import Budget
+    from discreet.budgets.exchange import Exchange
+    from discreet.budgets.filter import PrivacyFilter as PrivacyFilter
+    from discreet.budgets.ledger import Dataset, Ledger
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "budgets.advice": "require",
+            "budgets.budget": "Budget",
+            "budgets.exchange": "Exchange",
+            "budgets.filter": "PrivacyFilter",
+            "budgets.ledger": "Dataset Ledger",
+        },
+    )
 
 __all__ = [
     "Budget",

@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from difflib import get_close_matches
 
 import click
 
 from discreet import certificate
 from discreet.budgets.charge import Account, Unit
-from discreet.budgets.ledger import Dataset, Ledger
+from discreet.budgets.ledger import Ledger
 from discreet.budgets.record import Spending
 from discreet.cli import outputs, report
-from discreet.errors import ParameterError
+from discreet.cli.datasets import dataset_of
 from discreet.privacy.guarantee import unusual
 from discreet.release import export
 
-__all__ = ["budget", "dataset_to_charge", "verify"]
+__all__ = ["budget", "verify"]
 
 _TYPES = {"number": "int64", "rho": "float64", "delta": "float64"}
 _ledger = click.argument("ledger", metavar="LEDGER")
 _chosen = click.option("--dataset", metavar="NAME", help="Show only this dataset.")
-
-
-def dataset_to_charge(ledger: str | None, dataset: str | None) -> Dataset | None:
-    """Return the dataset that --ledger and --dataset name; None if neither option is given."""
-    if (ledger is None) != (dataset is None):
-        raise click.UsageError("Give --ledger and --dataset together.")
-    return None if ledger is None or dataset is None else _dataset(ledger, dataset)
-
-
-def _dataset(ledger: str, name: str) -> Dataset:
-    """Return a dataset of the ledger; raise ParameterError with the commands to use if its name is unknown."""
-    opened = Ledger.open(ledger, create=False)
-    names = opened.datasets
-    if name not in names:
-        near = get_close_matches(name, names, 1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ParameterError(
-            f"the ledger {ledger} has no dataset {name!r}{meant}. `discreet budget show {ledger}` lists its datasets; "
-            "`discreet budget init` adds one."
-        )
-    return opened.dataset(name)
 
 
 @click.group(short_help="Create and inspect privacy-budget ledgers.")
@@ -111,7 +89,7 @@ def show(ledger: str, dataset: str | None) -> None:
     outputs.require_apart(None, ledger)
     opened = Ledger.open(ledger, create=False)
     rows = []
-    for account in map(opened.dataset, opened.datasets) if dataset is None else [_dataset(ledger, dataset)]:
+    for account in map(opened.dataset, opened.datasets) if dataset is None else [dataset_of(ledger, dataset)]:
         columns = account.total, account.spent, account.remaining
         promise = "({:.4g}, {:.4g})-DP".format(*account.guarantee.quoted)
         rows.append([account.name, *(f"{x.rho:.6g}" for x in columns), *(f"{x.delta:.6g}" for x in columns), promise])
@@ -165,7 +143,7 @@ def _encodable(cell: object) -> object:
 
 
 def _rows(ledger: str, dataset: str | None) -> list[Spending]:
-    return Ledger.open(ledger, create=False).history if dataset is None else _dataset(ledger, dataset).history
+    return Ledger.open(ledger, create=False).history if dataset is None else dataset_of(ledger, dataset).history
 
 
 @click.command(short_help="Check released rows against their certificate.")

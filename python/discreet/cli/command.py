@@ -10,15 +10,10 @@ from contextlib import suppress
 
 import click
 
-import discreet
-from discreet.cli.budget import budget, verify
-from discreet.cli.demo import demo
-from discreet.cli.doctor import doctor
+from discreet._core import __version__
+from discreet.cli import commands, work
 from discreet.cli.interrupts import sigterm_as_interrupt
-from discreet.cli.options import in_options
-from discreet.cli.releases import count, select, top_k
-from discreet.cli.stream import stream
-from discreet.cli.without_data import audit, plan
+from discreet.cli.texts import in_options
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError
 from discreet.startup import INTERRUPTED, INTERRUPTED_CODE, release
 
@@ -35,12 +30,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        release()
         _fill_closed_descriptors()
         _write_utf8()
         _require_utf8(arguments)
-        with sigterm_as_interrupt():
-            return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
+        return int(cli.main(arguments, prog_name="discreet", standalone_mode=False) or 0)
     except click.ClickException as error:
         _with_remedy(error).show()
         return error.exit_code
@@ -119,9 +112,26 @@ def _reads_no_data(error: click.ClickException) -> bool:
     return error.ctx.command_path.split()[1:2] in (["plan"], ["audit"]) and error.message.startswith(begins)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(discreet.__version__, prog_name="discreet")
-def cli() -> None:
+class _Commands(click.Group):
+    """A group that imports a command when it is called; until then it has a summary of the command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command, the command and its arguments."""
+        name, summary, rest = super().resolve_command(ctx, args)
+        if name is None or summary is None:
+            return name, summary, rest
+        command: click.Command = getattr(commands, name.replace("-", "_"))
+        if name in work.OF and not {"-h", "--help"} & {*rest}:
+            getattr(work, work.OF[name])  # import it while an interrupt still ends the process
+        return name, command, rest
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="discreet")
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Publish how many users visited each page or searched each term, even if the list of items is unknown and itself
     sensitive, with a differential-privacy guarantee.
 
@@ -135,7 +145,10 @@ def cli() -> None:
       3    insufficient privacy budget
       130  interrupted
     """
+    # The command is imported by now, so an interrupt can be an exception.
+    release()
+    context.with_resource(sigterm_as_interrupt())
 
 
-for command in (audit, budget, count, demo, doctor, plan, select, stream, top_k, verify):
-    cli.add_command(command)
+for name, summary in commands.SUMMARIES.items():
+    cli.add_command(click.Command(name, short_help=summary))

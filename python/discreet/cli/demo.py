@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-import discreet
+from discreet import api
 from discreet import demo as demonstration
 from discreet.cli import report
 from discreet.errors import ParameterError
@@ -34,7 +34,7 @@ def demo(rho: float, delta: float, write: str | None) -> None:
     click.echo(f"A synthetic log: {visits:,} visits by {users:,} users to {pages:,} pages.", err=True)
     if write is not None:
         export.write(write, [("user", log.users, "int64"), ("item", table["item"], "string")], {})
-    release = discreet.count(table, user="user", item="item", rho=rho, delta=delta)
+    release = api.count(table, user="user", item="item", rho=rho, delta=delta)
     click.echo(report.table(release, shown=12, truth=log.true_counts()), nl=False)
     for line in report.guarantee_lines(release):
         click.echo(line, err=True)

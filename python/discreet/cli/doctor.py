@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import click
 
-import discreet
-from discreet import _core
+from discreet import _core, api
 from discreet.engines import local, sql
 from discreet.wording import counted
 
@@ -33,7 +32,7 @@ def doctor() -> None:
 def _check_count() -> str:
     users = 1000
     data = {"user": [*range(users), users], "item": ["common"] * users + ["rare"]}
-    release = discreet.count(data, user="user", item="item", rho=1.0, delta=1e-6)
+    release = api.count(data, user="user", item="item", rho=1.0, delta=1e-6)
     return f"{counted(len(release), 'item')} released; the data has an item of {users:,} users and an item of one user"
 
 
@@ -53,7 +52,7 @@ def _check_entropy() -> str:
 
 
 _CHECKS: dict[str, Callable[[], str]] = {
-    "discreet": lambda: f"version {discreet.__version__}",
+    "discreet": lambda: f"version {_core.__version__}",
     "python": lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}",
     "numpy": lambda: str(sys.modules["numpy"].__version__),
     "duckdb": _check_duckdb,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import click
-from rich.console import Console
-from rich.control import Control
-from rich.segment import ControlType
 
 from discreet.startup import INTERRUPTED, INTERRUPTED_CODE
 
@@ -40,6 +37,8 @@ def within_a_second() -> Iterator[None]:
     The process then ends without cleanup. Use this only for work that leaves no files behind. A ledger charge may be
     interrupted at any point.
     """
+    import socket
+
     try:
         read_end, write_end = socket.socketpair()
     except OSError:  # without the watcher, an interrupt waits for the work
@@ -71,8 +70,13 @@ def within_a_second() -> Iterator[None]:
 def _end() -> None:
     """Replace the progress line with the interrupt message, then end the process."""
     try:
-        clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
-        Console(stderr=True).control(clear)
+        if "rich.progress" in sys.modules:  # otherwise there is no progress line
+            from rich.console import Console
+            from rich.control import Control
+            from rich.segment import ControlType
+
+            clear = Control(ControlType.SHOW_CURSOR, ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
+            Console(stderr=True).control(clear)
         click.echo(INTERRUPTED, err=True)
     finally:
         os._exit(INTERRUPTED_CODE)

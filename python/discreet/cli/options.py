@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import click
 
-from discreet.mechanisms.union.set_union import METHODS
-from discreet.release import export
+from discreet.mechanisms.union.methods import METHODS
+from discreet.release.formats import FORMATS
 
-__all__ = ["bounded", "counting", "in_options", "joined", "promise", "published", "selected", "table", "top", "written"]
-
-
-_WORDS = re.compile(r"\b(?:(certificate)=True|(unit|method|items)=(['\"])([\w+]+)\3)")
-_NUMBERS = re.compile(r"\b(rho|epsilon|delta)=(?=[\d.])")
-
-
-def in_options(text: str) -> str:
-    """Return an error text with Python parameters replaced by options, such as unit='event' by `--unit event`."""
-    text = _WORDS.sub(lambda found: f"--{found[1] or f'{found[2]} {found[4]}'}", text)
-    said, tried, advice = text.partition(" Try ")
-    return said + tried + _NUMBERS.sub(r"--\1 ", advice).replace("without epsilon", "without --epsilon")
+__all__ = ["bounded", "counting", "joined", "promise", "published", "selected", "table", "top", "written"]
 
 
 def joined(*options: Callable[..., object]) -> Callable[[Callable[..., object]], Callable[..., object]]:
@@ -114,7 +102,7 @@ written = joined(
         "-f",
         "--format",
         "form",
-        type=click.Choice(["table", *export.FORMATS]),
+        type=click.Choice(["table", *FORMATS]),
         help="Format of the rows.  [default: table on a terminal, csv elsewhere]",
     ),
 )

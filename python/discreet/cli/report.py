@@ -8,10 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
 from discreet.errors import InputError
 from discreet.release import export
@@ -28,6 +24,10 @@ _TABLE_ROWS = 40
 
 def table(release: Release, *, shown: int, truth: dict[str, int] | None = None) -> str:
     """Return the first rows as a text table that fits the terminal; `truth` adds a column of true counts."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("item", overflow="ellipsis", no_wrap=True, max_width=60)
     cells: dict[str, list[str]] = {}
@@ -147,6 +147,9 @@ def progress(quiet: bool) -> Iterator[Callable[[], None] | None]:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("reading and counting")

@@ -14,11 +14,11 @@ import click
 
 from discreet.budgets.advice import require
 from discreet.cli import options, outputs, report
-from discreet.cli.budget import dataset_to_charge
+from discreet.cli.datasets import dataset_to_charge
 from discreet.engines import files
 from discreet.engines.rounds import TimedEvents
 from discreet.errors import ParameterError, SchemaError, StateError
-from discreet.planning.plan import stated
+from discreet.planning.choose import stated
 from discreet.privacy.guarantee import unusual
 from discreet.streams.clock import Clock
 from discreet.streams.events import ITEM_TYPES, ItemType

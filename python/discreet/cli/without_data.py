@@ -7,12 +7,11 @@ from typing import TypeAlias, Unpack
 
 import click
 
-import discreet
 from discreet import audit as auditing
 from discreet.audit.exact import auditable
 from discreet.cli.options import bounded, counting, joined, promise, selected, top
-from discreet.planning.choose import Parameters, Verb, choose
-from discreet.planning.plan import stated
+from discreet.planning import plan as planning
+from discreet.planning.choose import Parameters, Verb, choose, stated
 
 __all__ = ["audit", "plan"]
 
@@ -66,7 +65,7 @@ _examined = joined(
 
 
 def _plan(verb: Verb, as_json: bool, parameters: Parameters) -> None:
-    made = discreet.plan(verb, **parameters)
+    made = planning.plan(verb, **parameters)
     click.echo(made.to_json() if as_json else made)
 
 

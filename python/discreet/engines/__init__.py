@@ -6,9 +6,11 @@ items. It draws no noise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from discreet.engines import ibis, local, spark
+from discreet.engines import local, remote
 from discreet.engines.engine import Counted, Engine, Items, Progress
 from discreet.engines.frames import is_read_once
 from discreet.engines.memory import Memory
@@ -17,7 +19,7 @@ from discreet.errors import ParameterError
 
 __all__ = ["histogram", "lists", "require_rows_again", "rows_here"]
 
-_ENGINES: dict[str, Engine] = {"pyspark": spark, "ibis": ibis}
+_ENGINES: dict[str, Callable[[], Engine]] = {"pyspark": lambda: remote.spark, "ibis": lambda: remote.ibis}
 """Engines by the library of a table. Tables of other libraries are read on this machine."""
 
 
@@ -34,7 +36,7 @@ def _remote_engine(source: object, user: str, item: str) -> Engine | None:
 def _engine_of(source: object) -> Engine | None:
     """Return the remote engine for the library of `source`, or None."""
     libraries = {base.__module__.partition(".")[0] for base in type(source).__mro__}
-    return next((_ENGINES[name] for name in _ENGINES if name in libraries), None)
+    return next((_ENGINES[name]() for name in _ENGINES if name in libraries), None)
 
 
 def rows_here(source: object) -> bool:

@@ -156,8 +156,6 @@ def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "
     If no wanted name occurs, the names may be the first row of data in a file without a header, and so private. The
     text then has no similar name, unless the names are known to come from a schema (`is_schema`).
     """
-    import difflib
-
     known = Counter(list(names))
     are_names = is_schema or any(known[name] for name in wanted)
     if not (are_names or instead) and len(wanted) > 1:
@@ -168,6 +166,8 @@ def require_columns(names: Iterable[str], wanted: list[str], *, instead: str = "
         if known[name] > 1:
             raise SchemaError(f"there is more than one column {name!r}; rename all but one")
         if not known[name]:
+            import difflib
+
             near = difflib.get_close_matches(name.lower(), shown, n=1)
             hint = f"; did you mean {shown[near[0]]!r}?" if near else instead
             raise SchemaError(f"there is no column {name!r}{hint}")

@@ -1,5 +1,17 @@
 """Exact output distributions (laws) of a mechanism on a small histogram, from its own thresholds and noise tails."""
 
-from discreet.laws.joint import joint_law
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.laws.joint import joint_law
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "laws.joint": "joint_law",
+        },
+    )
 
 __all__ = ["joint_law"]

@@ -1,14 +1,34 @@
 """Mechanisms by family. Each has frozen parameters, a guarantee that depends on them alone, and a `release` method."""
 
-from discreet.mechanisms.base import Mechanism
-from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
-from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.from_table import TableMechanism
-from discreet.mechanisms.sums import ClippedSums
-from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
-from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
-from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
-from discreet.mechanisms.wrappers import KnownItems, Replacement
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.base import Mechanism
+    from discreet.mechanisms.counts import ConfirmedCounts, ContributionBound, Plume, PrivateCountRelease, Refinement
+    from discreet.mechanisms.from_histogram import HistogramMechanism
+    from discreet.mechanisms.from_table import TableMechanism
+    from discreet.mechanisms.sums import ClippedSums
+    from discreet.mechanisms.threshold import GaussianThreshold, LaplaceThreshold, OptimalSelection, TruncatedGeometric
+    from discreet.mechanisms.top_k import DiscoverAndPeel, GaussianTopK, GumbelTopK, LaplaceTopK, PermuteAndFlip
+    from discreet.mechanisms.union import IteratedSetUnion, SetUnion, UnionMechanism
+    from discreet.mechanisms.wrappers import KnownItems, Replacement
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "mechanisms.base": "Mechanism",
+            "mechanisms.counts": "ConfirmedCounts ContributionBound Plume PrivateCountRelease Refinement",
+            "mechanisms.from_histogram": "HistogramMechanism",
+            "mechanisms.from_table": "TableMechanism",
+            "mechanisms.sums": "ClippedSums",
+            "mechanisms.threshold": "GaussianThreshold LaplaceThreshold OptimalSelection TruncatedGeometric",
+            "mechanisms.top_k": "DiscoverAndPeel GaussianTopK GumbelTopK LaplaceTopK PermuteAndFlip",
+            "mechanisms.union": "IteratedSetUnion SetUnion UnionMechanism",
+            "mechanisms.wrappers": "KnownItems Replacement",
+        },
+    )
 
 __all__ = [
     "ClippedSums",

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, overload
 
+from discreet import mechanisms
 from discreet.errors import ParameterError
 from discreet.mechanisms.base import EpsilonKind, Made, made_for
-from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
-from discreet.mechanisms.from_histogram import HistogramMechanism
-from discreet.mechanisms.threshold.gaussian import GaussianThreshold
-from discreet.mechanisms.threshold.laplace import LaplaceThreshold
-from discreet.mechanisms.threshold.optimal_selection import OptimalSelection
-from discreet.mechanisms.threshold.truncated_geometric import TruncatedGeometric
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.union.iterated_set_union import IteratedSetUnion
-from discreet.mechanisms.union.set_union import METHODS as UNION_METHODS
-from discreet.mechanisms.union.set_union import SetUnion, UnionMechanism
-from discreet.privacy.guarantee import Guarantee, require_promise, resolve_rho, unusual
+from discreet.mechanisms.union.methods import METHODS as UNION_METHODS
+from discreet.privacy.guarantee import Guarantee, Promising, require_promise, resolve_rho, unusual
 from discreet.privacy.validation import require_whole
 from discreet.theorems.tails import least
 
-__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "users_for"]
+if TYPE_CHECKING:
+    from discreet.mechanisms import DiscoverAndPeel, HistogramMechanism, UnionMechanism
+
+__all__ = ["VERBS", "Chosen", "Notes", "Parameters", "Verb", "choose", "stated", "users_for"]
 
 VERBS = "count, top_k, select or, in a plan, answer_queries"
 """The functions that have a plan, as text for errors."""
@@ -41,13 +35,11 @@ _GREEDY_NOTE = (
     "the greedy method gives a user's weight to the most frequent items first, so it may miss an item of many users; "
     'method="policy_laplace" and "dp_sips" do not miss it'
 )
-_WITH_COUNTS = (TruncatedGeometric, GaussianThreshold, LaplaceThreshold)
-_THRESHOLDS = (OptimalSelection, *_WITH_COUNTS)
 
 
 Verb: TypeAlias = Literal["count", "top_k", "select"]
 Notes: TypeAlias = tuple[str, ...]
-Chosen: TypeAlias = HistogramMechanism | UnionMechanism | DiscoverAndPeel
+Chosen: TypeAlias = "HistogramMechanism | UnionMechanism | DiscoverAndPeel"
 
 
 class Parameters(TypedDict, total=False):
@@ -105,6 +97,17 @@ def _asked(guarantee: Guarantee, parameters: Parameters) -> Guarantee:
     return guarantee if epsilon is None else guarantee.stating(epsilon, delta)
 
 
+def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
+    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
+    guarantee = mechanism.guarantee
+    return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
+
+
+def _with_counts() -> tuple[EpsilonKind[HistogramMechanism], ...]:
+    """Return the threshold mechanisms that release counts."""
+    return mechanisms.TruncatedGeometric, mechanisms.GaussianThreshold, mechanisms.LaplaceThreshold
+
+
 def _for_count(
     *,
     delta: float,
@@ -118,10 +121,10 @@ def _for_count(
     if l0 is not None:
         if (relative_error, k_bar) != (0.1, 2**14):
             raise ParameterError("l0 excludes relative_error and k_bar: leave out either l0 or these")
-        return _fewest_users(_WITH_COUNTS, rho, epsilon, delta, l0)
+        return _fewest_users(_with_counts(), rho, epsilon, delta, l0)
     own_rho, own_delta = resolve_rho(rho, epsilon, delta)
     try:
-        mechanism = ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
+        mechanism = mechanisms.ConfirmedCounts(rho=own_rho, delta=own_delta, relative_error=relative_error, k_bar=k_bar)
     except ParameterError as error:
         if epsilon is None:
             raise
@@ -146,14 +149,14 @@ def _for_top_k(
             raise ParameterError(
                 'method="discover+peel" needs l0: the most items of one user that count in the search for items'
             )
-        return made_for(DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
+        return made_for(mechanisms.DiscoverAndPeel, rho, epsilon, delta=delta, k=k, l0=l0), ()
     if method != "gumbel":
         raise ParameterError(f'there is no method {method!r}: use "gumbel" or "discover+peel"')
     if l0 is not None:
         raise ParameterError(
             'l0 needs method="discover+peel"; with "gumbel" a user may have any number of items, so leave out l0'
         )
-    return made_for(GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
+    return made_for(mechanisms.GumbelTopK, rho, epsilon, delta=delta, k=k, k_bar=k_bar), ()
 
 
 def _for_select(
@@ -180,10 +183,10 @@ def _for_select(
         return made_for(kind, rho, epsilon, delta=delta, l0=l0, **more)
 
     if method == "dp_sips":
-        return made(IteratedSetUnion), ()
+        return made(mechanisms.IteratedSetUnion), ()
     if method not in ("auto", "threshold"):
-        return made(SetUnion, method=method), (_GREEDY_NOTE,) if method == "greedy" else ()
-    threshold, reasons = _fewest_users(_THRESHOLDS, rho, epsilon, delta, l0)
+        return made(mechanisms.SetUnion, method=method), (_GREEDY_NOTE,) if method == "greedy" else ()
+    threshold, reasons = _fewest_users((mechanisms.OptimalSelection, *_with_counts()), rho, epsilon, delta, l0)
     # For a given rho, the Laplace noise of "policy_laplace" is larger than the Gaussian noise of dp_sips.
     laplace = rows_here and epsilon is not None
     union = None if method == "threshold" or l0 == 1 else _set_union(made, threshold, laplace)
@@ -196,8 +199,8 @@ def _set_union(
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
     needed = users_for(threshold.release_chance, 0.5)
     kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
-        ("policy_laplace", SetUnion, {"method": "policy_laplace"}, _LAPLACE_RATIO),
-        ("dp_sips", IteratedSetUnion, {}, _DP_SIPS_RATIO),
+        ("policy_laplace", mechanisms.SetUnion, {"method": "policy_laplace"}, _LAPLACE_RATIO),
+        ("dp_sips", mechanisms.IteratedSetUnion, {}, _DP_SIPS_RATIO),
     )
     for name, kind, more, ratio in kinds[not laplace :]:
         try:

@@ -13,8 +13,8 @@ from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
 from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
 from discreet.mechanisms.union.set_union import UnionMechanism
-from discreet.planning.choose import VERBS, Parameters, Verb, choose, users_for
-from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.planning.choose import VERBS, Parameters, Verb, choose, stated, users_for
+from discreet.privacy.guarantee import Guarantee
 from discreet.queries.choose import AnswerPlan, plan_answers
 from discreet.release import plot
 from discreet.streams.base import StreamMechanism
@@ -23,7 +23,7 @@ from discreet.wording import counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Plan", "plan", "stated"]
+__all__ = ["Plan", "plan"]
 
 Planned = HistogramMechanism | StreamMechanism | UnionMechanism | DiscoverAndPeel
 """The mechanisms whose items have a release chance by their number of users."""
@@ -248,12 +248,6 @@ def _rounded(sigma: float) -> str:
 def _noun(number: int, noun: str) -> str:
     """Return the noun of `counted`, for a number in its own column."""
     return counted(number, noun).partition(" ")[2]
-
-
-def stated(mechanism: Promising, epsilon: float | None, delta: float | None) -> Guarantee:
-    """Return the mechanism's guarantee, quoted as (epsilon, delta)-DP if the caller gave epsilon."""
-    guarantee = mechanism.guarantee
-    return guarantee if epsilon is None or delta is None else guarantee.stating(epsilon, delta)
 
 
 def _deviation(mechanism: Planned) -> float | None:

@@ -1,11 +1,31 @@
 """Mechanisms that answer many counting queries at once with a small largest error."""
 
-from discreet.queries import experimental
-from discreet.queries.answers import Answers
-from discreet.queries.bounded import BoundedAnswers
-from discreet.queries.gumbel_correction import GumbelCorrection
-from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
-from discreet.queries.sparse_vector import AboveThreshold, Crossing, IterativeSparseVector, PermutedAboveThreshold
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.queries import experimental
+    from discreet.queries.answers import Answers
+    from discreet.queries.answers import require_values as require_values
+    from discreet.queries.bounded import BoundedAnswers
+    from discreet.queries.choose import choose_answers as choose_answers
+    from discreet.queries.gumbel_correction import GumbelCorrection
+    from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
+    from discreet.queries.sparse_vector import AboveThreshold, Crossing, IterativeSparseVector, PermutedAboveThreshold
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "queries": "experimental",
+            "queries.answers": "Answers require_values",
+            "queries.bounded": "BoundedAnswers",
+            "queries.choose": "choose_answers",
+            "queries.gumbel_correction": "GumbelCorrection",
+            "queries.noisy": "GaussianAnswers LaplaceAnswers",
+            "queries.sparse_vector": "AboveThreshold Crossing IterativeSparseVector PermutedAboveThreshold",
+        },
+    )
 
 __all__ = [
     "AboveThreshold",

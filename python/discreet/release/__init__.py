@@ -1,5 +1,17 @@
 """Released rows with their guarantee, their plots and their files."""
 
-from discreet.release.release import Release
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.release.release import Release
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "release.release": "Release",
+        },
+    )
 
 __all__ = ["Release"]

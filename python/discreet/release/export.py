@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import hashlib
 import io
 import json
 import os
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
+from discreet.release.formats import FORMATS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
-    "FORMATS",
     "call",
     "certificate_path",
     "digest",
@@ -41,9 +40,6 @@ __all__ = [
 
 Column: TypeAlias = "tuple[str, Sequence[object] | NDArray[np.generic], str]"
 """The name, values and Arrow type of a column."""
-
-FORMATS = ("csv", "json", "jsonl", "parquet")
-"""The file formats for rows."""
 
 _INVISIBLE = (
     r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -118,7 +114,13 @@ def write(
 
 def digest(columns: Sequence[Column]) -> str:
     """Return the SHA-256 of the columns as CSV."""
-    return hashlib.sha256(text(columns, {}, "csv").encode()).hexdigest()
+    return _sha256(text(columns, {}, "csv").encode())
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
 
 
 def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
@@ -131,7 +133,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
     try:
         form = source.suffix.lower().removeprefix(".")
         if form == "csv":
-            return hashlib.sha256(source.read_bytes()).hexdigest()
+            return _sha256(source.read_bytes())
         if form not in _READERS:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
         rows = _READERS[form](source)

@@ -1,4 +1,7 @@
-"""Continual mechanisms, which release running counts after every round, and the streams that hold their state."""
+"""Continual mechanisms, which release running counts after every round, and the streams that hold their state.
+
+The package imports all of its modules, because `Stream` registers itself with the mechanisms that start it.
+"""
 
 from discreet.streams.base import StreamMechanism
 from discreet.streams.binary import BinaryMechanism

@@ -1,7 +1,21 @@
 """Tables of rows, counts of users by item, and items by user. SENSITIVE."""
 
-from discreet.tables.histogram import Histogram
-from discreet.tables.table import Table
-from discreet.tables.user_items import UserItems
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.tables.histogram import Histogram
+    from discreet.tables.table import Table
+    from discreet.tables.user_items import UserItems
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "tables.histogram": "Histogram",
+            "tables.table": "Table",
+            "tables.user_items": "UserItems",
+        },
+    )
 
 __all__ = ["Histogram", "Table", "UserItems"]

@@ -131,13 +131,12 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
     def level(number: int) -> Level:
         users = level_users(number)
         gamma = _STEEPNESS / users
-        draw = ranges * Fraction(gamma) ** 2 / 8
         sigmas = [factor * share * users / math.sqrt(2**v) for v in range(CHOICES)]
         bound = factor * _BOUND_SCALE * users
         return Level(
             gamma=gamma,
             ceiling=math.floor(factor * _HEADROOM * users),
-            steps=tuple(Measurement(sigma, math.ceil(UNIT * (draw + _noise_price(sigma)))) for sigma in sigmas),
+            steps=tuple(Measurement(sigma, _step_price(ranges, gamma, sigma)) for sigma in sigmas),
             bound=Measurement(bound, variance_price(bound)),
             variance=(share * users) ** 2,
         )
@@ -145,20 +144,26 @@ def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level
     return tuple(level(number) for number in range(LOWEST, HIGHEST + 1))
 
 
-def _noise_price(sigma: float) -> Fraction:
-    """Return 1/(2 sigma^2): the rho of Gaussian noise on a query that one user changes by at most one."""
-    return 1 / (2 * Fraction(sigma) ** 2)
+def _step_price(ranges: int, gamma: float, sigma: float) -> int:
+    """Return ranges gamma^2/8 + 1/(2 sigma^2) in units, rounded up: the rho of a draw and of a noisy count.
+
+    Whole numbers give the same price as `Fraction`, which took 25 ms for all levels instead of 3 ms.
+    """
+    (a, b), (p, q) = gamma.as_integer_ratio(), sigma.as_integer_ratio()
+    return -(-UNIT * (ranges * (a * p) ** 2 + (2 * b * q) ** 2) // (8 * (b * p) ** 2))
 
 
 def variance_price(sigma: float) -> int:
-    """Return 1/(2 sigma^2) in units, rounded up."""
-    return math.ceil(UNIT * _noise_price(sigma))
+    """Return 1/(2 sigma^2) in units, rounded up: the rho of noise on a query that one user changes by at most one."""
+    p, q = float(sigma).as_integer_ratio()
+    return -(-UNIT * q**2 // (2 * p**2))
 
 
 def deltas(prices: list[int], rho: float, delta: float) -> list[float]:
     """Return delta price/rho for each price, rounded down: the share of delta that belongs to it."""
-    whole = Fraction(rho) * UNIT
-    return [round_down(float(Fraction(delta) * price / whole), 1) for price in prices]
+    share = Fraction(delta) / (Fraction(rho) * UNIT)
+    # The quotient of two whole numbers is rounded once, like a Fraction, and takes a tenth of the time.
+    return [round_down(price * share.numerator / share.denominator, 1) for price in prices]
 
 
 def spent_delta(spent: int, rho: float, delta: float) -> float:

@@ -1,9 +1,25 @@
 """Mechanisms that release many counts, bound the items of a user, or refine released counts."""
 
-from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
-from discreet.mechanisms.counts.contribution_bound import ContributionBound
-from discreet.mechanisms.counts.plume import Plume
-from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
-from discreet.mechanisms.counts.refinement import Refinement
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.counts.confirmed_counts import ConfirmedCounts
+    from discreet.mechanisms.counts.contribution_bound import ContributionBound
+    from discreet.mechanisms.counts.plume import Plume
+    from discreet.mechanisms.counts.private_count_release import PrivateCountRelease
+    from discreet.mechanisms.counts.refinement import Refinement
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "mechanisms.counts.confirmed_counts": "ConfirmedCounts",
+            "mechanisms.counts.contribution_bound": "ContributionBound",
+            "mechanisms.counts.plume": "Plume",
+            "mechanisms.counts.private_count_release": "PrivateCountRelease",
+            "mechanisms.counts.refinement": "Refinement",
+        },
+    )
 
 __all__ = ["ConfirmedCounts", "ContributionBound", "Plume", "PrivateCountRelease", "Refinement"]

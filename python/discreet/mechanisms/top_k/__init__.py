@@ -1,9 +1,25 @@
 """Top-k mechanisms: noise on the k_bar largest counts, or a noisy choice of their ranks."""
 
-from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
-from discreet.mechanisms.top_k.gaussian import GaussianTopK
-from discreet.mechanisms.top_k.gumbel import GumbelTopK
-from discreet.mechanisms.top_k.laplace import LaplaceTopK
-from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.mechanisms.top_k.discover_and_peel import DiscoverAndPeel
+    from discreet.mechanisms.top_k.gaussian import GaussianTopK
+    from discreet.mechanisms.top_k.gumbel import GumbelTopK
+    from discreet.mechanisms.top_k.laplace import LaplaceTopK
+    from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "mechanisms.top_k.discover_and_peel": "DiscoverAndPeel",
+            "mechanisms.top_k.gaussian": "GaussianTopK",
+            "mechanisms.top_k.gumbel": "GumbelTopK",
+            "mechanisms.top_k.laplace": "LaplaceTopK",
+            "mechanisms.top_k.permute_and_flip": "PermuteAndFlip",
+        },
+    )
 
 __all__ = ["DiscoverAndPeel", "GaussianTopK", "GumbelTopK", "LaplaceTopK", "PermuteAndFlip"]

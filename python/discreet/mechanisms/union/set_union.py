@@ -17,6 +17,7 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.base import Mechanism, Opening, opened
 from discreet.mechanisms.parameters import require_delta, require_rho
 from discreet.mechanisms.published import published
+from discreet.mechanisms.union.methods import METHODS
 from discreet.privacy.conversion import pure_rho, round_down, round_up
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
 from discreet.privacy.validation import require_flag, require_number
@@ -39,17 +40,7 @@ from discreet.theorems.union_noise import (
     split,
 )
 
-__all__ = ["METHODS", "SetUnion", "UnionMechanism"]
-
-METHODS = {
-    "weighted_gaussian": "even_squares",
-    "weighted_laplace": "even",
-    "policy_gaussian": "step",
-    "policy_laplace": "water",
-    "greedy": "greedy",
-    "adaptive_gaussian": "adaptive",
-}
-"""The weighting of each method in the Rust kernel."""
+__all__ = ["SetUnion", "UnionMechanism"]
 
 
 class UnionMechanism(Mechanism[UserItems, Release]):

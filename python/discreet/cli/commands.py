@@ -1,0 +1,41 @@
+"""The commands of `discreet`, each imported when it is called: `discreet --help` needs only their summaries."""
+
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.cli.budget import budget, verify
+    from discreet.cli.demo import demo
+    from discreet.cli.doctor import doctor
+    from discreet.cli.releases import count, select, top_k
+    from discreet.cli.stream import stream
+    from discreet.cli.without_data import audit, plan
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "cli.budget": "budget verify",
+            "cli.demo": "demo",
+            "cli.doctor": "doctor",
+            "cli.releases": "count select top_k",
+            "cli.stream": "stream",
+            "cli.without_data": "audit plan",
+        },
+    )
+
+__all__ = ["audit", "budget", "count", "demo", "doctor", "plan", "select", "stream", "top_k", "verify"]
+
+SUMMARIES = {
+    "audit": "Verify a guarantee by computing exact distributions.",
+    "budget": "Create and inspect privacy-budget ledgers.",
+    "count": "Count the users of each item in FILE.",
+    "demo": "Count a synthetic log; no data needed.",
+    "doctor": "Check that this installation works.",
+    "plan": "Predict the result of a command without data.",
+    "select": "List the items that are safe to publish.",
+    "stream": "Release running counts after every round.",
+    "top-k": "Rank the K items that most users have.",
+    "verify": "Check released rows against their certificate.",
+}
+"""The short help of each command."""

@@ -1,0 +1,15 @@
+"""The work of commands, imported when a command runs: the help of a command needs only its options."""
+
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.cli.publishing import publish
+else:
+    __getattr__, __dir__ = lazy(__name__, {"cli.publishing": "publish"})
+
+__all__ = ["OF", "publish"]
+
+OF = {"count": "publish", "select": "publish", "top-k": "publish"}
+"""The work of a command by the command's name. The modules of other commands import their work themselves."""

@@ -1,0 +1,12 @@
+"""The engines of clusters and warehouses, each imported for the first table that it holds."""
+
+from typing import TYPE_CHECKING
+
+from discreet.names import lazy
+
+if TYPE_CHECKING:
+    from discreet.engines import ibis, spark
+else:
+    __getattr__, __dir__ = lazy(__name__, {"engines": "ibis spark"})
+
+__all__ = ["ibis", "spark"]

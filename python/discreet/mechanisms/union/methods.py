@@ -1,0 +1,15 @@
+"""The methods of set unions."""
+
+from __future__ import annotations
+
+__all__ = ["METHODS"]
+
+METHODS = {
+    "weighted_gaussian": "even_squares",
+    "weighted_laplace": "even",
+    "policy_gaussian": "step",
+    "policy_laplace": "water",
+    "greedy": "greedy",
+    "adaptive_gaussian": "adaptive",
+}
+"""The weighting of each method in the Rust kernel."""
