@@ -22,7 +22,7 @@ from discreet.planning.plan import stated
 from discreet.privacy.guarantee import Guarantee, Promising
 from discreet.queries.answers import Answers, require_values
 from discreet.queries.choose import choose_answers
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
 from discreet.tables.user_items import UserItems
@@ -183,7 +183,7 @@ def top_k(
     if isinstance(mechanism, DiscoverAndPeel):
         columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
         release = _read_twice(mechanism, data, budget, asked, **columns)
-        return replace(release, notes=(*release.notes, *notes))
+        return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
@@ -389,7 +389,7 @@ def _publish(
     def draw(rng: Opening | None = None) -> Release:
         release = mechanism.release(data, rng=rng)
         if without_counts:
-            release = replace(uncounted(release), items=sorted(release.items))
-        return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
+            release = changed(uncounted(release), items=sorted(release.items))
+        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget.publish(mechanism, draw)
