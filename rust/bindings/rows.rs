@@ -116,9 +116,9 @@ impl<'py> Writer<'py> {
         } else if let Ok(bytes) = cell.cast_exact::<PyBytes>() {
             self.text(&decoded(bytes.as_bytes()));
         } else if let Ok(number) = cell.cast_exact::<PyInt>() {
-            if let Ok(number) = number.extract() {
+            if let Ok(number) = number.extract::<i64>() {
                 push_signed(&mut self.out, number);
-            } else if let Ok(number) = number.extract() {
+            } else if let Ok(number) = number.extract::<u64>() {
                 push_unsigned(&mut self.out, number);
             } else {
                 return Ok(false);

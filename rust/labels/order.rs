@@ -58,7 +58,9 @@ fn sort_by_bits(numbers: &mut Vec<u64>, first: u32, bits: u32) {
     for shift in (first..first + bits).step_by(DIGIT as usize) {
         let digit = |number: u64| (number >> shift) as usize % BUCKETS;
         let mut starts = [0; BUCKETS];
-        numbers.iter().for_each(|&number| starts[digit(number)] += 1);
+        for &number in numbers.iter() {
+            starts[digit(number)] += 1;
+        }
         let mut next = 0;
         for start in &mut starts {
             next += std::mem::replace(start, next);

@@ -6,7 +6,9 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
     let is_special = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     out.push(b'"');
     if bytes.iter().fold(false, |any, byte| any | is_special(byte)) {
-        bytes.iter().for_each(|&byte| push_byte(out, byte));
+        for &byte in bytes {
+            push_byte(out, byte);
+        }
     } else {
         out.extend_from_slice(bytes);
     }
