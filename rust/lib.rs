@@ -16,7 +16,7 @@
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions
-//! string_prefix error
+//! string_prefix output error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
@@ -30,6 +30,7 @@ pub mod hash;
 pub mod labels;
 mod memory;
 pub mod noise;
+pub mod output;
 pub mod random;
 pub mod release;
 pub mod stream;

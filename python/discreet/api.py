@@ -13,6 +13,7 @@ from discreet.mechanisms.from_histogram import HistogramMechanism
 from discreet.mechanisms.published import uncounted
 from discreet.planning.choose import Notes, choose, stated
 from discreet.privacy.guarantee import Guarantee, Promising
+from discreet.release.release import changed
 from discreet.tables.histogram import Histogram
 from discreet.tables.table import PairColumns
 
@@ -181,7 +182,7 @@ def top_k(
     if isinstance(mechanism, mechanisms.DiscoverAndPeel):
         columns = PairColumns(user=user, item=item, memory=memory, progress=progress)
         release = _read_twice(mechanism, data, budget, asked, **columns)
-        return replace(release, notes=(*release.notes, *notes))
+        return changed(release, notes=(*release.notes, *notes))
 
     def read() -> Histogram:
         return Histogram.from_table(data, user=user, item=item, k_bar=k_bar, memory=memory, progress=progress)
@@ -389,7 +390,7 @@ def _publish(
     def draw(rng: Opening | None = None) -> Release:
         release = mechanism.release(data, rng=rng)
         if without_counts:
-            release = replace(uncounted(release), items=sorted(release.items))
-        return replace(release, guarantee=guarantee, notes=(*release.notes, *reasons))
+            release = changed(uncounted(release), items=sorted(release.items))
+        return changed(release, guarantee=guarantee, notes=(*release.notes, *reasons))
 
     return draw() if budget is None else budget.publish(mechanism, draw)

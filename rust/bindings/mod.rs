@@ -14,6 +14,7 @@ mod node_noise;
 mod noise;
 mod private_count_release;
 mod rng;
+mod rows;
 mod sources;
 mod stream;
 mod table;
@@ -45,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;
     table::register(module)?;
+    rows::register(module)?;
     guard::hide_panics();
     forks::register(module)?;
     module.add_class::<rng::PyRng>()?;

@@ -8,12 +8,16 @@ use arrow_array::{
     ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
     UInt64Array,
 };
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{Field, Schema};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::guard::guarded;
-use crate::error::Error;
+use super::values::PyLabels;
+use crate::error::{Error, Result};
+use crate::labels::{Labels, Strings};
 
 /// Return columns of (name, values, type) as an Arrow stream of one batch. The type is int64, uint64, float64, string
 /// or binary. The schema does not depend on the values.
@@ -38,6 +42,16 @@ fn arrow_stream<'py>(
 }
 
 fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
+    if let Ok(labels) = values.cast::<PyLabels>() {
+        let labels = labels.get();
+        if labels.type_name() == type_name {
+            return Ok(labels_array(&labels.0)?);
+        }
+        return array(labels.to_list(values.py())?.as_any(), type_name);
+    }
+    if let Some(array) = numbers(values, type_name) {
+        return Ok(array);
+    }
     let values =
         if values.hasattr("tolist")? { values.call_method0("tolist")? } else { values.clone() };
     Ok(match type_name {
@@ -56,6 +70,57 @@ fn array(values: &Bound<'_, PyAny>, type_name: &str) -> PyResult<ArrayRef> {
             .into());
         }
     })
+}
+
+/// Return a numpy array of exactly this type of numbers as an array, and None for other values.
+fn numbers(values: &Bound<'_, PyAny>, type_name: &str) -> Option<ArrayRef> {
+    match type_name {
+        "int64" => {
+            let cells: PyReadonlyArray1<'_, i64> = values.extract().ok()?;
+            Some(Arc::new(Int64Array::from(cells.as_array().to_vec())))
+        }
+        "uint64" => {
+            let cells: PyReadonlyArray1<'_, u64> = values.extract().ok()?;
+            Some(Arc::new(UInt64Array::from(cells.as_array().to_vec())))
+        }
+        "float64" => {
+            let cells: PyReadonlyArray1<'_, f64> = values.extract().ok()?;
+            Some(Arc::new(Float64Array::from(cells.as_array().to_vec())))
+        }
+        _ => None,
+    }
+}
+
+/// Return labels as an array, whose buffers are copies of the labels' memory.
+fn labels_array(labels: &Labels) -> Result<ArrayRef> {
+    Ok(match labels {
+        Labels::Signed(values) => Arc::new(Int64Array::from(values.clone())),
+        Labels::Unsigned(values) => Arc::new(UInt64Array::from(values.clone())),
+        Labels::Text(strings) => {
+            let array = StringArray::try_new(offsets(strings)?, bytes(strings), None);
+            // Labels that are not UTF-8 are published with replacement characters.
+            let lossy = || (0..strings.len()).map(|row| String::from_utf8_lossy(strings.get(row)));
+            Arc::new(array.unwrap_or_else(|_| StringArray::from_iter_values(lossy())))
+        }
+        Labels::Binary(strings) => {
+            Arc::new(BinaryArray::new(offsets(strings)?, bytes(strings), None))
+        }
+    })
+}
+
+fn bytes(strings: &Strings) -> Buffer {
+    Buffer::from(strings.bytes().to_vec())
+}
+
+fn offsets(strings: &Strings) -> Result<OffsetBuffer<i32>> {
+    let offsets = std::iter::once(0).chain(strings.ends()).map(i32::try_from);
+    let offsets: std::result::Result<Vec<i32>, _> = offsets.collect();
+    let offsets = offsets.map_err(|_| {
+        Error::Resource(
+            "the items exceed 2 GiB, the most text of an Arrow column; write them as CSV or JSON lines",
+        )
+    })?;
+    Ok(OffsetBuffer::new(offsets.into()))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

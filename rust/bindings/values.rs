@@ -6,7 +6,8 @@ use std::hash::Hash;
 
 use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
 use numpy::{
-    PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
@@ -16,6 +17,7 @@ use crate::columns::Column;
 use crate::error::{Error, Result};
 use crate::labels::LabelType;
 use crate::labels::Labels;
+use crate::labels::order::order;
 use crate::random::entropy::keyed_hash;
 
 /// The cells of a column; `None` is NULL.
@@ -185,19 +187,48 @@ impl PyLabels {
         py: Python<'py>,
         rows: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let selected = self.0.select(&checked(&self.0, &rows)?)?;
-        match &selected {
-            Labels::Signed(values) => PyList::new(py, values),
-            Labels::Unsigned(values) => PyList::new(py, values),
-            Labels::Text(strings) => PyList::new(
-                py,
-                (0..strings.len())
-                    .map(|row| String::from_utf8_lossy(strings.get(row)).into_owned()),
-            ),
-            Labels::Binary(strings) => {
-                PyList::new(py, (0..strings.len()).map(|row| PyBytes::new(py, strings.get(row))))
-            }
+        self.objects(py, checked(&self.0, &rows)?.into_iter())
+    }
+
+    /// Return all labels as Python objects.
+    pub fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.objects(py, 0..self.0.len())
+    }
+
+    /// Return integer labels as an array, and None for other labels.
+    fn integers<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match &self.0 {
+            Labels::Signed(values) => Some(PyArray1::from_slice(py, values).into_any()),
+            Labels::Unsigned(values) => Some(PyArray1::from_slice(py, values).into_any()),
+            _ => None,
         }
+    }
+
+    /// Return the number of labels. This number is as private as the labels.
+    fn items(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Return the labels of some rows by descending count and then by label, and the place of each among `rows`. There
+    /// is one count for each of the rows.
+    fn ordered<'py>(
+        &self,
+        py: Python<'py>,
+        rows: PyReadonlyArray1<'py, i64>,
+        counts: PyReadonlyArray1<'py, i64>,
+    ) -> Result<(Self, Bound<'py, PyArray1<i64>>)> {
+        let mut rows = checked(&self.0, &rows)?;
+        let counts = counts.as_array().to_vec();
+        if counts.len() != rows.len() {
+            return Err(Error::Parameter("there must be one count for each row"));
+        }
+        let (labels, order) = py.detach(|| -> Result<_> {
+            let order = order(&self.0, &counts, |place| rows[place]);
+            rows = order.iter().map(|&place| rows[place]).collect();
+            Ok((self.0.select(&rows)?, order))
+        })?;
+        let order: Vec<i64> = order.into_iter().map(|place| place as i64).collect();
+        Ok((Self(labels), order.into_pyarray(py)))
     }
 
     /// Return the labels of some rows.
@@ -207,12 +238,33 @@ impl PyLabels {
 
     /// The Arrow type: int64, uint64, string or binary.
     #[getter]
-    fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self.0 {
             Labels::Signed(_) => "int64",
             Labels::Unsigned(_) => "uint64",
             Labels::Text(_) => "string",
             Labels::Binary(_) => "binary",
+        }
+    }
+}
+
+impl PyLabels {
+    /// Return the labels of some rows as Python objects.
+    fn objects<'py>(
+        &self,
+        py: Python<'py>,
+        rows: impl ExactSizeIterator<Item = usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        match &self.0 {
+            Labels::Signed(values) => PyList::new(py, rows.map(|row| values[row])),
+            Labels::Unsigned(values) => PyList::new(py, rows.map(|row| values[row])),
+            Labels::Text(strings) => PyList::new(
+                py,
+                rows.map(|row| PyString::new(py, &String::from_utf8_lossy(strings.get(row)))),
+            ),
+            Labels::Binary(strings) => {
+                PyList::new(py, rows.map(|row| PyBytes::new(py, strings.get(row))))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod interner;
 pub mod item_table;
 mod offsets;
+pub mod order;
 mod strings;
 pub mod top;
 

@@ -54,8 +54,9 @@ impl<const BITS: u32> Offsets<BITS> {
         start..self.end(row)
     }
 
+    /// Returns the end of the string of a row.
     #[inline]
-    fn end(&self, row: usize) -> usize {
+    pub fn end(&self, row: usize) -> usize {
         let low = self.low[row] as usize;
         if self.carries.is_empty() {
             return low;

@@ -108,15 +108,29 @@ impl Strings {
         &self.bytes[self.ends.cell(row)]
     }
 
+    /// Returns the bytes of all strings, concatenated.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the end of each string among the bytes of all strings.
+    pub fn ends(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).map(|row| self.ends.end(row))
+    }
+
     /// Returns the strings of some rows, in that order.
     ///
     /// # Errors
     /// [`Error::Resource`](crate::error::Error::Resource) if there is not enough memory.
     pub(super) fn select(&self, rows: &[usize]) -> Result<Self> {
         let mut selected = Self::default();
-        selected.make_room(rows.len(), rows.iter().map(|&row| self.get(row).len()).sum())?;
+        let bytes: usize = rows.iter().map(|&row| self.ends.cell(row).len()).sum();
+        selected.make_room(rows.len(), bytes + StringPrefix::WHOLE)?;
         for &row in rows {
-            selected.push(self.get(row));
+            let cell = self.ends.cell(row);
+            let mark = StringPrefix::of_cell(&self.bytes, cell.clone());
+            selected.push_marked(PrefixedString { mark, bytes: &self.bytes[cell] });
         }
         Ok(selected)
     }

@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use crate::labels::Labels;
+use crate::labels::order::order;
 
 /// Counts compared at a time. Usually none of these counts is among the largest.
 const AT_ONCE: usize = 64;
@@ -14,6 +15,9 @@ const AT_ONCE: usize = 64;
 /// memory at a time, or 1,024 if this is more.
 #[must_use]
 pub fn top(labels: &Labels, counts: &[i64], n: usize) -> Vec<usize> {
+    if n >= counts.len() {
+        return order(labels, counts, |row| row);
+    }
     let order = |&a: &usize, &b: &usize| -> Ordering {
         counts[b].cmp(&counts[a]).then_with(|| labels.compare(a, b))
     };

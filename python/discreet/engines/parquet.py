@@ -5,9 +5,15 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from discreet.engines.sql import Columns, connect
 from discreet.errors import InputError, raise_alone
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["read", "write"]
 
@@ -24,13 +30,32 @@ def write(path: Path, columns: Iterable[tuple[str, object, str]]) -> None:
         raise OSError from None
 
 
-def read(path: Path) -> list[dict[str, object]]:
-    """Return the rows of a Parquet file in their order; raise InputError if it cannot be read."""
+def read(path: Path) -> dict[str, list[Any] | NDArray[Any]]:
+    """Return the columns of a Parquet file in the order of its rows; raise InputError if it cannot be read."""
     import duckdb
 
+    connection, query = connect(ordered=True), ("SELECT * FROM read_parquet($1)", [glob.escape(str(path))])
     try:
-        found = connect(ordered=True).execute("SELECT * FROM read_parquet($1)", [glob.escape(str(path))])
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        columns = {name: _plain(cells) for name, cells in connection.execute(*query).fetchnumpy().items()}
+        found = {name: cells for name, cells in columns.items() if cells is not None}
+        if len(found) == len(columns):
+            return found
+        # Rows take five times as long, but hold cells of all types, and None for a missing cell.
+        result = connection.execute(*query)
+        names = [column[0] for column in result.description or ()]
+        rows = result.fetchall()
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
     except duckdb.Error:
         raise_alone(InputError(f"cannot read {path} as Parquet"))
+
+
+def _plain(cells: NDArray[Any]) -> list[Any] | NDArray[Any] | None:
+    """Return an array without missing cells if its cells are 64-bit numbers, text or bytes."""
+    if isinstance(cells, np.ma.MaskedArray):
+        if np.any(np.ma.getmaskarray(cells)):
+            return None
+        cells = cells.data
+    if cells.dtype in (np.int64, np.uint64, np.float64):
+        return cells
+    values = cells.tolist() if cells.dtype == object else [None]
+    return values if {*map(type, values)} <= {str, bytes} else None

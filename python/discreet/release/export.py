@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
+import hashlib
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
+from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
 from discreet.release.formats import FORMATS
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = [
+    "FORMATS",
+    "Column",
+    "Values",
     "call",
     "certificate_path",
     "digest",
@@ -38,25 +35,6 @@ __all__ = [
     "write_certificate",
 ]
 
-Column: TypeAlias = "tuple[str, Sequence[object] | NDArray[np.generic], str]"
-"""The name, values and Arrow type of a column."""
-
-_INVISIBLE = (
-    r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-    r"\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-"""Spaces, control characters and characters that Unicode lets programs ignore if they cannot display them."""
-_SIGNS = r"=+\-@\u207a-\u207c\u208a-\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
-"""The signs that begin formulas, and the characters that compatibility normalisation turns into them."""
-_ESCAPED = re.compile(rf"'|[\x00-\x1f\x7f-\x9f\u2028\u2029]|[{_INVISIBLE}]*[{_SIGNS}]")
-"""The beginning of text cells that CSV prefixes with an apostrophe.
-
-Text that begins with an apostrophe is prefixed too. So a leading apostrophe always marks an escaped cell, and
-different labels stay different. The characters are listed here because the digest of a release must not depend on
-Python's Unicode version."""
-_END = "\r\n"
-
 
 def plain_text(label: object) -> str:
     """Return a label as one line of text without control characters, with bytes that are not UTF-8 escaped."""
@@ -66,14 +44,7 @@ def plain_text(label: object) -> str:
 
 def text(columns: Sequence[Column], header: Mapping[str, object], form: str) -> str:
     """Return the columns in one of the text formats."""
-    out = io.StringIO(newline="")
-    _WRITERS[form](out, columns, header)
-    return out.getvalue()
-
-
-def escapes(columns: Sequence[Column]) -> bool:
-    """Return whether CSV escapes a cell of the columns."""
-    return any(_cell(cell) is not cell for row in _rows(columns) for cell in row)
+    return b"".join(blocks(columns, header, form, errors="surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
@@ -98,8 +69,8 @@ def form_of(path: str | os.PathLike[str]) -> str:
 
 def write(
     path: str | os.PathLike[str], columns: Sequence[Column], header: Mapping[str, object], *, overwrite: bool = True
-) -> None:
-    """Write the columns in the format of the file's suffix, atomically.
+) -> str | None:
+    """Write the columns in the format of the file's suffix, atomically, and return their digest if it is a CSV file.
 
     Raises:
         InputError: The file cannot be written, or exists and `overwrite` is False.
@@ -107,20 +78,18 @@ def write(
     form, target = form_of(path), Path(path)
     if form == "parquet":
         _publish(target, lambda draft: parquet.write(draft, columns), overwrite)
-    else:
-        content = text(columns, header, form)
-        _publish(target, lambda draft: draft.write_text(content, encoding="utf-8", newline=""), overwrite)
+        return None
+    content, hashed = blocks(columns, header, form), hashlib.sha256()
+    _publish(target, lambda draft: _write_blocks(draft, content, hashed.update if form == "csv" else None), overwrite)
+    return hashed.hexdigest() if form == "csv" else None
 
 
 def digest(columns: Sequence[Column]) -> str:
     """Return the SHA-256 of the columns as CSV."""
-    return _sha256(text(columns, {}, "csv").encode())
-
-
-def _sha256(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()
+    hashed = hashlib.sha256()
+    for block in blocks(columns, {}, "csv"):
+        hashed.update(block)
+    return hashed.hexdigest()
 
 
 def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
@@ -133,10 +102,17 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
     try:
         form = source.suffix.lower().removeprefix(".")
         if form == "csv":
-            return _sha256(source.read_bytes())
-        if form not in _READERS:
+            with source.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        if form == "parquet":
+            columns = parquet.read(source)
+            return digest([(name, columns[name], "") for name in names])
+        if form not in FORMATS:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
-        rows = _READERS[form](source)
+        content = source.read_bytes()
+        if (found := csv_of(content, names, form)) is not None:
+            return hashlib.sha256(found).hexdigest()
+        rows = json.loads(content)["rows"] if form == "json" else [json.loads(line) for line in content.splitlines()]
         return digest([(name, [row[name] for row in rows], "") for name in names])
     except ParameterError:
         raise
@@ -237,6 +213,15 @@ def _publish(target: Path, write: Callable[[Path], object], overwrite: bool) -> 
         raise InputError(f"cannot write {target}: {error.strerror or 'is the disk full?'}") from None
 
 
+def _write_blocks(draft: Path, content: Iterator[bytes], update: Callable[[bytes], object] | None) -> None:
+    """Write a new file, and update a hash with its content."""
+    with draft.open("xb") as file:
+        for block in content:
+            file.write(block)
+            if update is not None:
+                update(block)
+
+
 def _name(draft: Path, target: Path) -> None:
     """Give a complete file a new name; raise FileExistsError if the name is taken."""
     try:
@@ -252,60 +237,3 @@ def _name(draft: Path, target: Path) -> None:
             except BaseException:
                 target.unlink(missing_ok=True)
                 raise
-
-
-def _rows(columns: Sequence[Column]) -> Iterator[tuple[object, ...]]:
-    lists = [values.tolist() if hasattr(values, "tolist") else values for _, values, _ in columns]
-    for row in zip(*lists, strict=True):
-        yield tuple(_decoded(cell) if isinstance(cell, bytes) else cell for cell in row)
-
-
-def _decoded(label: bytes) -> str:
-    r"""Return bytes as text, injectively: a byte that is not UTF-8 as `\xff`, and a backslash as two."""
-    return label.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
-
-
-def _csv(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
-    """Write RFC 4180, with cells of text escaped by `_cell`."""
-    # Before Python 3.13 a writer quotes only characters of its own line terminator. With "\n" alone, a carriage
-    # return in a cell would stay unquoted and forge a row.
-    writer = csv.writer(_Lines(out), lineterminator=_END)
-    writer.writerow([name for name, _, _ in columns])
-    for row in _rows(columns):
-        writer.writerow([_cell(cell) for cell in row])
-
-
-class _Lines:
-    """A file that ends lines with a line feed instead of CRLF."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
-    def write(self, line: str) -> object:
-        return self._out.write(line.removesuffix(_END) + "\n")
-
-
-def _cell(cell: object) -> object:
-    """Return a cell, prefixed with an apostrophe if a spreadsheet might run or change it."""
-    return f"'{cell}" if isinstance(cell, str) and _ESCAPED.match(cell) else cell
-
-
-def _jsonl(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
-    names = [name for name, _, _ in columns]
-    for row in _rows(columns):
-        out.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
-
-
-def _json(out: TextIO, columns: Sequence[Column], header: Mapping[str, object]) -> None:
-    names = [name for name, _, _ in columns]
-    rows = [dict(zip(names, row, strict=True)) for row in _rows(columns)]
-    json.dump({**header, "rows": rows}, out, ensure_ascii=False, indent=1)
-    out.write("\n")
-
-
-_READERS: dict[str, Callable[[Path], list[dict[str, object]]]] = {
-    "json": lambda path: json.loads(path.read_bytes())["rows"],
-    "jsonl": lambda path: [json.loads(line) for line in path.read_bytes().splitlines()],
-    "parquet": parquet.read,
-}
-_WRITERS = {"csv": _csv, "json": _json, "jsonl": _jsonl}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from discreet import _core
+from discreet.engines.sql import Columns
 from discreet.errors import ParameterError, needs
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag
@@ -24,13 +25,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["Release"]
+__all__ = ["Release", "changed", "later"]
 
 _SHOWN = 10
 
 
+def later(labels: _core.Labels) -> list[Any]:
+    """Return labels as the argument `items` of a Release, which makes a list of them when somebody reads `items`.
+
+    Nothing else may hold these labels, because the release publishes all of them.
+    """
+    return cast("list[Any]", labels)
+
+
+def changed(release: Release, **changes: Any) -> Release:
+    """Return a copy of a release with some fields replaced, without making the list of its items."""
+    given = release._given  # noqa: SLF001 - of the class below
+    return replace(release, **{"items": given, **changes})
+
+
+class _Lazy:
+    """The labels of a release whose list of items has not been made."""
+
+    __slots__ = ("_labels",)
+
+    _labels: _core.Labels | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Release:
+class Release(_Lazy):
     """Published rows: item `items[i]` has the noisy count `counts[i]`, with noise of standard deviation `sigmas[i]`.
 
     The rows are sorted by noisy count, then by item. Without counts, `counts` and `sigmas` are None, and the rows are
@@ -81,17 +104,49 @@ class Release:
     round: int | None = None
     item_type: str = field(default="string", repr=False)
 
+    def __post_init__(self) -> None:
+        given: object = self.items
+        if isinstance(given, _core.Labels):
+            object.__delattr__(self, "items")
+            object.__setattr__(self, "_labels", given)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the list of items, which has no value before it is first read."""
+            if name == "_labels":
+                return None
+            if name != "items":
+                raise AttributeError(f"'Release' object has no attribute {name!r}")
+            labels = self._labels
+            if labels is not None:
+                object.__setattr__(self, "items", labels.to_list())
+                object.__setattr__(self, "_labels", None)
+            return object.__getattribute__(self, "items")
+
+    @property
+    def _given(self) -> list[Any] | _core.Labels:
+        """The list of items, or their labels if the list has not been made."""
+        labels = self._labels
+        return self.items if labels is None else labels
+
     def __iter__(self) -> Iterator[Any]:
         """Iterate over pairs of item and noisy count, or over items if there are no counts."""
         return iter(self.items) if self.counts is None else zip(self.items, self.counts.tolist(), strict=True)
 
     def __len__(self) -> int:
-        return len(self.items)
+        given = self._given
+        return given.items() if isinstance(given, _core.Labels) else len(given)
 
     @property
     def columns(self) -> list[export.Column]:
         """The name, values and Arrow type of each published column."""
-        columns: list[export.Column] = [("item", self.items, self.item_type)]
+        return [("item", self.items, self.item_type), *self._columns[1:]]
+
+    @property
+    def _columns(self) -> list[export.Column]:
+        """The columns, with items as labels if their list has not been made."""
+        columns: list[export.Column] = [("item", self._given, self.item_type)]
         if self.ranked:
             columns.append(("rank", np.arange(1, len(self) + 1), "int64"))
         if self.counts is not None:
@@ -118,7 +173,7 @@ class Release:
     def _repr_html_(self) -> str:
         import html
 
-        names = "".join(f"<th>{name}</th>" for name, _, _ in self.columns)
+        names = "".join(f"<th>{name}</th>" for name, _, _ in self._columns)
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._shown())
         cells = "".join(f"<tr>{row}</tr>" for row in rows)
         more = f"<p>and {len(self) - _SHOWN} more</p>" if len(self) > _SHOWN else ""
@@ -130,15 +185,19 @@ class Release:
 
     def _shown(self) -> list[list[str]]:
         """Return the cells of the first rows as text."""
+        first = np.arange(min(len(self), _SHOWN))
         columns = [
-            [f"{value:.1f}" if kind == "float64" else export.plain_text(value) for value in values[:_SHOWN]]
-            for _, values, kind in self.columns
+            [
+                f"{value:.1f}" if kind == "float64" else export.plain_text(value)
+                for value in (values.take(first) if isinstance(values, _core.Labels) else values[:_SHOWN])
+            ]
+            for _, values, kind in self._columns
         ]
         return [list(cells) for cells in zip(*columns, strict=True)]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the rows as an Arrow stream of new buffers, with the columns of `columns`."""
-        return _core.arrow_stream(self.columns)
+        return _core.arrow_stream(self._columns)
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows as a pyarrow.Table (needs pyarrow)."""
@@ -156,11 +215,7 @@ class Release:
         """Return the rows as a pandas.DataFrame (needs pandas)."""
         with needs("pandas"):
             import pandas
-        # The dtype is explicit, so that a column without rows has it too.
-        kinds = {"string": "str", "binary": "object"}
-        return pandas.DataFrame(
-            {name: pandas.Series(values, dtype=kinds.get(kind, kind)) for name, values, kind in self.columns}
-        )
+        return pandas.DataFrame({name: _series(pandas, values, kind) for name, values, kind in self._columns})
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
         """Write the rows to a file in the format of its suffix: .csv, .json, .jsonl or .parquet.
@@ -179,31 +234,40 @@ class Release:
             InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
                 name of the certificate.
         """
-        content = self.certificate if require_flag("certificate", certificate) else None
+        if require_flag("certificate", certificate):
+            self._require_certifiable()
         export.require_room_for_certificate(path)
         if not require_flag("overwrite", overwrite):
             export.require_absent(path)
-        export.write(path, self.columns, self.header, overwrite=overwrite)
-        if content is not None:
-            export.write_certificate(path, content, overwrite=overwrite)
+        # The digest of a CSV file is computed while it is written. Any other is computed before the file is replaced.
+        digest = self.digest if certificate and not str(path).lower().endswith(".csv") else None
+        written = export.write(path, self._columns, self.header, overwrite=overwrite)
+        if certificate:
+            export.write_certificate(path, self._certificate(digest or str(written)), overwrite=overwrite)
         elif overwrite:
             export.remove_certificate(path)
 
     @property
     def certificate(self) -> dict[str, object]:
         """The content of a certificate of this release; raises ParameterError if it cannot have one."""
+        self._require_certifiable()
+        return self._certificate(self.digest)
+
+    def _require_certifiable(self) -> None:
         if self.seeded:
             raise ParameterError(
                 "the randomness was seeded, so this release gives no privacy and no certificate; release without rng"
             )
         export.call(self.made_by)
-        columns = [name for name, _, _ in self.columns]
-        return {**self.header, "version": _core.__version__, "columns": columns, "digest": self.digest}
+
+    def _certificate(self, digest: str) -> dict[str, object]:
+        columns = [name for name, _, _ in self._columns]
+        return {**self.header, "version": _core.__version__, "columns": columns, "digest": digest}
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the rows as CSV, independent of the format in which they are written."""
-        return export.digest(self.columns)
+        return export.digest(self._columns)
 
     @property
     def header(self) -> dict[str, object]:
@@ -236,3 +300,17 @@ class Release:
         if self.counts is None or self.sigmas is None:
             raise ParameterError("this release has no counts to plot; plot a release of dp.count")
         return plot.bars(self.items[:top], self.counts[:top], self.sigmas[:top], title=self.promise)
+
+
+def _series(pandas: Any, values: export.Values, kind: str) -> Any:
+    """Return a column as a pandas.Series. Its dtype is explicit, so that a column without rows has it too."""
+    dtype = {"string": "str", "binary": "object"}.get(kind, kind)
+    if kind == "string" and getattr(pandas.api.types.pandas_dtype(dtype), "storage", "") == "pyarrow":
+        # pandas 3 keeps text in Arrow arrays if pyarrow is installed. From Python's strings it takes ten times as long.
+        import pyarrow
+
+        array = pyarrow.table(Columns([("", values, kind)])).column(0)
+        return pandas.Series(pandas.api.types.pandas_dtype(dtype).__from_arrow__(array))
+    if isinstance(values, _core.Labels):
+        values = values.to_list() if (integers := values.integers()) is None else integers
+    return pandas.Series(values, dtype=dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import _core
 from discreet.private import Private
-from discreet.release.release import Release
+from discreet.release.release import Release, later
 from discreet.streams.base import NodeSums, StreamMechanism
 from discreet.streams.seal import Item, keyed, label_bytes
 
@@ -67,14 +67,14 @@ class RunningCounts(Private):
         return self._published(number, _core.Labels.from_sequence([]), np.zeros(0, np.int64))
 
     def _published(self, number: int, labels: _core.Labels, noisy: NDArray[np.int64]) -> Release:
-        order = _core.top(labels, noisy, len(noisy))
+        named, order = labels.ordered(np.arange(len(noisy)), noisy)
         what = f"round {number}" if number else "no round yet"
         notes = [f"{what}; the guarantee is for all rounds together"]
         if self.mechanism.unit == "user":
             held = f"at most {self.mechanism.l0} items, each at most {self.mechanism.linf} times"
             notes.append(f"it holds if every user has {held}, in all rounds together; discreet does not check this")
         return Release(
-            items=labels.take(order),
+            items=later(named),
             counts=noisy[order],
             sigmas=np.full(len(noisy), self.mechanism.deviation(number) if number else 0.0),
             guarantee=self.mechanism.guarantee,

@@ -17,7 +17,7 @@ from discreet.mechanisms.top_k.base import NoisyTopK
 from discreet.mechanisms.top_k.gumbel import GumbelTopK
 from discreet.mechanisms.top_k.permute_and_flip import PermuteAndFlip
 from discreet.privacy.guarantee import Guarantee, Sensitivity, resolve_rho
-from discreet.release.release import Release
+from discreet.release.release import Release, changed
 from discreet.tables.histogram import Histogram
 
 __all__ = ["Replacement"]
@@ -145,7 +145,7 @@ class Replacement(HistogramMechanism):
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         release = self.mechanism._run_replaced(histogram, rng)
-        return replace(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
+        return changed(release, guarantee=self.guarantee, spent=self.guarantee, made_by=repr(self))
 
 
 def _require_kind(kind: type) -> Any:
