@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet import _core, verify
 from discreet.errors import InputError
-from discreet.release import export, formats
+from discreet.release import blocks, export
 from test_export import release
 
 FORMS = ("csv", "json", "jsonl")
@@ -48,7 +48,7 @@ def reference(columns, header, form):
     lines = []
     for number, row in enumerate([names, *rows]):
         out = io.StringIO(newline="")
-        escaped = [f"'{cell}" if isinstance(cell, str) and formats._ESCAPED.match(cell) else cell for cell in row]
+        escaped = [f"'{cell}" if isinstance(cell, str) and blocks._ESCAPED.match(cell) else cell for cell in row]
         csv.writer(out, lineterminator="\r\n").writerow(escaped if number else row)
         lines.append(out.getvalue().removesuffix("\r\n") + "\n")
     return "".join(lines)
@@ -72,14 +72,14 @@ def test_the_engine_writes_what_python_writes(form, kind, data):
     if data.draw(st.booleans()):
         columns += [("count", np.arange(len(cells)), "int64"), ("sigma", np.array(numbers, float), "float64")]
     for given_columns in both(columns):
-        content = b"".join(formats.blocks(given_columns, HEADER, form))
+        content = b"".join(blocks.blocks(given_columns, HEADER, form))
         assert content.decode() == reference(columns, HEADER, form) == export.text(given_columns, HEADER, form)
         if form != "csv":
-            found = formats.csv_of(content, [name for name, _, _ in columns], form)
+            found = blocks.csv_of(content, [name for name, _, _ in columns], form)
             whole = reference(columns, HEADER, "csv").encode()
             assert found == whole or (not cells and form == "json")
         assert export.escapes(given_columns) == any(
-            isinstance(cell, str) and formats._ESCAPED.match(cell) for cell in map(cell_text, cells)
+            isinstance(cell, str) and blocks._ESCAPED.match(cell) for cell in map(cell_text, cells)
         )
 
 
@@ -110,14 +110,14 @@ def test_the_engine_escapes_the_same_characters_as_python():
     for after in ("", "=", "a"):
         labels = [char + after for char in plain]
         found = _core.text_rows([labels], [b"", b"\n\n"], False, 0, len(labels)).decode().split("\n\n")
-        escaped = {label for label in labels if formats._ESCAPED.match(label)}
+        escaped = {label for label in labels if blocks._ESCAPED.match(label)}
         shown = {label for label, cell in zip(labels, found, strict=False) if cell.removeprefix('"')[:1] == "'"}
         # A line feed is the only label that contains the end of a row.
         assert shown | {"\n", "\n=", "\na"} == escaped | {"\n", "\n=", "\na"}
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("rows", [formats._BLOCK - 1, formats._BLOCK, formats._BLOCK + 1])
+@pytest.mark.parametrize("rows", [blocks._BLOCK - 1, blocks._BLOCK, blocks._BLOCK + 1])
 def test_blocks_join_without_seams(form, rows):
     columns = [("item", [f"{row}," for row in range(rows)], "string"), ("count", np.arange(rows), "int64")]
     assert export.text(columns, HEADER, form) == reference(columns, HEADER, form)
@@ -129,7 +129,7 @@ def test_a_write_that_fails_after_some_blocks_leaves_no_file(tmp_path, monkeypat
     path = tmp_path / f"rows.{form}"
     if overwrite:
         path.write_text("before")
-    columns = [("item", ["a"] * 2 * formats._BLOCK + ["\ud800"], "string")]
+    columns = [("item", ["a"] * 2 * blocks._BLOCK + ["\ud800"], "string")]
     with pytest.raises(UnicodeEncodeError):
         export.write(path, columns, HEADER, overwrite=overwrite)
     assert [entry.read_text() for entry in tmp_path.iterdir()] == ["before"] * overwrite

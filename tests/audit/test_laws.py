@@ -7,7 +7,7 @@ import pytest
 from audited import SETS, names
 
 from discreet import GaussianThreshold, GumbelTopK, LaplaceThreshold, LaplaceTopK, TruncatedGeometric
-from discreet import audit as auditing
+from discreet.audit.neighbours import neighbours
 from discreet.laws import joint_law
 from discreet.laws.ranked import flips, plackett_luce, ranked
 from discreet.mechanisms import PermuteAndFlip
@@ -32,7 +32,7 @@ def test_tight_charges_cover_discrete_noise(scale, tight):
 def test_laws_sum_to_one(case):
     kind, number = case
     mechanism = kind(**SETS[kind][number])
-    for first, second in auditing.neighbours(mechanism, 12, 5):
+    for first, second in neighbours(mechanism, 12, 5):
         for law in joint_law(mechanism, first, second):
             assert law.min() >= 0
             assert law.sum() == pytest.approx(1, abs=1e-12)

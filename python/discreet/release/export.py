@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
 from discreet.release.formats import FORMATS
+
+if TYPE_CHECKING:
+    import hashlib
 
 __all__ = [
     "FORMATS",
@@ -79,14 +82,14 @@ def write(
     if form == "parquet":
         _publish(target, lambda draft: parquet.write(draft, columns), overwrite)
         return None
-    content, hashed = blocks(columns, header, form), hashlib.sha256()
+    content, hashed = blocks(columns, header, form), _sha256()
     _publish(target, lambda draft: _write_blocks(draft, content, hashed.update if form == "csv" else None), overwrite)
     return hashed.hexdigest() if form == "csv" else None
 
 
 def digest(columns: Sequence[Column]) -> str:
     """Return the SHA-256 of the columns as CSV."""
-    hashed = hashlib.sha256()
+    hashed = _sha256()
     for block in blocks(columns, {}, "csv"):
         hashed.update(block)
     return hashed.hexdigest()
@@ -102,8 +105,11 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
     try:
         form = source.suffix.lower().removeprefix(".")
         if form == "csv":
+            hashed = _sha256()
             with source.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+                while block := file.read(1 << 18):
+                    hashed.update(block)
+            return hashed.hexdigest()
         if form == "parquet":
             columns = parquet.read(source)
             return digest([(name, columns[name], "") for name in names])
@@ -111,7 +117,7 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
             raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
         content = source.read_bytes()
         if (found := csv_of(content, names, form)) is not None:
-            return hashlib.sha256(found).hexdigest()
+            return _sha256(found).hexdigest()
         rows = json.loads(content)["rows"] if form == "json" else [json.loads(line) for line in content.splitlines()]
         return digest([(name, [row[name] for row in rows], "") for name in names])
     except ParameterError:
@@ -120,6 +126,13 @@ def file_digest(path: str | os.PathLike[str], names: list[str]) -> str:
         raise InputError(
             f"cannot read the rows of {source}: the file is damaged, or was not written by Release.write"
         ) from None
+
+
+def _sha256(content: bytes = b"") -> hashlib._Hash:
+    # A release that is only shown needs no hash, and the module takes milliseconds to import.
+    import hashlib
+
+    return hashlib.sha256(content)
 
 
 def certificate_path(path: str | os.PathLike[str]) -> Path:
