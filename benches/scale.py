@@ -17,10 +17,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 import records
 from file_to_release import TOUCH, measure
 
@@ -33,10 +29,15 @@ db.sql("SET max_temp_directory_size = '200GB'")
 print(db.sql("SELECT count(*) FROM ({query})").fetchall()[0][0])
 """
 QUERY = "SELECT item, count(*) FROM (SELECT DISTINCT * FROM read_parquet('{file}')) GROUP BY item"
+WRITE = "import sys, scale; scale.write(sys.argv[1], int(sys.argv[2]))"
 
 
 def write(path, rows):
     """Write a Parquet file of random rows."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     users = np.random.default_rng(1).integers(0, 2**63, USERS)
     items = np.random.default_rng(2).integers(0, 2**63, ITEMS)
     weights = np.cumsum(1.0 / np.arange(1, ITEMS + 1))
@@ -72,7 +73,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for rows in options.rows:
             file = str(Path(folder) / "log.parquet")
-            write(file, rows)
+            # In another process, because the peak memory of a contestant is at least that of this process.
+            subprocess.run([sys.executable, "-c", WRITE, file, str(rows)], cwd=Path(__file__).parent, check=True)
             found = {}
             for name, command in contestants(file, options.memory, folder).items():
                 if rows <= 10**8:
