@@ -45,7 +45,15 @@ def test_epsilon_takes_the_total_delta():
     assert Guarantee(1, 0).epsilon(1e-6) == pytest.approx(7.7662166253117, rel=1e-12)
     mine = Guarantee(1, 1e-6)
     assert mine.epsilon(2e-6) == pytest.approx(Guarantee(1, 0).epsilon(1e-6), rel=1e-6)
-    assert mine.epsilon(1e-6) == mine.epsilon(1e-7) == math.inf
+    for small in (1e-6, 1e-7):
+        with pytest.raises(ParameterError, match=r"give a delta above 1e-06$"):
+            mine.epsilon(small)
+        assert not mine.implies(1e300, small)
+    proved = Guarantee(0.5, 1e-7, dp=(1.0, 1e-8))
+    assert proved.epsilon(1e-8) == 1.0
+    with pytest.raises(ParameterError, match=r"above 1e-07, or 1e-08 or more$"):
+        proved.epsilon(5e-9)
+    assert Guarantee(1, 0.9).promise
     assert Guarantee(0, 1e-6).epsilon(1e-6) == 0
 
 

@@ -163,7 +163,7 @@ def _implies(promised: Guarantee, claimed: Guarantee) -> bool:
         return True
     if promised.dp is not None and promised.dp[0] <= claimed.dp[0] and promised.dp[1] <= claimed.dp[1]:
         return True
-    return claimed.dp[1] > 0 and promised.epsilon(claimed.dp[1]) <= claimed.dp[0]
+    return claimed.dp[1] > 0 and promised.implies(*claimed.dp)
 
 
 def _paid_by(ledger: str | os.PathLike[str], digest: str, made_by: str) -> str:

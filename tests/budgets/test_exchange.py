@@ -65,7 +65,8 @@ def test_bounded_range_composition_beats_the_conversion():
     total = 1e-6 + exchange.guarantee.delta
     assert exchange.epsilon(total) < 0.97 * exchange.guarantee.epsilon(total)
     assert exchange.epsilon(exchange.guarantee.delta) == exchange.guarantee.dp[0]
-    assert exchange.epsilon(1e-9) == math.inf
+    with pytest.raises(ParameterError, match="or more"):
+        exchange.epsilon(1e-9)
     one = Budget(rho=1.0, delta=1e-6).pay_what_you_get(outcomes=1, queries=1, epsilon=0.1, delta=1e-8)
     assert one.epsilon(1e-6) <= 0.1 * (1 + 1e-12)
 

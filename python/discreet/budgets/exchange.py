@@ -129,7 +129,10 @@ class Exchange(Single):
         composition of bounded-range mechanisms (Dong, Durfee and Rogers 2020).
 
         Args:
-            delta: The total delta. If it is below the delta of `guarantee`, the result is infinite.
+            delta: The total delta, at least the delta of `guarantee`.
+
+        Raises:
+            ParameterError: `delta` is too small. The text says which delta suffices.
         """
         guarantee = self.guarantee
         own = dong2020.approximate_epsilon(self._epsilon, self._outcomes, guarantee.delta, delta)

@@ -152,13 +152,17 @@ class Guarantee:
             delta: The total delta, above 0; larger than this guarantee's own.
 
         Returns:
-            The epsilon; infinity if delta is too small, unless `dp` gives a finite one.
+            The epsilon.
+
+        Raises:
+            ParameterError: `delta` is too small for this guarantee. The text says which delta suffices.
         """
         delta = require_number("delta", delta, 0, 1)
-        if delta >= 1:
-            return 0.0
-        proved = self.dp[0] if self.dp is not None and self.dp[1] <= delta else math.inf
-        return min(proved, self._converted(delta))
+        epsilon = self._least_epsilon(delta)
+        if math.isinf(epsilon):
+            pair = f", or {self.dp[1]} or more" if self.dp is not None else ""
+            raise ParameterError(f"{self} implies no epsilon at delta {delta}; give a delta above {self.delta}{pair}")
+        return epsilon
 
     def implies(self, epsilon: float, delta: float) -> bool:
         """Return whether this guarantee implies (epsilon, delta)-DP.
@@ -174,7 +178,14 @@ class Guarantee:
         """
         delta = require_number("delta", delta, 0, 1)
         is_proved = self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta
-        return is_proved or self.epsilon(delta) <= epsilon
+        return is_proved or self._least_epsilon(delta) <= epsilon
+
+    def _least_epsilon(self, delta: float) -> float:
+        """Return the least epsilon at a total `delta`; infinity if there is none."""
+        if delta >= 1:
+            return 0.0
+        proved = self.dp[0] if self.dp is not None and self.dp[1] <= delta else math.inf
+        return min(proved, self._converted(delta))
 
     def _converted(self, delta: float) -> float:
         """Return the epsilon that rho implies at a total `delta`, without `dp`."""
@@ -253,8 +264,9 @@ class Promising(Protocol):
 def unusual(guarantee: Guarantee) -> tuple[str, ...]:
     """Return a note for each parameter of a guarantee that is unusually weak."""
     delta = guarantee.delta if guarantee.dp is None else guarantee.dp[1]
-    total = guarantee.quoted[1]
-    epsilon = guarantee.epsilon(total) if total > 0 else guarantee.quoted[0]
+    epsilon, total = guarantee.quoted
+    if total > 0 and math.isfinite(epsilon):
+        epsilon = guarantee.epsilon(total)
     notes = []
     if delta >= _LARGE_DELTA:
         notes.append(
