@@ -82,9 +82,15 @@ def test_a_moved_name_warns_with_its_new_place(module):
         dp.nothing  # noqa: B018
 
 
-def rows_of_the_readme(first):
-    """Return the cells of the README's table with this first header, by their first cell."""
-    table = (ROOT / "README.md").read_text("utf-8").partition(f"| {first} |")[2].partition("\n\n")[0]
+def pages_with_figures():
+    """Return the text of the pages that quote records."""
+    pages = ("README.md", "docs/benchmarks.md", "docs/counting-internals.md")
+    return "\n".join((ROOT / page).read_text("utf-8") for page in pages)
+
+
+def rows_of(first):
+    """Return the cells of the table with this first header, by their first cell."""
+    table = pages_with_figures().partition(f"| {first} |")[2].partition("\n\n")[0]
     rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()[2:])
     return {row[0]: row[1:] for row in rows}
 
@@ -97,8 +103,8 @@ def number(cell):
     return float(re.sub(r"[^0-9.]", "", cell))
 
 
-def test_counting_figures_of_the_readme_match_the_record():
-    shown, cases = rows_of_the_readme("rows"), record("count")["cases"]
+def test_counting_figures_match_the_record():
+    shown, cases = rows_of("rows"), record("count")["cases"]
     assert set(shown) == set(cases)
     for name, cells in shown.items():
         ratios = cases[name]["best_peer_over_core"]
@@ -108,9 +114,9 @@ def test_counting_figures_of_the_readme_match_the_record():
             assert abs(number(cell) - value) <= 0.51 * unit, (name, cell, value)
 
 
-def test_noise_figures_of_the_readme_match_the_record():
+def test_noise_figures_match_the_record():
     cases = record("noise")["cases"]
-    for name, (ours, theirs, *_) in rows_of_the_readme("draw").items():
+    for name, (ours, theirs, *_) in rows_of("draw").items():
         case = cases[re.sub(r"\d[\d,]*$", lambda digits: f"{number(digits[0]):g}", name)]["nanoseconds"]
         peer, ratio = theirs.split()
         assert abs(number(ours) - case["core"]) <= 0.051
@@ -118,9 +124,9 @@ def test_noise_figures_of_the_readme_match_the_record():
 
 
 def numbers_in(sentence):
-    """Return the numbers in a sentence of the README. In the sentence, # is any number and ... is any text."""
+    """Return the numbers in a sentence of the pages. In the sentence, # is any number and ... is any text."""
     pattern = re.escape(sentence).replace("\\#", r"([\d,.]*\d)").replace(re.escape("..."), ".*?")
-    found = re.search(pattern.replace(r"\ ", " "), " ".join((ROOT / "README.md").read_text("utf-8").split()))
+    found = re.search(pattern.replace(r"\ ", " "), " ".join(pages_with_figures().split()))
     assert found, sentence
     return found.groups()
 
@@ -190,7 +196,7 @@ def of_a_sort():
         ("passed # tests of fit", lambda: [record("goodness")["tests"]]),
     ],
 )
-def test_sentences_of_the_readme_match_the_records(sentence, recorded):
+def test_sentences_match_the_records(sentence, recorded):
     for text, value in zip(numbers_in(sentence), recorded(), strict=True):
         unit = 10.0 ** -len(text.partition(".")[2])
         assert abs(number(text) - value) <= 0.51 * unit, (text, value)
