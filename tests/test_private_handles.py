@@ -37,6 +37,7 @@ def handles():
     histogram, items = Histogram.from_pairs(*pairs), UserItems.from_pairs(*pairs)
     yield from (histogram, items, labels, lists, table, noise, _core.Counts(np.array([COUNT])))
     yield from (*histogram._rows, histogram._labels, items._lists, items._lists._lists, items._lists._labels)
+    yield _core.KnownLabels.from_sequence(["secret-label"])
     yield Table({"user": pairs[0], "item": pairs[1]}, user="user", item="item")
     yield _core.Rng()
     stream = streamed()

@@ -41,6 +41,7 @@ RELEASES = {
     "items": "dp.tables.UserItems.from_table(table, **columns)",
     "item pairs": "dp.tables.UserItems.from_pairs(table['user'], table['item'])",
     "labels": '_core.Labels.from_sequence(["a"])',
+    "known": '_core.KnownLabels.from_sequence(["a"])',
     "stream": "dp.BinaryMechanism.from_rho(rho=1.0, delta=1e-6, horizon=4, l0=1).start()",
     "table": "_core.ItemTable().extend(['a'])",
     "bits": "_core.Rng()",

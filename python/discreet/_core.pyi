@@ -11,6 +11,7 @@ __all__ = [
     "Counts",
     "CsvInput",
     "ItemTable",
+    "KnownLabels",
     "Labels",
     "Lists",
     "NodeNoise",
@@ -62,6 +63,22 @@ class Labels:
     def items(self) -> int: ...
     @property
     def type_name(self) -> str: ...
+
+@final
+class KnownLabels:
+    """Distinct labels that are found among other labels; not shown, compared, copied or pickled."""
+
+    @staticmethod
+    def from_sequence(values: Sequence[str | int | bytes] | ArrayLike) -> KnownLabels: ...
+    def split(
+        self, labels: Labels, counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    def join(
+        self,
+        known: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        labels: Labels,
+        others: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> tuple[Labels, NDArray[np.int64]]: ...
 
 @final
 class Lists:

@@ -10,6 +10,7 @@ mod forks;
 mod guard;
 mod import;
 mod item_table;
+mod known;
 mod node_noise;
 mod noise;
 mod private_count_release;
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise::PyNoise>()?;
     module.add_class::<noise::PyThreshold>()?;
     module.add_class::<item_table::PyItemTable>()?;
+    module.add_class::<known::PyKnownLabels>()?;
     module.add_class::<node_noise::PyNodeNoise>()?;
     module.add_class::<node_noise::PyWeightedNoise>()?;
     module.add_function(wrap_pyfunction!(noise::partition_selection, module)?)?;

@@ -1,24 +1,20 @@
 //! Python sequences and numpy arrays as columns, and Python objects from labels. A label is the integer, text or
 //! bytes of an item.
 
-use std::collections::HashSet;
-use std::hash::Hash;
-
 use arrow_array::{Array, Int64Array, LargeBinaryArray, LargeStringArray, UInt64Array};
 use numpy::{
     IntoPyArray, PyArray1, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::guard::guarded;
 use crate::columns::Column;
 use crate::error::{Error, Result};
-use crate::labels::LabelType;
-use crate::labels::Labels;
+use crate::labels::known::KnownLabels;
 use crate::labels::order::order;
-use crate::random::entropy::keyed_hash;
+use crate::labels::{LabelType, Labels, Strings};
 
 /// The cells of a column; `None` is NULL.
 pub enum Cells {
@@ -27,6 +23,8 @@ pub enum Cells {
     Text(Vec<Option<String>>),
     Binary(Vec<Option<Vec<u8>>>),
 }
+
+const REPEATED: Error = Error::Parameter("items must be distinct and must not be missing");
 
 fn refused() -> Error {
     Error::Schema("a column must hold integers, text or bytes, all of one type; cast it".into())
@@ -147,6 +145,24 @@ impl Cells {
         }
     }
 
+    /// Return the cells as labels, or an error if a cell is NULL.
+    fn into_labels(self) -> Result<Labels> {
+        fn all<T>(cells: Vec<Option<T>>) -> Result<Vec<T>> {
+            cells.into_iter().map(|cell| cell.ok_or(REPEATED)).collect()
+        }
+        fn strings<T: AsRef<[u8]>>(cells: Vec<Option<T>>) -> Result<Strings> {
+            let mut strings = Strings::default();
+            all(cells)?.iter().for_each(|cell| strings.push(cell.as_ref()));
+            Ok(strings)
+        }
+        Ok(match self {
+            Self::Signed(cells) => Labels::Signed(all(cells)?),
+            Self::Unsigned(cells) => Labels::Unsigned(all(cells)?),
+            Self::Text(cells) => Labels::Text(strings(cells)?),
+            Self::Binary(cells) => Labels::Binary(strings(cells)?),
+        })
+    }
+
     pub fn into_column(self) -> Result<Column> {
         Column::new(match self {
             Self::Signed(cells) => Int64Array::from(cells).into_data(),
@@ -166,19 +182,7 @@ impl PyLabels {
     /// Create labels from a sequence of distinct integers, strings or bytes.
     #[staticmethod]
     fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let cells = guarded(|| Cells::read(values))?;
-        let valid = match &cells {
-            Cells::Signed(cells) => distinct(cells),
-            Cells::Unsigned(cells) => distinct(cells),
-            Cells::Text(cells) => distinct(cells),
-            Cells::Binary(cells) => distinct(cells),
-        }?;
-        if !valid {
-            return Err(Error::Parameter("items must be distinct and must not be missing").into());
-        }
-        let mut labels = Labels::new(cells.label_type());
-        cells.for_each(|label| labels.push_bytes(label));
-        Ok(Self(labels))
+        Ok(Self(known_labels(values)?.into_labels()))
     }
 
     /// Return the labels of some rows as Python objects.
@@ -287,10 +291,39 @@ impl PyCounts {
     }
 }
 
-/// Return whether all cells are present and distinct.
-fn distinct<T: Hash + Eq>(cells: &[Option<T>]) -> Result<bool> {
-    let mut seen = HashSet::with_capacity_and_hasher(cells.len(), keyed_hash()?);
-    Ok(cells.iter().all(|cell| cell.as_ref().is_some_and(|cell| seen.insert(cell))))
+/// Read distinct labels. Return an error if a cell is missing or repeats.
+pub fn known_labels(values: &Bound<'_, PyAny>) -> PyResult<KnownLabels> {
+    guarded(|| {
+        let labels = match plain_labels(values) {
+            Some(labels) => labels,
+            None => Cells::read(values)?.into_labels()?,
+        };
+        Ok(values.py().detach(|| KnownLabels::new(labels))?.ok_or(REPEATED)?)
+    })
+}
+
+/// Read a list or a tuple of text, or of integers that fit into `i64`, without a copy of each cell. Return `None` for
+/// other cells.
+fn plain_labels(values: &Bound<'_, PyAny>) -> Option<Labels> {
+    if !values.is_exact_instance_of::<PyList>() && !values.is_exact_instance_of::<PyTuple>() {
+        return None;
+    }
+    let first = values.get_item(0).ok()?;
+    let cells = values.try_iter().ok()?;
+    if first.is_exact_instance_of::<PyInt>() {
+        let whole = |cell: PyResult<Bound<'_, PyAny>>| {
+            cell.ok()?.cast_exact::<PyInt>().ok()?.extract().ok()
+        };
+        return cells.map(whole).collect::<Option<_>>().map(Labels::Signed);
+    }
+    let mut strings = Strings::default();
+    for cell in cells {
+        let cell = cell.ok()?;
+        let text = cell.cast::<PyString>().ok()?.to_cow().ok()?;
+        strings.make_room(1, text.len()).ok()?;
+        strings.push(text.as_bytes());
+    }
+    Some(Labels::Text(strings))
 }
 
 /// Check that all row numbers are in range.

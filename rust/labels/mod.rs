@@ -3,6 +3,7 @@
 
 pub(crate) mod interner;
 pub mod item_table;
+pub mod known;
 mod offsets;
 pub mod order;
 mod strings;

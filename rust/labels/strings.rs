@@ -119,6 +119,15 @@ impl Strings {
         (0..self.len()).map(|row| self.ends.end(row))
     }
 
+    /// Returns the string of a row with its prefix.
+    #[inline]
+    #[must_use]
+    pub(super) fn prefixed(&self, row: usize) -> PrefixedString<'_> {
+        let cell = self.ends.cell(row);
+        let mark = StringPrefix::of_cell(&self.bytes, cell.clone());
+        PrefixedString { mark, bytes: &self.bytes[cell] }
+    }
+
     /// Returns the strings of some rows, in that order.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contract import MechanismContract
-from discreet import GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric
+from discreet import GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric, _core
 from discreet.audit import audit, examine, trial
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import KnownItems
@@ -140,3 +140,98 @@ def test_a_noisy_count_equal_to_least_is_released():
     mechanism = KnownItems(mechanism=SHARP, items=["a"], least=10)
     releases = [mechanism.release(histogram({"a": 10}), rng=seeded_rng(seed)) for seed in range(50)]
     assert min(count for release in releases for _, count in release) == 10
+
+
+def released_by_python(mechanism, histogram, rng):
+    """Return the items, the counts and the item type of a release that looks items up in Python dicts."""
+    known = mechanism.items
+    names = histogram._labels.take(np.arange(len(histogram._counts())))
+    counts = dict(zip(names, histogram._counts().tolist(), strict=True))
+    others = np.array([0 if name in known else counts[name] for name in names], np.int64)
+    rows, passed = mechanism.mechanism.threshold.release(others, rng)
+    noisy = np.array([counts.get(item, 0) for item in known], np.int64) + rng.sample(
+        mechanism.mechanism.noise, len(known)
+    )
+    kept = [row for row in range(len(known)) if mechanism.least is None or noisy[row] >= mechanism.least]
+    found = [
+        *((names[row], n) for row, n in zip(rows, passed, strict=True)),
+        *((known[row], noisy[row]) for row in kept),
+    ]
+    try:
+        labels = _core.Labels.from_sequence([item for item, _ in found])
+    except SchemaError:
+        found = [(known[row], noisy[row]) for row in kept]
+        labels = _core.Labels.from_sequence([item for item, _ in found])
+    kind = (labels if found else _core.Labels.from_sequence(list(known))).type_name
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    return [item for item, _ in found], [int(n) for _, n in found], kind
+
+
+LISTS = {
+    "text": ["a", "b\0", "é", "", "x" * 30, "not there"],
+    "bytes": [b"a", b"b\0", b"", b"x" * 30, b"not there"],
+    "signed": [7, -3, 0, 2**40, -(2**63)],
+    "unsigned": [7, 3, 2**63 + 5, 2**64 - 3],
+    "large": [2**63 + 5, 1],
+    "empty": [],
+}
+TABLES = {
+    "text": ["a", "b", "b\0", "é", "x" * 30, "x" * 31, "new"],
+    "bytes": [b"a", b"b", b"x" * 30, b"new"],
+    "signed": [7, -3, 5, -(2**63)],
+    "unsigned": [7, 5, 2**63 + 5, 2**64 - 3],
+    "empty": [],
+}
+
+
+@pytest.mark.parametrize("least", [None, 5, 10**6])
+@pytest.mark.parametrize("listed", LISTS)
+@pytest.mark.parametrize("table", TABLES)
+def test_items_are_found_as_by_python(listed, table, least):
+    mechanism = KnownItems(mechanism=SHARP, items=LISTS[listed], least=least)
+    labels = TABLES[table]
+    for counts in ([3] * len(labels), [500 + n for n in range(len(labels))], [0] * len(labels), range(0, 50, 7)):
+        held = Histogram.from_counts(labels, np.array(counts, np.int64)[: len(labels)], l0=2, linf=1, complete=True)
+        release = mechanism.release(held, rng=seeded_rng(1))
+        found = release.items, release.counts.tolist(), release.item_type
+        assert found == released_by_python(mechanism, held, seeded_rng(1))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [["a", np.str_("b")], (np.int64(3), 4), np.array(["a", "b"]), np.array([b"a", b"b"]), np.array([1, 2], np.uint8)],
+    ids=repr,
+)
+def test_items_become_plain_values(items):
+    mechanism = KnownItems(mechanism=SHARP, items=items)
+    assert {*map(type, mechanism.items)} <= {str, int, bytes}
+    assert list(mechanism.items) == list(items)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["a", "a"],
+        ["a", 1, "a"],
+        [1, True],
+        [1, 1.0],
+        ["a", None],
+        ["\ud800"],
+        [True],
+        [1.5],
+        [2**64],
+        [b"a", "a"],
+        [[1]],
+    ],
+    ids=repr,
+)
+def test_items_that_repeat_or_are_of_mixed_types_are_refused(items):
+    values = tuple(items)
+    if any(isinstance(item, list) for item in values) or len(set(values)) < len(values):
+        error = "^items must be distinct integers or strings$"
+    elif None in values or values == ("\ud800",):
+        error = "^items must be distinct and must not be missing$"
+    else:
+        error = "^a column must hold|^integers must fit"
+    with pytest.raises((ParameterError, SchemaError), match=error):
+        KnownItems(mechanism=SHARP, items=items)

@@ -303,12 +303,9 @@ class Histogram(Private):
         """Return the counts, in descending order."""
         return self._in_order()[1]
 
-    def _counts_of(self, items: Sequence[object]) -> NDArray[np.int64]:
-        """Return the counts of these items, zero for an item that is not in the histogram."""
-        labels, exact = self._in_any_order()
-        rows = np.flatnonzero(exact)
-        counts = dict(zip(labels.take(rows), exact[rows].tolist(), strict=True))
-        return np.array([counts.get(item, 0) for item in items], np.int64)
+    def _counts_of(self, items: Sequence[str | int | bytes]) -> NDArray[np.int64]:
+        """Return the counts of these distinct items, zero for an item that is not in the histogram."""
+        return _core.KnownLabels.from_sequence(list(items)).split(*self._in_any_order())[1]
 
     def __repr__(self) -> str:
         return f"Histogram(l0={self._sensitivity.l0}, linf={self._sensitivity.linf}, SENSITIVE)"

@@ -1,0 +1,81 @@
+//! `KnownLabels`: labels that are known in advance, found among the labels of a histogram. Arrays are read without a
+//! copy, so no other thread may write to them (`SECURITY.md`).
+
+use std::borrow::Cow;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::guard::guarded;
+use super::values::{PyLabels, checked, known_labels};
+use crate::error::Error;
+use crate::labels::known::KnownLabels;
+
+type Column<'py> = Bound<'py, PyArray1<i64>>;
+/// The counts of other labels, the counts of known labels, and the rows of known labels.
+type Split<'py> = (Column<'py>, Column<'py>, Column<'py>);
+type Rows<'py> = PyReadonlyArray1<'py, i64>;
+
+const DIFFERENT: Error = Error::Parameter("labels and counts must have the same length");
+
+/// Distinct labels with a hash table of their rows. The class has no methods to print, compare, copy or pickle them.
+#[pyclass(name = "KnownLabels", module = "discreet._core", frozen)]
+pub struct PyKnownLabels(KnownLabels);
+
+#[pymethods]
+impl PyKnownLabels {
+    /// Create known labels from a sequence of distinct integers, strings or bytes.
+    #[staticmethod]
+    fn from_sequence(values: &Bound<'_, PyAny>) -> PyResult<Self> {
+        known_labels(values).map(Self)
+    }
+
+    /// Split the counts of `labels` into two arrays. The first has the rows of `labels`, with a zero for each known
+    /// label. The second has the rows of the known labels, with a zero for each label that `labels` lacks. Also return
+    /// the row in `labels` of each known label, -1 if absent.
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        labels: &PyLabels,
+        counts: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Split<'py>> {
+        let counts = values(&counts);
+        if counts.len() != labels.0.len() {
+            return Err(DIFFERENT.into());
+        }
+        let split = guarded(|| Ok(py.detach(|| self.0.split(&labels.0, &counts))))?;
+        let [others, known, places] =
+            [split.others, split.known, split.places].map(|column| column.into_pyarray(py));
+        Ok((others, known, places))
+    }
+
+    /// Return the known labels `kept` and the `rows` of `labels`, with their noisy counts. If they have no type in
+    /// common, return the known labels alone. `noisy` has a count for each known label, and `passed` for each of `rows`;
+    /// `places` are from `split`.
+    fn join<'py>(
+        &self,
+        py: Python<'py>,
+        known: (Rows<'py>, Rows<'py>, Rows<'py>),
+        labels: &PyLabels,
+        others: (Rows<'py>, Rows<'py>),
+    ) -> PyResult<(PyLabels, Column<'py>)> {
+        let ((kept, noisy, places), (rows, passed)) = (known, others);
+        let kept = checked(self.0.labels(), &kept)?;
+        let rows = checked(&labels.0, &rows)?;
+        let [noisy, places, passed] = [&noisy, &places, &passed].map(values);
+        let len = self.0.labels().len();
+        if noisy.len() != len || places.len() != len || passed.len() != rows.len() {
+            return Err(DIFFERENT.into());
+        }
+        let join = || {
+            Ok(py.detach(|| self.0.join((&kept, &noisy, &places), &labels.0, (&rows, &passed)))?)
+        };
+        let (joined, counts) = guarded(join)?;
+        Ok((PyLabels(joined), counts.into_pyarray(py)))
+    }
+}
+
+/// Return the values of an array, without a copy if they are contiguous.
+fn values<'a>(column: &'a Rows<'_>) -> Cow<'a, [i64]> {
+    column.as_slice().map_or_else(|_| column.as_array().to_vec().into(), Cow::Borrowed)
+}
