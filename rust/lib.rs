@@ -10,7 +10,7 @@
 //! csv columns   CSV files as columns of text; Arrow arrays as columns
 //! labels        distinct labels by number, and their order
 //! memory        huge pages, prefetching, write-combining buffers
-//! release       thresholds, partition selection, Gumbel, Private Count Release, confirmed counts
+//! release       thresholds, partition selection, Gumbel, Private Count Release, confirmed counts, sparse vector
 //! stream        noise of streams
 //! noise         samplers of noise, exact for integers
 //! hash          keyed hashes of users and items

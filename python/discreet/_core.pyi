@@ -23,6 +23,7 @@ __all__ = [
     "arrow_stream",
     "compose",
     "confirm",
+    "corrected",
     "count_distinct",
     "count_pairs",
     "count_with_users",
@@ -30,9 +31,11 @@ __all__ = [
     "csv_header",
     "csv_of_json",
     "csv_stream",
+    "first_above",
     "partition_selection",
     "price_list",
     "process",
+    "shuffled",
     "text_rows",
     "top",
 ]
@@ -280,6 +283,20 @@ def confirm(
     setting: tuple[int, int, int, int, int, int, int, int, int],
     rng: Rng | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int, str]: ...
+def shuffled(size: int, rng: Rng) -> NDArray[np.int64]: ...
+def first_above(
+    values: NDArray[np.int64], threshold: int, of_threshold: Noise, of_query: Noise, rng: Rng
+) -> int | None: ...
+def corrected(
+    values: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    runs: int,
+    threshold: int,
+    of_threshold: Noise,
+    of_query: Noise,
+    again: Noise,
+    rng: Rng,
+) -> NDArray[np.int64]: ...
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> tuple[NDArray[np.float64], float]: ...
 def arrow_stream(columns: Sequence[tuple[str, object, str]]) -> object: ...
 def text_rows(

@@ -17,6 +17,7 @@ mod private_count_release;
 mod rng;
 mod rows;
 mod sources;
+mod sparse_vector;
 mod stream;
 mod table;
 mod union;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     csv::register(module)?;
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;
+    sparse_vector::register(module)?;
     table::register(module)?;
     rows::register(module)?;
     guard::hide_panics();

@@ -7,5 +7,6 @@ pub mod permute_and_flip;
 pub mod private_count_release;
 pub mod scores;
 mod slots;
+pub mod sparse_vector;
 pub mod threshold;
 mod tree;

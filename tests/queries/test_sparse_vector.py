@@ -3,12 +3,18 @@
 Most variants are from M. Lyu, D. Su, N. Li, "Understanding the Sparse Vector Technique" (2017).
 """
 
+import _thread
+import signal
+import threading
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
 import discreet as dp
+from discreet import _core
+from discreet.queries.sparse_vector import Stage
+from discreet.reference import sparse_vector
 from discreet.testing import seeded_rng
 
 EPSILON = 1.0
@@ -134,6 +140,116 @@ def test_draws_follow_the_enumerated_law(kind):
         assert abs(seen.get(index, 0) - n * p) < 6 * np.sqrt(n * p)
 
 
+def test_a_run_of_a_stage_follows_the_enumerated_law():
+    search, again = dp.queries.AboveThreshold(epsilon=EPSILON, threshold=1), _core.Noise.discrete_laplace(1 / 64)
+    distances, rng, n = np.array([1, 5, 2]), seeded_rng(9), 20_000
+    values, seen = np.array([70, 80, 90]), {}
+    for _ in range(n):
+        answers = _core.corrected(values, values - distances, 1, 1, *search.noises, again, rng)
+        right = np.flatnonzero(answers == values)
+        index = int(right[0]) if len(right) else None
+        seen[index] = seen.get(index, 0) + 1
+    for index, p in of_permuted(distances.tolist()).items():
+        assert abs(seen.get(index, 0) - n * p) < 6 * np.sqrt(n * p)
+
+
+@pytest.mark.parametrize("size", [1, 2, 511, 512, 513, 5000, 20_001])
+@pytest.mark.parametrize("runs", [0, 1, 25])
+def test_the_reference_corrects_the_same_answers(size, runs):
+    search, again = dp.queries.AboveThreshold(epsilon=0.5, threshold=60), _core.Noise.discrete_laplace(3)
+    values = np.arange(size, dtype=np.int64) * 7 - 900
+    answers = values + seeded_rng(size).sample(_core.Noise.discrete_gaussian(20), size)
+    arguments = (values, answers, runs, 60, *search.noises, again)
+    ours, theirs = seeded_rng(11), seeded_rng(11)
+    before = answers.copy()
+    found = _core.corrected(*arguments, ours)
+    assert np.array_equal(found, sparse_vector.corrected(*arguments, theirs))
+    assert ours.bits64() == theirs.bits64()
+    assert np.array_equal(answers, before)
+    assert np.count_nonzero(found != answers) <= runs
+
+
+@pytest.mark.parametrize("size", [0, 1, 512, 513, 1500])
+def test_the_reference_finds_the_same_places(size):
+    of_threshold, of_query = dp.queries.AboveThreshold(epsilon=0.5, threshold=20).noises
+    values, ours, theirs = np.arange(size, dtype=np.int64)[::-1] % 7, seeded_rng(12), seeded_rng(12)
+    found = set()
+    for threshold in (0, 20, 50, 80) * 10:
+        arguments = (values, threshold, of_threshold, of_query)
+        place = _core.first_above(*arguments, ours)
+        assert place == sparse_vector.first_above(*arguments, theirs)
+        assert ours.bits64() == theirs.bits64()
+        found.add(place)
+    assert len(found) > min(size, 10)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 4095, 4096, 8191, 8192, 40_000])
+def test_the_reference_shuffles_the_same_way(size):
+    ours, theirs = seeded_rng(13), seeded_rng(13)
+    order = _core.shuffled(size, ours)
+    assert np.array_equal(order, sparse_vector.shuffled(size, theirs))
+    assert ours.bits64() == theirs.bits64()
+    assert np.array_equal(np.sort(order), np.arange(size))
+
+
+def test_each_run_draws_a_new_threshold_and_new_noise():
+    # One query at the threshold: a run finds it with a probability near a half, independently of other runs.
+    search, exact = dp.queries.AboveThreshold(epsilon=1.0, threshold=8), _core.Noise.discrete_laplace(1 / 64)
+    values, answers, rng, n = np.zeros(1, np.int64), np.array([8]), seeded_rng(14), 20_000
+    wrong = [_core.corrected(values, answers, 3, 8, *search.noises, exact, rng)[0] == 8 for _ in range(n)]
+    bar, queries = search.scales
+    missed = law((8,), bar=bar, queries=queries, threshold=8, most=1)[(False,)] ** 3
+    assert abs(sum(wrong) - n * missed) < 6 * np.sqrt(n * missed * (1 - missed))
+
+
+@pytest.mark.parametrize("kind", [dp.queries.AboveThreshold, dp.queries.PermutedAboveThreshold])
+@pytest.mark.parametrize("value", [2**40, -(2**40), 2**63 - 1, -(2**63)])
+def test_values_and_thresholds_of_any_size_are_compared(kind, value):
+    # Values are clipped to 2^40, and the noise is far below 2^40.
+    values = np.full(600, value, np.int64)
+    threshold = 2**40 if value < 0 else -(2**40)
+    index = kind(epsilon=1.1e-6, threshold=threshold).release(values, rng=seeded_rng(15)).index
+    assert (index is None) == (value < 0)
+
+
+@pytest.mark.parametrize("value", [2**40, -(2**40), 2**63 - 1, -(2**63)])
+def test_answers_that_are_as_far_off_as_possible_are_found(value):
+    values, noises = np.full(600, value, np.int64), dp.queries.AboveThreshold(epsilon=1.1e-6, threshold=2**40).noises
+    found = _core.corrected(values, ~values, 5, 2**40, *noises, _core.Noise.discrete_laplace(1), seeded_rng(16))
+    right = np.flatnonzero(found != ~values)
+    assert len(right) == 5
+    assert all(abs(int(found[row]) - value) < 40 for row in right)
+
+
+def test_an_interrupt_ends_all_runs_and_keeps_the_charge():
+    # Hours of searches that find nothing.
+    stages = (Stage(runs=2**24, epsilon=1e-5, threshold=2**40),)
+    mechanism = dp.queries.IterativeSparseVector(k=2**17, sigma=1e4, stages=stages)
+    budget, values = dp.Budget(rho=1.5 * mechanism.rho, delta=1e-6), np.zeros(2**17, np.int64)
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    # A process that a shell starts in the background ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            budget.release(mechanism, values)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert budget.spent.rho == pytest.approx(mechanism.rho)
+    with pytest.raises(dp.BudgetExceeded):
+        budget.release(mechanism, values)
+
+
+def test_every_order_of_four_queries_is_as_likely():
+    rng, n, seen = seeded_rng(10), 24_000, {}
+    for _ in range(n):
+        order = tuple(_core.shuffled(4, rng).tolist())
+        seen[order] = seen.get(order, 0) + 1
+    assert set(seen) == set(permutations(range(4)))
+    assert max(abs(count - n / 24) for count in seen.values()) < 6 * np.sqrt(n / 24)
+
+
 def test_only_queries_far_above_the_threshold_are_found():
     mechanism = dp.queries.PermutedAboveThreshold(epsilon=1.0, threshold=500)
     values = np.zeros(5000, np.int64)
@@ -172,8 +288,6 @@ def test_each_search_for_crossings_charges_the_budget():
 
 @pytest.mark.parametrize("bad", [{"runs": -20}, {"runs": 0.5}, {"epsilon": -2}, {"epsilon": 0}, {"threshold": 0.5}])
 def test_stages_out_of_range_are_refused(bad):
-    from discreet.queries.sparse_vector import Stage
-
     with pytest.raises(dp.errors.ParameterError):
         Stage(**{"runs": 2, "epsilon": 1.0, "threshold": 1, **bad})
 

@@ -26,7 +26,7 @@ from discreet.privacy.validation import require_number, require_whole
 from discreet.queries.answers import BOUND_CHANCE, Answering, require_queries
 from discreet.queries.corrected import CorrectedAnswers
 from discreet.queries.expected import Survivors, expected_maximum, gaussian_survival
-from discreet.queries.sparse_vector import AboveThreshold, shuffled
+from discreet.queries.sparse_vector import AboveThreshold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,7 +127,7 @@ class SparseVectorCorrection(CorrectedAnswers):
         """
         of_threshold, of_query = self.search.noises
         [(_, law)] = self.measured
-        order = shuffled(self.k, rng)
+        order = _core.shuffled(self.k, rng)
         # A query's noise is drawn once: each query is visited by one search only.
         noisy = np.abs(values - answers)[order] + rng.sample(of_query, self.k)
         rows = order[crossings(noisy, self.threshold + rng.sample(of_threshold, self.m))]

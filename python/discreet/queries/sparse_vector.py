@@ -28,9 +28,7 @@ from discreet.queries.expected import Survivors, expected_maximum, laplace_survi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage", "shuffled"]
-
-_CHUNK = 1 << 10
+__all__ = ["AboveThreshold", "Crossing", "IterativeSparseVector", "PermutedAboveThreshold", "Stage"]
 
 Way = tuple[tuple[int, ...], tuple[float, ...], float]
 """The numbers of runs, the thresholds in units of sigma, and the second stage's share of the rho of both stages.
@@ -138,35 +136,17 @@ class AboveThreshold(QueryMechanism[Crossing]):
         """
         whole = require_values(data)
         stream = opened(rng)
+        order = self._order(len(whole), stream)
+        place = _core.first_above(whole if order is None else whole[order], self.threshold, *self.noises, stream)
         return Crossing(
-            index=self.first_above(whole, stream, self._order(len(whole), stream)),
+            index=place if order is None or place is None else int(order[place]),
             guarantee=self.guarantee,
             made_by=repr(self),
             seeded=stream.is_seeded,
         )
 
-    def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
-        return np.arange(size)
-
-    def first_above(self, values: NDArray[np.int64], rng: _core.Rng, *orders: NDArray[np.int64]) -> int | None:
-        """Return the row of the first noisy value that reaches the threshold, or None.
-
-        Args:
-            values: The exact values.
-            rng: The random stream of the release.
-            orders: Rows to search, one order after the other. They must not depend on private data.
-        """
-        of_threshold, of_query = self.noises
-        bar = self.threshold + int(rng.sample(of_threshold, 1)[0])
-        size = _CHUNK
-        for order in orders:
-            start = 0
-            while start < len(order):
-                rows = order[start : start + size]
-                hits = np.flatnonzero(values[rows] + rng.sample(of_query, len(rows)) >= bar)
-                if len(hits):
-                    return int(rows[hits[0]])
-                start, size = start + size, 2 * size
+    def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64] | None:
+        """Return the order of the search, or None for the order of the queries. It must not depend on private data."""
         return None
 
 
@@ -194,7 +174,7 @@ class PermutedAboveThreshold(AboveThreshold):
     """
 
     def _order(self, size: int, rng: _core.Rng) -> NDArray[np.int64]:
-        return shuffled(size, rng)
+        return _core.shuffled(size, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,23 +264,11 @@ class IterativeSparseVector(CorrectedAnswers):
 
     def _answer(self, values: NDArray[np.int64], rng: _core.Rng) -> NDArray[np.int64]:
         answers = values + rng.sample(self.noise, self.k)
-        distances = np.abs(values - answers)
         for stage, (_, again) in zip(self.stages, self.measured, strict=True):
             search = AboveThreshold(epsilon=stage.epsilon, threshold=stage.threshold)
             # All runs of a stage use one random order. Each run begins at a random place, independent of the data.
-            order = shuffled(self.k, rng)
-            for _ in range(stage.runs):
-                turn = rng.bits64() % self.k
-                row = search.first_above(distances, rng, order[turn:], order[:turn])
-                if row is not None:
-                    answers[row] = values[row] + int(rng.sample(again, 1)[0])
-                    distances[row] = abs(values[row] - answers[row])
+            answers = _core.corrected(values, answers, stage.runs, stage.threshold, *search.noises, again, rng)
         return answers
-
-
-def shuffled(size: int, rng: _core.Rng) -> NDArray[np.int64]:
-    """Return all indices, sorted by random keys."""
-    return np.argsort(rng.words(2 * size).view(np.uint64), kind="stable")
 
 
 @lru_cache(maxsize=64)
