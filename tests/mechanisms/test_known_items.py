@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contract import MechanismContract
-from discreet import GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric, _core
+from discreet import Budget, GaussianThreshold, Histogram, LaplaceThreshold, TruncatedGeometric, _core
 from discreet.audit import audit, examine, trial
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import KnownItems
@@ -140,6 +140,18 @@ def test_a_noisy_count_equal_to_least_is_released():
     mechanism = KnownItems(mechanism=SHARP, items=["a"], least=10)
     releases = [mechanism.release(histogram({"a": 10}), rng=seeded_rng(seed)) for seed in range(50)]
     assert min(count for release in releases for _, count in release) == 10
+
+
+def test_a_table_that_cannot_be_made_costs_no_budget(monkeypatch):
+    def fail(_):
+        raise MemoryError
+
+    mechanism = KnownItems(mechanism=SHARP, items=["a"])
+    budget = Budget(rho=2 * mechanism.guarantee.rho, delta=1e-5)
+    monkeypatch.setattr(KnownItems, "_known", property(fail))
+    with pytest.raises(MemoryError):
+        budget.release(mechanism, histogram({"a": 10}))
+    assert budget.spent.rho == 0
 
 
 def released_by_python(mechanism, histogram, rng):

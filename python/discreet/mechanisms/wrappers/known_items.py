@@ -115,6 +115,8 @@ class KnownItems(HistogramMechanism):
 
     def _require(self, histogram: Histogram) -> None:
         require_complete(histogram)
+        # A copy of this mechanism makes its table now, before the charge, because it can run out of memory.
+        _ = self._known
 
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         every, exact = histogram._for_noise(rng)
