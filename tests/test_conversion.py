@@ -136,3 +136,34 @@ def test_extreme_arguments_neither_overflow_nor_return_nan():
 def test_a_tight_rho_is_continuous_where_its_formula_changes():
     below, above = (bounded_range_rho(epsilon, tight=True) for epsilon in (0.05 * (1 - 1e-9), 0.05))
     assert below == pytest.approx(above, rel=1e-8)
+
+
+@pytest.mark.parametrize("geometric", [False, True])
+def test_an_estimate_changes_no_result_of_a_bisection(geometric):
+    border = math.pi
+    tested = []
+
+    def holds(x):
+        tested.append(x)
+        return x >= border
+
+    def found(near, precision=1e-12):
+        tested.clear()
+        return conversion.bisect(1.0, 9.0, holds, near, precision=precision, geometric=geometric), len(tested)
+
+    plain, many = found(math.nan)
+    near, few = found(border * (1 + 1e-12))
+    assert plain == near >= border > plain * (1 - 1e-11)
+    assert few < many / 2
+    for wrong in (1e-300, 1.5, border * (1 - 1e-9), border * (1 + 1e-9), 50.0, math.inf):
+        assert found(wrong)[0] == plain
+
+
+def test_conversions_imply_what_their_epsilon_says():
+    for rho, epsilon, delta in cases(200):
+        assert conversion.cdp_implies(rho, epsilon, delta) is (cdp_epsilon(rho, delta) <= epsilon)
+        for factor in (1 - 1e-13, 1 - 1e-15, 1, 1 + 1e-15, 1 + 1e-13):
+            close = cdp_epsilon(rho, delta) * factor
+            assert conversion.cdp_implies(rho, close, delta) is (cdp_epsilon(rho, delta) <= close)
+    for epsilon in (0.0, -1.0, -5.0, math.inf):
+        assert conversion.cdp_implies(0.1, epsilon, 1e-6) is (epsilon > 1)

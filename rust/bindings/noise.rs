@@ -64,6 +64,17 @@ impl PyNoise {
         py.detach(|| self.sampler.law().tail(m))
     }
 
+    /// Return a lower and an upper bound of `P[X >= m]`. For most discrete Gaussians they differ by a relative 1e-8 at
+    /// most, and are faster than `tail`.
+    fn tail_bounds(&self, m: i64) -> (f64, f64) {
+        self.sampler.law().tail_bounds(m)
+    }
+
+    /// Return true only if `P[X >= m] + P[X > m] <= p`.
+    fn two_tails_are_at_most(&self, m: i64, p: f64) -> bool {
+        self.sampler.law().two_tails_are_at_most(m, p)
+    }
+
     /// Return the least `m >= 1` with `tail(m) <= p`.
     fn quantile(&self, py: Python<'_>, p: f64) -> Result<i64> {
         py.detach(|| self.sampler.law().quantile(p))
@@ -134,6 +145,19 @@ impl PyThreshold {
     fn __repr__(&self) -> String {
         format!("Threshold(Noise.{}, {})", self.text, self.threshold.value())
     }
+}
+
+/// Return the table of `partition_selection`, from e^epsilon, e^-epsilon and delta as limbs of 64 bits in units of
+/// `2^-192`.
+#[pyfunction]
+pub fn chance_table(
+    py: Python<'_>,
+    growth: Vec<u64>,
+    decay: [u64; 3],
+    share: [u64; 3],
+) -> Result<Bound<'_, PyArray1<u64>>> {
+    let table = py.detach(|| crate::release::chance_table::chance_table(&growth, decay, share))?;
+    Ok(table.into_pyarray(py))
 }
 
 /// Return the released rows. A row with count `n` is released with probability `chances[n]`, in units of `2^-64`.

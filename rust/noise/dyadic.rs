@@ -163,16 +163,19 @@ fn shift(value: BigInt, bits: i64) -> BigInt {
     }
 }
 
-/// Binary places of the constants `ln 2` and `π` in memory. Tails down to the least float need fewer places.
-const KEPT: u32 = 4096;
+/// Binary places of the constants `ln 2` and `π` in memory. Most tails need the fewer places, which take microseconds to
+/// compute. Tails down to the least float need fewer than the other number.
+const KEPT: [u32; 2] = [512, 4096];
 
 /// Returns an integer below `2^precision ln 2`, by at most `2 precision` units.
 fn ln2_scaled(precision: i64) -> BigInt {
-    static LN2: OnceLock<BigInt> = OnceLock::new();
-    if precision > i64::from(KEPT) {
-        return ln2_series(precision);
+    static LN2: [OnceLock<BigInt>; 2] = [const { OnceLock::new() }; 2];
+    for (kept, value) in KEPT.map(i64::from).into_iter().zip(&LN2) {
+        if precision <= kept {
+            return value.get_or_init(|| ln2_series(kept)) >> (kept - precision);
+        }
     }
-    LN2.get_or_init(|| ln2_series(i64::from(KEPT))) >> (i64::from(KEPT) - precision)
+    ln2_series(precision)
 }
 
 /// Computes [`ln2_scaled`] from the series of `ln 2 = 2 atanh(1/3)`.
@@ -191,12 +194,14 @@ fn ln2_series(precision: i64) -> BigInt {
 /// Returns integers `low <= π 2^places <= high`.
 #[must_use]
 pub fn pi_bounds(places: u32) -> (BigInt, BigInt) {
-    static PI: OnceLock<(BigInt, BigInt)> = OnceLock::new();
-    if places > KEPT {
-        return pi_series(places);
+    static PI: [OnceLock<(BigInt, BigInt)>; 2] = [const { OnceLock::new() }; 2];
+    for (kept, value) in KEPT.into_iter().zip(&PI) {
+        if places <= kept {
+            let (low, high) = value.get_or_init(|| pi_series(kept));
+            return (low >> (kept - places), (high >> (kept - places)) + 1);
+        }
     }
-    let (low, high) = PI.get_or_init(|| pi_series(KEPT));
-    (low >> (KEPT - places), (high >> (KEPT - places)) + 1)
+    pi_series(places)
 }
 
 /// Computes [`pi_bounds`] with Machin's formula `π = 16 atan(1/5) - 4 atan(1/239)`.

@@ -9,6 +9,8 @@
 //! cell is an entry of the table: a value or a block. A distribution over the non-negative integers is mirrored if a
 //! random bit gives each value its sign.
 
+use std::sync::OnceLock;
+
 use rand::Rng;
 use rand_distr::Distribution;
 
@@ -31,6 +33,14 @@ const NARROW: u32 = 16;
 #[derive(Debug, Clone)]
 pub struct Sampler {
     law: Decay,
+    scale_bits: u32,
+    /// Made at the first draw: plans need only the law.
+    tables: OnceLock<Tables>,
+}
+
+/// The tables of a sampler. Scales of at least 1024 use blocks.
+#[derive(Debug, Clone)]
+struct Tables {
     table: Table,
     blocks: Option<Blocks>,
 }
@@ -57,36 +67,16 @@ impl Sampler {
     /// They must be negligible after a few dozen times as many values.
     #[must_use]
     pub(super) fn new(law: Decay, scale_bits: u32) -> Self {
-        if scale_bits < TABLE_BITS {
-            return Self { table: Table::new(law.clone()), law, blocks: None };
-        }
-        let bits = scale_bits - BLOCKS;
-        let (mantissa, exponent) = law.coefficient.parts();
-        let zeros = mantissa.leading_zeros();
-        // This is above zero because the coefficient is at least 2^-62, and below 64 because the coefficient is below
-        // 2^-9.
-        let up = (128 + exponent - i64::from(zeros)) as u32;
-        let limit = law.limit.unwrap_or(u64::MAX);
-        let mut blocks = Blocks {
-            bits,
-            accept_below: Vec::new(),
-            mantissa: mantissa << zeros,
-            up,
-            most: u64::MAX >> up,
-            limit,
-        };
-        let table = Table::new(law.of_blocks(bits));
-        let place_bits = if bits <= NARROW { bits } else { bits.saturating_sub(32) };
-        for block in 0..table.cells() {
-            let (first, last) = (block << bits, (block + 1) << bits);
-            let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
-            // A uniform number whose upper 32 bits are below `least` is below 1 - y for the last place of the block.
-            // The shifts clear the bits of the place, because any place may follow.
-            let least = (!blocks.exponent(factor) >> 32) as u32;
-            let uniform = least >> place_bits << place_bits;
-            blocks.accept_below.push(if first == 0 || last > limit { 0 } else { uniform });
-        }
-        Self { table, law, blocks: Some(blocks) }
+        Self { law, scale_bits, tables: OnceLock::new() }
+    }
+
+    #[inline]
+    fn tables(&self) -> &Tables {
+        self.tables.get().unwrap_or_else(|| {
+            // Made before the lock is taken, so that a fork in the meantime leaves no lock held.
+            let tables = Tables::new(&self.law, self.scale_bits);
+            self.tables.get_or_init(|| tables)
+        })
     }
 
     /// Return the distribution, which computes rigorous bounds of tails.
@@ -97,9 +87,10 @@ impl Sampler {
 
     /// Draw one value. Only a mirrored distribution gives negative values.
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> i64 {
-        let Some(blocks) = &self.blocks else { return self.signed(self.table.sample(rng)) };
+        let Tables { table, blocks } = self.tables();
+        let Some(blocks) = blocks else { return self.signed(table.sample(rng)) };
         loop {
-            let (block, negative) = self.table.sample(rng);
+            let (block, negative) = table.sample(rng);
             let trial = match blocks.bits {
                 0..=NARROW => {
                     self.trial(blocks, block, negative, u64::from(rng.next_u32()) << 32, 32)
@@ -114,30 +105,31 @@ impl Sampler {
 
     /// Fill `out` with the same values as repeated sampling. Values are drawn in bulk, which is faster.
     pub fn fill(&self, rng: &mut SecureRng, out: &mut [i64]) {
-        match self.table.guide() {
+        match self.tables().table.guide() {
             Guide::Narrow(buckets) => self.fill_by(buckets, rng, out),
             Guide::Wide(buckets) => self.fill_by(buckets, rng, out),
         }
     }
 
     fn fill_by<const N: usize>(&self, buckets: &[u64; N], rng: &mut SecureRng, out: &mut [i64]) {
+        let Tables { table, blocks } = self.tables();
         let mut filled = 0;
         while filled < out.len() {
             let rest = &mut out[filled..];
-            let (drawn, bytes) = match &self.blocks {
+            let (drawn, bytes) = match blocks {
                 None => self.quick(rng.upcoming(), rest, |word| {
-                    self.table.quick(buckets, u32::from_le_bytes(word))
+                    table.quick(buckets, u32::from_le_bytes(word))
                 }),
                 Some(blocks @ Blocks { bits: 0..=NARROW, .. }) => {
                     self.quick(rng.upcoming(), rest, |words| {
                         let words = u64::from_le_bytes(words);
-                        let cell = self.table.quick(buckets, words as u32)?;
+                        let cell = table.quick(buckets, words as u32)?;
                         blocks.quick(cell, words & !u64::from(u32::MAX), 32)
                     })
                 }
                 Some(blocks) => self.quick(rng.upcoming(), rest, |words: [u8; 12]| {
                     let [a, b, c, d, wide @ ..] = words;
-                    let cell = self.table.quick(buckets, u32::from_le_bytes([a, b, c, d]))?;
+                    let cell = table.quick(buckets, u32::from_le_bytes([a, b, c, d]))?;
                     blocks.quick(cell, u64::from_le_bytes(wide), 64)
                 }),
             };
@@ -208,6 +200,41 @@ impl Sampler {
         let error = if y < u64::MAX { 4 } else { u64::MAX };
         let rest = Fixed { value: i128::from(y), error };
         bernoulli_exp_from(rng, trial.uniform, rest, || (self.law.exponent(trial.factor), 0))
+    }
+}
+
+impl Tables {
+    fn new(law: &Decay, scale_bits: u32) -> Self {
+        if scale_bits < TABLE_BITS {
+            return Self { table: Table::new(law.clone()), blocks: None };
+        }
+        let bits = scale_bits - BLOCKS;
+        let (mantissa, exponent) = law.coefficient.parts();
+        let zeros = mantissa.leading_zeros();
+        // This is above zero because the coefficient is at least 2^-62, and below 64 because the coefficient is below
+        // 2^-9.
+        let up = (128 + exponent - i64::from(zeros)) as u32;
+        let limit = law.limit.unwrap_or(u64::MAX);
+        let mut blocks = Blocks {
+            bits,
+            accept_below: Vec::new(),
+            mantissa: mantissa << zeros,
+            up,
+            most: u64::MAX >> up,
+            limit,
+        };
+        let table = Table::new(law.of_blocks(bits));
+        let place_bits = if bits <= NARROW { bits } else { bits.saturating_sub(32) };
+        for block in 0..table.cells() {
+            let (first, last) = (block << bits, (block + 1) << bits);
+            let factor = if law.square { (1 << bits) * (first + last) } else { 1 << bits };
+            // A uniform number whose upper 32 bits are below `least` is below 1 - y for the last place of the block.
+            // The shifts clear the bits of the place, because any place may follow.
+            let least = (!blocks.exponent(factor) >> 32) as u32;
+            let uniform = least >> place_bits << place_bits;
+            blocks.accept_below.push(if first == 0 || last > limit { 0 } else { uniform });
+        }
+        Self { table, blocks: Some(blocks) }
     }
 }
 

@@ -9,6 +9,7 @@ use num_bigint::BigInt;
 use super::bounds::Bounds;
 use super::decay::Decay;
 use super::dyadic::{Dyadic, exp_neg_bounds, pi_bounds};
+use super::float_tail::mills;
 use super::table::high_product;
 use crate::error::{Error, Result};
 
@@ -21,7 +22,7 @@ const WIDE_BITS: i64 = -19;
 /// Coefficients of squares below `2^-13` belong to scales of 64 and more.
 const INTEGRAL_BITS: i64 = -13;
 /// `B_2k / (2k)!` as fractions, for `k = 1..=6` (Abramowitz and Stegun, 23.2).
-const BERNOULLI: [(i64, i64); 6] =
+pub(super) const BERNOULLI: [(i64, i64); 6] =
     [(1, 12), (-1, 720), (1, 30_240), (-1, 1_209_600), (1, 47_900_160), (-691, 1_307_674_368_000)];
 
 impl Decay {
@@ -78,16 +79,23 @@ impl Decay {
     fn guess(&self, p: f64) -> i64 {
         let (mantissa, exponent) = self.coefficient.parts();
         let coefficient = mantissa as f64 * (exponent as f64).exp2();
-        let p = if self.mirrored { p } else { p / 2.0 };
         let about = if !self.square {
-            -p.ln() / coefficient
+            let whole = if self.mirrored { 1.0 + (-coefficient).exp() } else { 1.0 };
+            -(p * whole).ln() / coefficient
         } else if p < 0.5 {
+            let p = if self.mirrored { p } else { p / 2.0 };
             // The quantile of the continuous law, with an error of at most 5e-4 scales (Abramowitz and Stegun,
-            // 26.2.23).
+            // 26.2.23), and two steps of Newton's method.
             let t = (-2.0 * p.ln()).sqrt();
             let above = t.mul_add(t.mul_add(0.010_328, 0.802_853), 2.515_517);
             let below = t.mul_add(t.mul_add(t.mul_add(0.001_308, 0.189_269), 1.432_788), 1.0);
-            (t - above / below).mul_add((0.5 / coefficient).sqrt(), 0.5)
+            let mut z = t - above / below;
+            for _ in 0..2 {
+                let ratio = mills(z.max(1.5), 40);
+                let tail = (ratio * (0.5 / std::f64::consts::PI).sqrt()).ln() - z * z / 2.0;
+                z += if z > 1.5 { (tail - p.ln()) * ratio } else { 0.0 };
+            }
+            z.mul_add((0.5 / coefficient).sqrt(), 0.5)
         } else {
             1.0
         };

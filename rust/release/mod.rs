@@ -1,5 +1,6 @@
 //! Release mechanisms: which items are published, and with which noisy counts.
 
+pub mod chance_table;
 pub mod confirmed_counts;
 pub mod gumbel;
 pub mod partition_selection;

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import _core
+from discreet import OptimalSelection, _core
+from discreet.errors import ParameterError
 from discreet.reference.partition_selection import partition_selection
 from discreet.testing import seeded_rng
 from discreet.theorems import desfontaines2020
@@ -36,3 +37,20 @@ def test_rows_of_all_chunks_are_in_order():
     assert len(half) == pytest.approx(150_000, abs=1500)
     expected = partition_selection(np.ones(300_000, np.int64), np.array([0, 2**63], np.uint64), seeded_rng(1))
     assert half.tolist() == expected.tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(epsilon=st.one_of(st.floats(0.01, 5), st.floats(5, 100)), delta=st.floats(2.0**-60, 0.99))
+def test_rust_and_python_make_the_same_table(epsilon, delta):
+    expected = desfontaines2020.chance_table(epsilon, delta)
+    table = OptimalSelection(epsilon=epsilon, delta=delta).chances
+    assert table.dtype == np.uint64
+    assert table.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("growth", "share"), [([0, 0, 0, 1], [0, 0, 0]), ([0, 0, 0, 1], [1, 0, 0]), ([0] * 7, [0, 0, 1])]
+)
+def test_a_table_without_end_is_refused(growth, share):
+    with pytest.raises(ParameterError, match="too large"):
+        _core.chance_table(growth, [2**64 - 1] * 3, share)

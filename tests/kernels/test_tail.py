@@ -180,3 +180,23 @@ def test_thresholds_out_of_range_are_refused():
 def test_rows_of_zero_or_negative_counts_never_pass():
     rows, _ = _core.Threshold(Noise.discrete_gaussian(1.0), -100).release(np.array([1, -1, 0, 2]), seeded_rng(1))
     assert rows.tolist() == [0, 3]
+
+
+@settings(max_examples=300, deadline=None)
+@given(sigma=st.floats(1e-3, 1e9), z=st.floats(-20, 36))
+def test_quick_bounds_enclose_the_tail(sigma, z):
+    law, m = Noise.discrete_gaussian(sigma), math.ceil(z * sigma)
+    low, high = law.tail_bounds(m)
+    assert 0 <= low <= law.tail(m) <= high * (1 + 1e-15) <= 1.1
+    assert low >= high * (1 - 1e-8) or law.tail(m) <= 1e-290
+
+
+def test_the_sum_of_two_tails_is_compared_with_a_probability():
+    law = Noise.discrete_gaussian(30.0)
+    both = law.tail(100) + law.tail(101)
+    for factor in (0.5, 1 - 1e-12, 1 + 1e-12, 2):
+        assert law.two_tails_are_at_most(100, both * factor) is (factor > 1)
+    laplace = Noise.discrete_laplace(3.0)
+    assert laplace.two_tails_are_at_most(40, 1e-5)
+    assert not laplace.two_tails_are_at_most(4, 0.1)
+    assert 0.9999 < laplace.tail_bounds(-60)[0] <= laplace.tail(-60) <= laplace.tail_bounds(-60)[1] <= 1

@@ -18,7 +18,8 @@ from discreet.mechanisms.union.methods import METHODS
 from discreet.planning.choose import users_for
 from discreet.reference.union import weights
 from discreet.testing import seeded_rng
-from discreet.theorems import gopi2020
+from discreet.theorems import gopi2020, rogers2023
+from discreet.theorems.union_noise import bits_of, is_gaussian, least_threshold
 
 LOG = {"user": np.repeat(np.arange(4000), 12), "item": np.random.default_rng(1).zipf(1.4, 48_000)}
 MECHANISMS = [
@@ -158,6 +159,21 @@ def test_small_and_large_epsilons_are_met():
             assert make(epsilon=epsilon, delta=1e-9, l0=50).guarantee.epsilon(1e-9) <= epsilon
 
 
+@pytest.mark.parametrize("method", ["weighted_gaussian", "weighted_laplace"])
+@pytest.mark.parametrize("scale", [0.05, 0.4, 1.0, 30.0])
+@pytest.mark.parametrize("delta", [0.6, 0.25, 0.19, 1e-3, 1e-12])
+def test_the_threshold_is_safe_for_every_number_of_novel_items(method, scale, delta):
+    l0, unit = 60, 1 << bits_of(scale)
+    law = _core.Noise.discrete_gaussian if is_gaussian(method) else _core.Noise.discrete_laplace
+    noise = law(scale * unit)
+    found = least_threshold(method, noise, scale, delta, l0)
+    most = [math.isqrt(unit**2 // t) if is_gaussian(method) else -(-unit // t) for t in range(1, l0 + 1)]
+    chances = [rogers2023.novel_chance(delta, t) for t in range(1, l0 + 1)]
+    assert all(noise.tail(found - value + 1) <= chance for value, chance in zip(most, chances, strict=True))
+    if delta < 0.5:
+        assert found == max(value - 1 + noise.quantile(p) for value, p in zip(most, chances, strict=True))
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("l0", [1, 3, 20])
 def test_novel_items_are_released_with_at_most_delta(method, l0):
@@ -288,7 +304,7 @@ def test_strings_and_dictionaries_are_read_alike():
 @pytest.mark.parametrize("l0", [2, 8])
 def test_the_release_chance_is_that_of_the_worst_case(method, l0):
     mechanism = SetUnion.from_epsilon(method=method, epsilon=1.0, delta=1e-6, l0=l0)
-    users, runs = users_for(mechanism.release_chance, 0.9), 200
+    users, runs = users_for(mechanism, 0.9), 200
     items = 1 + np.arange(users * l0)
     items[::l0] = 0  # the only item that users share; all others have one user
     data = dp.tables.UserItems.from_pairs(np.repeat(np.arange(users), l0), items)

@@ -2,14 +2,16 @@
 
 import copy
 import dataclasses
+import math
 import pickle
 
 import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.queries.bounded import BoundedAnswers
+from discreet.queries.bounded import BoundedAnswers, _least_reach
 from discreet.queries.choose import METHODS
+from discreet.queries.expected import Survivors, gaussian_survival
 from discreet.queries.noisy import GaussianAnswers, LaplaceAnswers
 from discreet.testing import seeded_rng
 
@@ -224,3 +226,40 @@ def test_methods_that_need_delta_refuse_a_delta_of_zero():
 
 def test_an_epsilon_whose_exponential_is_no_float_is_answered():
     assert dp.answer_queries([1, 2], epsilon=710, delta=1e-6).values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(3, 1.0), (120, 2.0), (1000, 1.0)])
+def test_bounded_noise_has_the_least_reach_for_its_power(k, epsilon):
+    made = BoundedAnswers.from_epsilon(k=k, epsilon=epsilon, delta=1e-6)
+    with pytest.raises(dp.errors.ParameterError, match="too small"):
+        dataclasses.replace(made, reach=made.reach - 1)
+
+
+@pytest.mark.parametrize("rate", [1.0, 4.0, 30.0, 300.0])
+@pytest.mark.parametrize("start", [4, 60, 99, 100, 101, 700, 5000])
+def test_the_least_reach_is_found_from_any_start(start, rate):
+    def cost(reach):
+        return math.exp(min(rate * math.log(99.5 / reach), 700))
+
+    assert _least_reach(start, 10_000, cost) == 100
+    assert _least_reach(start, 99, cost) is None
+    near = _least_reach(start, 10_000, cost, near=5)
+    assert 95 <= near <= 105
+
+
+def test_survival_of_gaussian_noise_is_accurate():
+    t = np.linspace(1, 700, 5000)
+    exact = np.array([math.erfc((x - 0.5) / (20 * math.sqrt(2))) for x in t])
+    found = gaussian_survival(20.0)(t)
+    seen = exact > 1e-30
+    assert np.allclose(found[seen], exact[seen], rtol=1e-11)
+    assert np.all(found[~seen] < 1e-29)
+
+
+@pytest.mark.parametrize("share", [1e-6, 0.01, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [0.01, 1.0, 900.0])
+def test_the_corrected_errors_sum_to_their_share(share, rate):
+    errors = Survivors.gaussian(50.0)
+    left = errors.without(share, rate * errors.grid, gumbel=True)
+    assert errors.mass.sum() - left.mass.sum() == pytest.approx(share, rel=1e-6)
+    assert errors.without(2.0, rate * errors.grid + 1).mass.sum() == pytest.approx(0)

@@ -87,3 +87,32 @@ def test_the_exact_threshold_beats_the_zcdp_conversion(l0):
     assert exact.guarantee.epsilon(1e-6) <= 1.0
     simple = GaussianThreshold.from_rho(rho=0.0243, delta=5e-7, l0=l0)
     assert exact.threshold.value < simple.threshold.value
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7, 0.99])
+@pytest.mark.parametrize("l0", [1, 3, 12, 30])
+def test_numbers_of_shared_items_are_left_out_only_if_they_do_not_matter(l0, share):
+    epsilon, delta = 0.8, 1e-6
+    sticks = {j: gaussian_hockey_stick(4.5 * math.sqrt(l0), 1, j) for j in range(1, l0 + 1)}
+    seen = -math.expm1(math.log1p(-share * delta) / l0)
+    asked = set()
+
+    def stick(at, shared):
+        asked.add(shared)
+        return sticks[shared](at)
+
+    found = sparse_histogram_delta(epsilon, seen, l0, stick)
+    every = [-math.expm1(l0 * math.log1p(-seen))]
+    for j in range(1, l0 + 1):
+        q = (1 - seen) ** (l0 - j)
+        every += [1 - q + q * sticks[j](epsilon - math.log(q)), sticks[j](epsilon + math.log(q))]
+    assert found == pytest.approx(max(every), rel=1e-9)
+    assert l0 < 12 or share > 0.9 or len(asked) < l0
+
+
+def test_quick_divergences_are_upper_bounds_and_close():
+    for sigma in (2.0, 9.0, 70.0, 1e5):
+        for epsilon in (0.05, 0.5, 2.0):
+            for terms in (1, 7):
+                quick, exact = (gaussian_hockey_stick(sigma, 1, terms, quick=q)(epsilon) for q in (True, False))
+                assert exact <= quick <= exact * (1 + 1e-5) + 1e-290

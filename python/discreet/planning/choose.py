@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, overload
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpack, overload
 
 from discreet import mechanisms
 from discreet.errors import ParameterError
@@ -57,9 +58,20 @@ class Parameters(TypedDict, total=False):
     """Whether this machine reads the rows, so that "select" may choose a method that needs them."""
 
 
-def users_for(release_chance: Callable[[int], float], chance: float) -> int:
+class Releasing(Protocol):
+    """A mechanism whose items have a release chance by their number of users. Its parameters are hashable."""
+
+    def release_chance(self, users: int, /) -> float:
+        """Return the probability that an item of this many users is released."""
+
+    def __hash__(self) -> int: ...
+
+
+@lru_cache(maxsize=64)
+def users_for(mechanism: Releasing, chance: float) -> int:
     """Return the least number of users that gives an item this chance of a release, but at most 2^36."""
-    return least(lambda users: users >= _LIMIT or release_chance(users) >= chance)
+    start = users_for(mechanism, 0.5) if chance > 0.5 else 1
+    return least(lambda users: users >= _LIMIT or mechanism.release_chance(users) >= chance, start)
 
 
 @overload
@@ -197,7 +209,7 @@ def _set_union(
     made: Callable[..., UnionMechanism], threshold: HistogramMechanism, laplace: bool
 ) -> tuple[UnionMechanism, Notes] | None:
     """Return the first set union whose ratio to the threshold is accepted, with the reason for it; or None."""
-    needed = users_for(threshold.release_chance, 0.5)
+    needed = users_for(threshold, 0.5)
     kinds: tuple[tuple[str, EpsilonKind[UnionMechanism], dict[str, object], float], ...] = (
         ("policy_laplace", mechanisms.SetUnion, {"method": "policy_laplace"}, _LAPLACE_RATIO),
         ("dp_sips", mechanisms.IteratedSetUnion, {}, _DP_SIPS_RATIO),
@@ -207,7 +219,7 @@ def _set_union(
             union = made(kind, **more)
         except ParameterError:  # parameters out of this method's range: try the next
             continue
-        users = users_for(union.release_chance, 0.5)
+        users = users_for(union, 0.5)
         if users <= ratio * needed:
             return union, (
                 f"{type(union).__name__} was chosen (method {name}): it usually releases more items than a "
@@ -226,7 +238,7 @@ def _fewest_users(
     for kind in kinds:
         try:
             mechanism = made_for(kind, rho, epsilon, delta=delta, l0=l0)
-            half[mechanism] = users_for(mechanism.release_chance, 0.5)
+            half[mechanism] = users_for(mechanism, 0.5)
         except ParameterError as error:  # parameters out of this mechanism's range: try the next
             refused = error
     if not half:

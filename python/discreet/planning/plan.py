@@ -202,7 +202,7 @@ def plan(mechanism: Planned | str = "count", **parameters: Unpack[Parameters]) -
 
 
 def _planned(mechanism: Planned, guarantee: Guarantee, reasons: tuple[str, ...]) -> Plan:
-    half, nearly = (users_for(mechanism.release_chance, chance) for chance in (0.5, 0.95))
+    half, nearly = (users_for(mechanism, chance) for chance in (0.5, 0.95))
     forecast = _forecast(mechanism)
     steps = sorted({1, *(max(1, round(half * x)) for x in (0.25, 0.5, 0.75, 0.9)), half, nearly, 2 * half})
     return Plan(

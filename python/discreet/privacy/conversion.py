@@ -15,10 +15,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 __all__ = [
+    "bisect",
     "bounded_range_rho",
     "bun_steinke_epsilon",
     "cdp_delta",
     "cdp_epsilon",
+    "cdp_implies",
     "cdp_rho",
     "pure_rho",
     "round_down",
@@ -127,7 +129,18 @@ def cdp_epsilon(rho: float, delta: float) -> float:
     low, high = 0.0, bun_steinke_epsilon(rho, delta)
     while cdp_delta(rho, high) > delta:  # never observed; only rounding could cause it
         high = round_up(high, 1024)
-    return _bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta)
+    near = _near_epsilon(rho, delta)
+    return bisect(low, high, lambda epsilon: cdp_delta(rho, epsilon) <= delta, near, precision=1e-15)
+
+
+def cdp_implies(rho: float, epsilon: float, delta: float) -> bool:
+    """Return whether `cdp_epsilon(rho, delta)` is at most epsilon. Usually takes one or two evaluations of delta."""
+    if 0 < epsilon < math.inf:
+        if cdp_delta(rho, epsilon * (1 - 1e-12)) <= delta:
+            return True
+        if cdp_delta(rho, epsilon * (1 + 1e-12)) > delta:
+            return False
+    return cdp_epsilon(rho, delta) <= epsilon
 
 
 @lru_cache(maxsize=256)
@@ -137,20 +150,64 @@ def cdp_rho(epsilon: float, delta: float) -> float:
     Bisection finds about the largest rho with cdp_delta(rho, epsilon) <= delta. This inequality was checked for the
     returned rho.
     """
-    return _bisect(epsilon + 1, 0.0, lambda rho: cdp_delta(rho, epsilon) <= delta)
+    near = _near_rho(epsilon, delta)
+    return bisect(epsilon + 1, 0.0, lambda rho: cdp_delta(rho, epsilon) <= delta, near, precision=1e-15)
 
 
-def _bisect(bad: float, good: float, holds: Callable[[float], bool]) -> float:
-    """Return a point between `good` and `bad` that is near the border of `holds`, to about one part in 1e15.
+def _near_epsilon(rho: float, delta: float) -> float:
+    """Return about `cdp_epsilon`, by Newton's method, or nan.
 
-    `holds` is true at the returned point, unless the point is `good` itself: `holds` is not called for `good`.
+    Let t be the order less one. Solved for epsilon, the formula of `cdp_delta` is least where
+    rho t^2 + log(1 + t) = log(1/delta).
     """
-    for _ in range(200):
-        middle = (bad + good) / 2
-        if middle in (bad, good) or abs(bad - good) <= 1e-15 * max(bad, good):
+    goal = -math.log(delta)
+    t = math.sqrt(goal / rho)
+    for _ in range(40):
+        excess = rho * t * t + math.log1p(t) - goal
+        step = excess / (2 * rho * t + 1 / (1 + t))
+        t = t - step if step < t else t / 8
+        if abs(step) <= 1e-9 * t:
             break
-        if holds(middle):
+    if not 0 < t < math.inf:
+        return math.nan
+    return rho * (1 + t) + (goal - math.log(t) - (1 + t) * math.log1p(1 / t)) / t
+
+
+def _near_rho(epsilon: float, delta: float) -> float:
+    """Return about `cdp_rho`, by Newton's method, or nan. The order is that of `_near_epsilon` at this rho."""
+    goal = -math.log(delta)
+    t = min(2 * goal / epsilon + 1, 1e90)
+    for _ in range(40):
+        rest, square = goal - math.log1p(t), t * t
+        excess = rest * (1 + 2 * t) / square - math.log1p(1 / t) - epsilon
+        step = -excess / (2 * rest * (1 + t) / (square * t) + 1 / square)
+        t = min(max(t - step, t / 4), 4 * t)
+        if abs(step) <= 1e-9 * t:
+            break
+    return (goal - math.log1p(t)) / (t * t)
+
+
+def bisect(
+    bad: float, good: float, holds: Callable[[float], bool], near: float, *, precision: float, geometric: bool = False
+) -> float:
+    """Return a point between `good` and `bad` that is near the border of `holds`, to about one part in 1/precision.
+
+    `holds` is true at the returned point, unless the point is `good` itself: `holds` is not called for `good`. `near`
+    is an estimate of the border, or nan. Only points close to the estimate are tested, and the last two points. If
+    these contradict the estimate, all points are tested. With `geometric`, intervals are cut at the geometric mean.
+    """
+    ends, tests, reach = (bad, good), [True, True], 30 * precision * near
+    for _ in range(200):
+        middle = math.sqrt(bad * good) if geometric else (bad + good) / 2
+        if middle in (bad, good) or abs(bad - good) <= precision * max(bad, good):
+            break
+        tested = not abs(middle - near) > reach
+        passes = holds(middle) if tested else (middle > near) is (good > bad)
+        if passes:
             good = middle
         else:
             bad = middle
-    return good
+        tests[passes] = tested
+    if (tests[0] or not holds(bad)) and (tests[1] or holds(good)):
+        return good
+    return bisect(*ends, holds, math.nan, precision=precision, geometric=geometric)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal, Protocol
 
 from discreet.errors import ParameterError
-from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_rho, pure_rho, round_down
+from discreet.privacy.conversion import bounded_range_rho, cdp_epsilon, cdp_implies, cdp_rho, pure_rho, round_down
 from discreet.privacy.validation import brief, require_flag, require_number, require_whole
 
 __all__ = ["RHO_LIMIT", "Guarantee", "Promising", "Sensitivity", "require_promise", "resolve_rho", "unusual"]
@@ -177,8 +177,10 @@ class Guarantee:
             Whether `epsilon(delta)` is at most `epsilon`.
         """
         delta = require_number("delta", delta, 0, 1)
-        is_proved = self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta
-        return is_proved or self._least_epsilon(delta) <= epsilon
+        if delta >= 1 or (self.dp is not None and self.dp[0] <= epsilon and self.dp[1] <= delta):
+            return epsilon >= 0
+        rest = self._rest(delta)
+        return cdp_implies(self.rho, epsilon, rest) if rest > 0 else self._converted(delta) <= epsilon
 
     def _least_epsilon(self, delta: float) -> float:
         """Return the least epsilon at a total `delta`; infinity if there is none."""
@@ -189,10 +191,14 @@ class Guarantee:
 
     def _converted(self, delta: float) -> float:
         """Return the epsilon that rho implies at a total `delta`, without `dp`."""
-        rest = 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
+        rest = self._rest(delta)
         if rest <= 0:
             return 0.0 if self.rho == 0 and delta >= self.delta else math.inf
         return cdp_epsilon(self.rho, rest)
+
+    def _rest(self, delta: float) -> float:
+        """Return the part of a total `delta` that is left for the conversion, rounded down."""
+        return 0.0 if self.delta >= 1 else round_down((delta - self.delta) / (1 - self.delta))
 
     @property
     def quoted(self) -> tuple[float, float]:

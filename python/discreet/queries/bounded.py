@@ -31,6 +31,10 @@ _REACH_LIMIT = 1 << 22
 _POWERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 _POWERS_OF_RHO = (48, 96, 160)
 """Powers tried for zCDP. Large privacy losses cost much in zCDP, so the noise must be close to Gaussian noise."""
+_MANY = 100
+"""From this number of queries on, rough costs guide the search."""
+_ROUGH = 0.3
+"""About the relative error of a rough cost, before its correction."""
 _SPARE = 1e-3
 """The share of delta for the error of the numerical computation of delta."""
 
@@ -101,8 +105,17 @@ class BoundedAnswers(Answering):
         """
         k = require_queries(k)
         sigma = GaussianAnswers.from_epsilon(k=k, epsilon=epsilon, delta=delta).sigma
+
+        def rough(reach: int, power: int) -> float:
+            loss = bounded_loss(reach, power)
+            return delta_of([(loss, k)], epsilon, spare=_SPARE * delta, growth=_ROUGH) / (1 + _ROUGH) / delta
+
         reach, power = _best(
-            k, sigma, lambda reach, power: _bounded_delta(reach, power, k, epsilon, _SPARE * delta) / delta
+            k,
+            sigma,
+            lambda reach, power: _bounded_delta(reach, power, k, epsilon, _SPARE * delta) / delta,
+            _POWERS,
+            rough if k >= _MANY else None,
         )
         return cls(k=k, reach=reach, power=power, delta=delta, epsilon=epsilon)
 
@@ -160,12 +173,17 @@ class BoundedAnswers(Answering):
 
 
 def _best(
-    k: int, sigma: float, cost: Callable[[int, int], float], powers: tuple[int, ...] = _POWERS
+    k: int,
+    sigma: float,
+    cost: Callable[[int, int], float],
+    powers: tuple[int, ...] = _POWERS,
+    rough: Callable[[int, int], float] | None = None,
 ) -> tuple[int, int]:
     """Return the reach and power with the smallest expected error whose `cost` is at most one.
 
     For many queries the noise (reach^2 - x^2)^m costs as much as Gaussian noise of scale
-    reach sqrt((m - 1)/(m (2m + 1))), in the limit.
+    reach sqrt((m - 1)/(m (2m + 1))), in the limit. With `rough`, estimates of the costs, only the
+    powers that seem good are tried.
     """
 
     def limit(power: int) -> int:
@@ -181,16 +199,38 @@ def _best(
     # search begins at the power that is best in the limit, and tries larger ones.
     best = math.inf
     reach = power = 0
-    for tried in powers[powers.index(min(errors, key=lambda power: errors[power])) :]:
-        found = _least_reach(limit(tried), partial(_swapped, cost, tried)) if tried in errors else None
+    starts = {tried: limit(tried) for tried in powers[powers.index(min(errors, key=errors.__getitem__)) :]}
+    if rough is not None:
+        starts = _promising(k, starts, rough)
+    for tried, start in starts.items():
+        found = _least_reach(start, _most(limit(tried)), partial(_swapped, cost, tried)) if tried in errors else None
         error = math.inf if found is None else _bounded_error(found, tried, k)
         if found is not None and error < best:
             best, reach, power = error, found, tried
-        elif power:
+        elif power and rough is None:
             break
     if not power:
         raise ParameterError("no bounded noise gives this guarantee; use the Gaussian method")
     return reach, power
+
+
+def _promising(k: int, starts: dict[int, int], rough: Callable[[int, int], float]) -> dict[int, int]:
+    """Return about the least reach of each power that is best or nearly best by rough costs."""
+    found: dict[int, int] = {}
+    errors: dict[int, float] = {}
+    for power, start in starts.items():
+        reach = _least_reach(start, _most(start), partial(_swapped, rough, power), start >> 6)
+        if reach is None:
+            continue
+        found[power], errors[power] = reach, _bounded_error(reach, power, k)
+        if errors[power] > 1.02 * min(errors.values()):
+            break
+    return {power: reach for power, reach in found.items() if errors[power] <= 1.01 * min(errors.values())}
+
+
+def _most(limit: int) -> int:
+    """Return the largest reach to try, for the least reach in the limit of many queries."""
+    return 2 * limit + limit // 8 + 2
 
 
 def _swapped(cost: Callable[[int, int], float], power: int, reach: int) -> float:
@@ -198,35 +238,41 @@ def _swapped(cost: Callable[[int, int], float], power: int, reach: int) -> float
     return cost(reach, power)
 
 
-def _least_reach(start: int, cost: Callable[[int], float]) -> int | None:
-    """Return nearly the least reach, to 1 part in 2^14, whose cost is at most one.
+def _least_reach(start: int, most: int, cost: Callable[[int], float], near: int = 1) -> int | None:
+    """Return the least reach whose cost is at most one, or None if it is above `most`.
 
-    Returns None if that reach is above about twice `start`.
+    The cost falls with the reach. The search interpolates its logarithm, which is close to linear. With a larger
+    `near`, the result is an estimate, interpolated over an interval of at most this length.
     """
-    near = max(1, start >> 14)
-    low, high = start, start
-    while (dear := cost(low)) <= 1:
-        high, low = low, low - max(near, low // 64)
-        if low < 2:
-            return high
-    high = max(high, low + near)
-    while (cheap := cost(high)) > 1:
-        if high > 2 * start:
-            return None
-        low, dear = high, cheap
-        high = math.ceil(high * (1.01 if cheap < 1.5 else 1.05)) + 1
+    low, high = 1, most + 1
+    dear, cheap = math.nan, math.nan  # the logarithms of the costs at both ends
+    # For Gaussian noise, log delta falls about thirty times as fast as the logarithm of the scale.
+    reach, slope = min(start, most), 30 / start
+    last, last_gap = reach, math.nan
     for turn in count():
-        if high - low <= near:
-            break
-        # Interpolate: the logarithm of the cost is close to linear. Every third step bisects, so that both ends move.
-        share = math.log(dear) / (math.log(dear) - math.log(cheap)) if cheap > 0 and turn % 3 < 2 else 0.5
-        guess = low + share * (high - low) + near * (0.6, -0.6, 0.0)[turn % 3]
-        middle = min(high - 1, max(low + 1, round(guess)))
-        if (seen := cost(middle)) <= 1:
-            high, cheap = middle, seen
+        gap = math.log(max(cost(reach), 1e-300))
+        if gap <= 0:
+            high, cheap = reach, gap
         else:
-            low, dear = middle, seen
-    return high
+            low, dear = reach, gap
+        if high - low <= max(near, 1):
+            break
+        if (last_gap - gap) * (reach - last) > 0:
+            slope = (last_gap - gap) / (reach - last)
+        last, last_gap = reach, gap
+        if turn % 4 == 3:
+            reach = (low + high) // 2
+        elif math.isnan(dear + cheap):
+            # Reach the other side, if it is close.
+            step = math.ceil(abs(gap) / slope) + near // 2
+            reach += max(step, 1) if gap > 0 else -max(step, 1)
+        else:
+            beyond = near // 2 if gap > 0 else -(near // 2) - 1
+            reach = math.ceil(low + dear / (dear - cheap) * (high - low)) + beyond
+        reach = min(max(reach, low + 1), high - 1)
+    if near > 1 and cheap < 0 < dear:
+        return round(low + dear / (dear - cheap) * (high - low))
+    return high if high <= most else None
 
 
 @lru_cache(maxsize=4096)

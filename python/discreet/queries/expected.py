@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Survivors", "bounded_survival", "expected_maximum", "gaussian_survival", "laplace_survival"]
 
 _POINTS = 4000
+_FAR, _CELLS = 9, 256
+"""The end of the table of erfc, and its cells per unit."""
 
 Survival = Callable[["NDArray[np.float64]"], "NDArray[np.float64]"]
 
@@ -29,7 +32,8 @@ def expected_maximum(laws: list[tuple[Survival, float]], reach: float) -> float:
     one, by the trapezoidal rule if the range is wide.
     """
     last = math.ceil(reach)
-    t = np.unique(np.round(np.linspace(1, max(last, 2), _POINTS)))
+    t = np.round(np.linspace(1, max(last, 2), _POINTS))
+    t = t[np.append(True, t[1:] > t[:-1])]
     logs = sum(count * np.log1p(-np.minimum(survival(t), 1 - 1e-16)) for survival, count in laws)
     chances = -np.expm1(logs)
     gaps = np.diff(t)
@@ -41,10 +45,27 @@ def expected_maximum(laws: list[tuple[Survival, float]], reach: float) -> float:
 def gaussian_survival(sigma: float) -> Survival:
     """Return the survival function of discrete Gaussian noise, evaluated midway between whole numbers."""
 
-    def survival(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([math.erfc(x) for x in ((t - 0.5) / (sigma * math.sqrt(2))).tolist()])
+    return lambda t: _erfc((t - 0.5) / (sigma * math.sqrt(2)))
 
-    return survival
+
+def _erfc(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return erfc(x) for x >= 0, to about 1e-12, by Hermite interpolation of its logarithm; zero from 9 on."""
+    logs, slopes = _erfc_table()
+    place = np.minimum(x * _CELLS, len(logs) - 1.5)
+    i = place.astype(np.int64)
+    u = place - i
+    rise = logs[i + 1] - logs[i]
+    bend = (1 - u) * (slopes[i] - rise) - u * (slopes[i + 1] - rise)
+    return np.where(x < _FAR, np.exp(logs[i] + u * (rise + (1 - u) * bend)), 0.0)
+
+
+@cache
+def _erfc_table() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log erfc at multiples of 1/_CELLS, and its derivatives times 1/_CELLS."""
+    points = [place / _CELLS for place in range(_FAR * _CELLS + 2)]
+    tails = [math.erfc(x) for x in points]
+    slopes = [-2 / math.sqrt(math.pi) * math.exp(-x * x) / tail / _CELLS for x, tail in zip(points, tails, strict=True)]
+    return np.log(tails), np.array(slopes)
 
 
 def laplace_survival(scale: float) -> Survival:
@@ -70,10 +91,8 @@ class Survivors:
     @classmethod
     def gaussian(cls, sigma: float) -> Self:
         """Return the distribution of the sizes of Gaussian errors."""
-        grid = np.linspace(0, 9 * sigma, cls.points)
-        mass = np.exp(-((grid / sigma) ** 2) / 2)
-        mass[0] /= 2
-        return cls(grid, mass / mass.sum())
+        grid, mass = _standard(cls.points)
+        return cls(sigma * grid, mass)
 
     def without(self, share: float, rates: NDArray[np.float64], *, gumbel: bool = False) -> Self:
         """Return the errors left after a `share` of all errors is corrected.
@@ -83,13 +102,31 @@ class Survivors:
         """
         logs = rates if gumbel else np.log(np.maximum(rates, 1e-300))
         low, high = -float(logs.max()) - 60.0, -float(logs.min()) + 60.0
-        for _ in range(60):
-            c = (low + high) / 2
-            kept = np.exp(-np.exp(np.minimum(logs + c, 50.0)))
-            low, high = (low, c) if float(self.mass @ (1 - kept)) > share else (c, high)
+        # The share is at most c times the average rate, so c is at least this.
+        c = math.log(share / float(self.mass @ np.exp(logs - logs.max()))) - float(logs.max())
+        for _ in range(100):
+            c = c if low < c < high else (low + high) / 2
+            hazards = np.exp(np.minimum(logs + c, 50.0))
+            kept = np.exp(-hazards)
+            corrected, slope = float(self.mass @ (1 - kept)), float(self.mass @ (hazards * kept))
+            low, high = (low, c) if corrected > share else (c, high)
+            # Newton's step for the logarithm of the corrected share.
+            step = corrected / slope * math.log(share / corrected) if slope > 0 < corrected else math.inf
+            if abs(step) < 1e-12 or high - low < 1e-12:
+                break
+            c += step
         return type(self)(self.grid, self.mass * kept)
 
     def survival(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of an error of at least t, evaluated midway between whole numbers."""
         tails = np.cumsum(self.mass[::-1])[::-1]
         return np.interp(t - 0.5, self.grid - self.grid[1] / 2, tails, right=0.0)
+
+
+@cache
+def _standard(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a grid of sizes up to 9, and the masses of standard Gaussian errors."""
+    grid = np.linspace(0, 9, points)
+    mass = np.exp(-(grid**2) / 2)
+    mass[0] /= 2
+    return grid, mass / mass.sum()

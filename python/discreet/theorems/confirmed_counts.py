@@ -35,6 +35,7 @@ __all__ = [
     "deltas",
     "final_price",
     "forecast",
+    "level",
     "levels",
     "margin",
     "octaves",
@@ -120,28 +121,29 @@ def forecast(rho: float, relative_error: float, largest: int, exponent: float, *
 
 @lru_cache(maxsize=16)
 def levels(relative_error: float, *, factor: int, replaced: bool) -> tuple[Level, ...]:
-    """Return all levels from `LOWEST` to `HIGHEST`.
+    """Return all levels from `LOWEST` to `HIGHEST`."""
+    return tuple(
+        level(relative_error, number, factor=factor, replaced=replaced) for number in range(LOWEST, HIGHEST + 1)
+    )
+
+
+def level(relative_error: float, number: int, *, factor: int, replaced: bool) -> Level:
+    """Return a level.
 
     `factor` is 2 if the query is 2 c - N, 1 if it is c. `replaced`: neighbours exchange one user for another, so a
     count can move up or down. The draw then has twice the range and costs four times as much.
     """
-    share = scale(relative_error)
-    ranges = 4 if replaced else 1
-
-    def level(number: int) -> Level:
-        users = level_users(number)
-        gamma = _STEEPNESS / users
-        sigmas = [factor * share * users / math.sqrt(2**v) for v in range(CHOICES)]
-        bound = factor * _BOUND_SCALE * users
-        return Level(
-            gamma=gamma,
-            ceiling=math.floor(factor * _HEADROOM * users),
-            steps=tuple(Measurement(sigma, _step_price(ranges, gamma, sigma)) for sigma in sigmas),
-            bound=Measurement(bound, variance_price(bound)),
-            variance=(share * users) ** 2,
-        )
-
-    return tuple(level(number) for number in range(LOWEST, HIGHEST + 1))
+    share, users = scale(relative_error), level_users(number)
+    gamma = _STEEPNESS / users
+    sigmas = [factor * share * users / math.sqrt(2**v) for v in range(CHOICES)]
+    bound = factor * _BOUND_SCALE * users
+    return Level(
+        gamma=gamma,
+        ceiling=math.floor(factor * _HEADROOM * users),
+        steps=tuple(Measurement(sigma, _step_price(4 if replaced else 1, gamma, sigma)) for sigma in sigmas),
+        bound=Measurement(bound, variance_price(bound)),
+        variance=(share * users) ** 2,
+    )
 
 
 def _step_price(ranges: int, gamma: float, sigma: float) -> int:
@@ -197,14 +199,10 @@ def margin(sigma: float, delta: float) -> int:
 def reach(sigma: float, delta: float) -> int:
     """Return the least B >= sigma + 1 with P[noise >= B] + P[noise >= B + 1] <= delta."""
     noise = _core.Noise.discrete_gaussian(sigma)
-
-    def holds(reach: int) -> bool:
-        return math.nextafter(noise.tail(reach) + noise.tail(reach + 1), math.inf) <= delta
-
     least = math.ceil(math.nextafter(sigma + 1, math.inf))
     # Both tails are at most half of delta here, and not a few values below.
     found = max(noise.quantile(delta / 2), least)
-    while found > least and holds(found - 1):
+    while found > least and noise.two_tails_are_at_most(found - 1, delta):
         found -= 1
     return found
 

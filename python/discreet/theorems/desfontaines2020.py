@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "PLACES",
     "chance_table",
     "crossovers",
     "release_chance",
     "release_chances",
+    "table_numbers",
     "truncation_bound",
 ]
+
+PLACES = 192
+"""The binary places of the recurrence in `chance_table`."""
 
 
 def crossovers(epsilon: float, delta: float) -> tuple[int, int]:
@@ -64,20 +69,23 @@ def chance_table(epsilon: float, delta: float) -> NDArray[np.uint64]:
 
     Decisions with this table need no floats. Each value is computed from the previous one in integers and rounded down,
     so the definition holds exactly between neighbours. At delta = 1e-10 the values are a few parts in 1e8 below the
-    optimum.
+    optimum. `_core.chance_table` returns the same table.
     """
-    places = 192
-    one = 1 << places
-    growth, decay = _exp_bounds(epsilon, places)
-    share = math.floor(Fraction(delta) * one)
-    chances, unit = [0], 1 << (places - 64)
+    growth, decay, share = table_numbers(epsilon, delta)
+    one = 1 << PLACES
+    chances, unit = [0], 1 << (PLACES - 64)
     while True:
         chance = chances[-1] * unit
         rest = one - chance - share
-        following = min((growth * chance >> places) + share, one - (-(-decay * rest >> places)) if rest > 0 else one)
+        following = min((growth * chance >> PLACES) + share, one - (-(-decay * rest >> PLACES)) if rest > 0 else one)
         if following >= one:
             return np.array(chances, np.uint64)
         chances.append(following // unit)
+
+
+def table_numbers(epsilon: float, delta: float) -> tuple[int, int, int]:
+    """Return e^epsilon rounded down, e^-epsilon rounded up and delta rounded down, in units of 2^-PLACES."""
+    return *_exp_bounds(epsilon, PLACES), math.floor(Fraction(delta) * 2**PLACES)
 
 
 def _exp_bounds(epsilon: float, places: int) -> tuple[int, int]:

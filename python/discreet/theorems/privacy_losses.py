@@ -30,9 +30,10 @@ __all__ = ["PrivacyLoss", "bounded_loss", "bounded_rho", "delta_of", "response_l
 
 _U = 2.0**-53
 _GROWTH, _GROWTH_OF_MANY, _MANY = 4e-3, 2e-2, 20_000
-"""About how much the grid may increase delta, relatively: the first for fewer than _MANY runs, the second otherwise."""
-_REACH = 6.0
-"""The window extends this many standard deviations to both sides of epsilon."""
+"""About how much the grid may increase delta, relatively, by default: the first for fewer than _MANY runs."""
+_REACH, _LEAST_REACH, _FALL = 6.0, 3.0, 30.0
+"""The window extends at most this many standard deviations to both sides of epsilon, and at least the second number. It
+may end where the tilt makes masses smaller by e^-_FALL."""
 _BITS = 20
 
 
@@ -134,11 +135,13 @@ def bounded_rho(reach: int, power: int, k: int, delta: float) -> tuple[float, fl
     return round_up(k * best, 64), round_up(chance, 64)
 
 
-def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0) -> float:
+def delta_of(
+    parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare: float = 0.0, growth: float | None = None
+) -> float:
     """Return an upper bound of the delta at `epsilon` of all parts, each run a number of times.
 
     The bound also holds if each run is chosen after the outcomes of earlier runs. About `spare` may be added to delta
-    if that makes the computation easier.
+    if that makes the computation easier. The grid makes delta larger by about the factor 1 + `growth`.
 
     No sum of finite losses exceeds the sum S of the largest ones. So such sums add at most 1 - e^(epsilon - S) to
     delta. If no loss is infinite, delta is exactly zero from epsilon = S on, so S is computed exactly.
@@ -146,12 +149,12 @@ def delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, *, spare:
     beyond = sum((Fraction(float(loss.losses.max())) * k for loss, k in parts), Fraction(0)) - Fraction(epsilon)
     if all(loss.infinite == 0 for loss, _ in parts) and beyond <= 0:
         return 0.0
-    found = _delta_of(parts, epsilon, spare)
+    found = _delta_of(parts, epsilon, spare, growth)
     infinite = math.fsum(k * loss.infinite for loss, k in parts)
     return min(found, round_up(infinite + max(0.0, float(beyond)), 8))
 
 
-def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: float) -> float:
+def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: float, growth: float | None) -> float:
     """Return the bound of `delta_of` by convolution."""
     if spare > 0:
         parts = [(loss.without(spare / (k * len(parts))), k) for loss, k in parts]
@@ -159,7 +162,8 @@ def _delta_of(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float, spare: f
     if math.fsum(k * loss.losses.max() for loss, k in parts) <= epsilon * (1 - 1e-12):
         return infinite
     theta, slope, deviation = _tilt(parts, epsilon)
-    step, bits = _grid(parts, slope, deviation)
+    reach = min(_REACH, max(_LEAST_REACH, _FALL / (theta * deviation))) if theta > 0 else _REACH
+    step, bits = _grid(parts, slope, reach * deviation, growth)
     size, runs = 1 << bits, sum(k for _, k in parts)
     laws: list[tuple[NDArray[np.float64], int]] = []
     scales, uncertain, start, rest = [], 0.0, [], 0.0
@@ -237,20 +241,24 @@ def _tilt(parts: Sequence[tuple[PrivacyLoss, int]], epsilon: float) -> tuple[flo
     return theta, max(theta, slope), math.sqrt(variance)
 
 
-def _grid(parts: Sequence[tuple[PrivacyLoss, int]], slope: float, deviation: float) -> tuple[float, int]:
+def _grid(
+    parts: Sequence[tuple[PrivacyLoss, int]], slope: float, reach: float, growth: float | None
+) -> tuple[float, int]:
     """Return the step of the grid, and the base-2 logarithm of the number of its cells.
 
-    Rounding adds at most step^2/4 to the variance of a loss, about step^2/6 on average.
+    The window extends by `reach` to both sides. Rounding adds at most step^2/4 to the variance of a loss, and about
+    step^2/6 on average.
     """
     runs = sum(k for _, k in parts)
     gaps = {float(loss.losses[-1] - loss.losses[0]) for loss, _ in parts if len(loss.losses) == 2}
     if len(gaps) == len(parts) == 1:
         (step,) = gaps
     else:
-        growth = _GROWTH if runs < _MANY else _GROWTH_OF_MANY
+        if growth is None:
+            growth = _GROWTH if runs < _MANY else _GROWTH_OF_MANY
         step = math.sqrt(12 * growth / (runs * slope * (slope + 1)))
-    step = max(step, 2 * _REACH * deviation / (1 << _BITS))
-    return step, max(10, math.ceil(math.log2(2 * _REACH * deviation / step + 2)))
+    step = max(step, 2 * reach / (1 << _BITS))
+    return step, max(10, math.ceil(math.log2(2 * reach / step + 2)))
 
 
 def _on_grid(loss: PrivacyLoss, step: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

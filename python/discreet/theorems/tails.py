@@ -25,12 +25,18 @@ _FAR = 2**60
 _LEAST = 1e-300
 
 
-def gaussian_sum_tail(sigma: float, terms: int) -> Callable[[int], tuple[float, float]]:
-    """Return lower and upper bounds of P[X_1 + ... + X_terms >= m] for discrete Gaussians of one sigma."""
+def gaussian_sum_tail(sigma: float, terms: int, *, quick: bool = False) -> Callable[[int], tuple[float, float]]:
+    """Return lower and upper bounds of P[X_1 + ... + X_terms >= m] for discrete Gaussians of one sigma.
+
+    With `quick` they are a relative 1e-8 wider, and faster.
+    """
     law = _core.Noise.discrete_gaussian(math.sqrt(terms) * sigma)
     factor = lattice_distortion(sigma, terms) * (1 + _ROUNDING)
 
     def bounds(m: int) -> tuple[float, float]:
+        if quick:
+            low, high = law.tail_bounds(max(-_FAR, min(m, _FAR)))
+            return low / factor, min(1.0, high * factor)
         tail = law.tail(max(-_FAR, min(m, _FAR)))
         # At its floor of 1e-300, tail() is only an upper bound, so the lower bound is 0.
         return (tail / factor if tail > _LEAST else 0.0), min(1.0, tail * factor)
@@ -60,7 +66,7 @@ def gaussian_sum_bound(sigma: float, terms: int) -> Callable[[int], float]:
     return lambda m: min(bounds(m)[1], sub_gaussian(m, math.sqrt(terms) * sigma))
 
 
-def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[float], float]:
+def gaussian_hockey_stick(sigma: float, linf: int, terms: int, *, quick: bool = False) -> Callable[[float], float]:
     """Return an upper bound of the hockey-stick divergence, as a function of epsilon.
 
     The divergence is between discrete Gaussian noise on `terms` counts and the same noise moved by linf on each. The
@@ -68,7 +74,7 @@ def gaussian_hockey_stick(sigma: float, linf: int, terms: int) -> Callable[[floa
     m is the least integer above epsilon sigma^2/linf - terms linf/2 (Canonne, Kamath and Steinke 2020, Theorem 7, for
     one count).
     """
-    bounds = gaussian_sum_tail(sigma, terms)
+    bounds = gaussian_sum_tail(sigma, terms, quick=quick)
 
     def divergence(epsilon: float) -> float:
         epsilon = min(epsilon, 700.0)  # the divergence falls with epsilon, and e^epsilon must be a float

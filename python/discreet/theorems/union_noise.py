@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
+from itertools import takewhile
 
 from discreet import _core
 from discreet.errors import ParameterError
-from discreet.privacy.conversion import cdp_rho, round_down, round_up
+from discreet.privacy.conversion import bisect, cdp_rho, round_down, round_up
 from discreet.privacy.validation import require_whole
 from discreet.theorems import gopi2020, rogers2023
 from discreet.theorems.balle_wang2018 import LatticeGaussian, lattice_delta
@@ -94,8 +96,12 @@ def split(delta: float, share: float) -> tuple[float, float]:
 def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float, delta: float) -> float:
     """Return the least scale, to 1 part in 1e9, at which these releases are (epsilon, delta)-DP."""
 
+    @cache
+    def cost(scale: float) -> float:
+        return lattice_delta(epsilon, parts(scale))
+
     def holds(scale: float) -> bool:
-        return lattice_delta(epsilon, parts(scale)) <= delta
+        return cost(scale) <= delta
 
     high = 1 / math.sqrt(2 * min(max(cdp_rho(epsilon, delta), 1e-8), 5000.0))
     low = high / 4
@@ -105,10 +111,23 @@ def least_scale(parts: Callable[[float], list[LatticeGaussian]], epsilon: float,
             raise ParameterError(
                 f"epsilon and delta are too small: the scale of noise would exceed {SCALE_LIMIT:g}; give larger ones"
             )
-    while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect(low, high, holds, _near(cost, delta, high), precision=1e-9, geometric=True)
+
+
+def _near(cost: Callable[[float], float], delta: float, start: float) -> float:
+    """Return about the scale at which the cost is delta, by the secant method for logarithms, or nan."""
+    scale, other = start, 0.95 * start
+    gap, other_gap = math.log(cost(scale) / delta), math.log(cost(other) / delta)
+    for _ in range(12):
+        if gap == other_gap:
+            return math.nan
+        step = min(max(gap * math.log(other / scale) / (gap - other_gap), -1.0), 1.0)
+        other, other_gap = scale, gap
+        scale *= math.exp(step)
+        if abs(step) < 1e-9:
+            return scale
+        gap = math.log(cost(scale) / delta)
+    return math.nan
 
 
 def pair_of(epsilon: float, own: float, parts: list[LatticeGaussian]) -> tuple[float, float]:
@@ -119,7 +138,12 @@ def pair_of(epsilon: float, own: float, parts: list[LatticeGaussian]) -> tuple[f
 def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float, l0: int) -> int:
     """Return the least threshold that is safe for all numbers of novel items.
 
-    Numbers whose threshold is clearly lower are skipped.
+    Numbers whose threshold is clearly lower are skipped. For a delta of at most 0.2 the thresholds of `gopi2020` first
+    fall with the number, then rise, so only numbers close to 1 or l0 can have the largest one. Proof for Gaussian
+    noise: let s = log t. The threshold's derivative by s is h(s) - e^(-s/2)/2, and h is the scale times R(z) w. R is
+    Mills' ratio at the quantile z, and w, at most one, grows with s. So log h falls by at most 1 - z R(z) per unit
+    of s. That is below 1/2 for z above 0.62, so e^(s/2) h grows, and the derivative changes its sign once. For Laplace
+    noise the derivative is h(s) - e^-s, and h is the scale times w.
     """
     unit = 1 << bits_of(scale)
     if method == "greedy":
@@ -130,12 +154,18 @@ def least_threshold(method: str, noise: _core.Noise, scale: float, delta: float,
         return math.isqrt(unit**2 // t) if is_gaussian(method) else -(-unit // t)
 
     rule = gopi2020.gaussian_threshold if is_gaussian(method) else gopi2020.laplace_threshold
-    rough = {t: rule(scale * sensitivity_of(method, scale, l0), delta, t) for t in range(1, l0 + 1)}
-    worst = max(rough.values())
+    own = scale * sensitivity_of(method, scale, l0)
+    worst = max(rule(own, delta, t) for t in ((1, l0) if delta <= 0.2 else range(1, l0 + 1)))
     near = worst - abs(worst) * 1e-6 - 1e-6
-    return max(
-        most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t, value in rough.items() if value >= near
-    )
+
+    def close(t: int) -> bool:
+        return rule(own, delta, t) >= near
+
+    if delta <= 0.2:
+        numbers = [*takewhile(close, range(1, l0 + 1)), *takewhile(close, range(l0, 0, -1))]
+    else:
+        numbers = [t for t in range(1, l0 + 1) if close(t)]
+    return max(most(t) - 1 + noise.quantile(rogers2023.novel_chance(delta, t)) for t in numbers)
 
 
 def _greedy_threshold(noise: _core.Noise, unit: int, delta: float, l0: int) -> int:

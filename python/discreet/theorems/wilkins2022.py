@@ -22,9 +22,15 @@ def sparse_histogram_delta(epsilon: float, seen: float, l0: int, hockey_stick: C
     is an upper bound of the divergence at e between the noise and the noise moved on j items at once. For j shared
     items, q = (1 - seen)^(l0 - j) is a lower bound of the probability that no novel item is released. delta is
     max(1 - (1 - seen)^l0, max over j >= 1 of 1 - q + q h(epsilon - log q, j) and of h(epsilon + log q, j)).
+
+    h grows with j. Both expressions are at most h(epsilon, j) + 1/q - 1. So once this bound, for the least q, is below
+    the maximum so far, no smaller j matters.
     """
     worst = _any(seen, l0)
-    for shared in range(1, l0 + 1):
+    most = round_up(worst / (1 - worst), 16) if worst < 1 else 1.0
+    for shared in range(l0, 0, -1):
+        if hockey_stick(epsilon, shared) + most <= worst:
+            break
         lost = _any(seen, l0 - shared)
         slack = -math.log1p(-lost)
         gained = lost + (1 - lost) * hockey_stick(epsilon + slack * (1 - 1e-12), shared)

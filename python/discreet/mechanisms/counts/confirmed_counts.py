@@ -166,17 +166,17 @@ class ConfirmedCounts(HistogramMechanism):
 
     @cached_property
     def _tries(self) -> tuple[tuple[float, float, int], ...]:
-        return self._affordable(self._levels(2), self._first.price)
+        return self._affordable(self._first.price, factor=2)
 
     @cached_property
     def _replacing_tries(self) -> tuple[tuple[float, float, int], ...]:
-        return self._affordable(self._levels(1, replaced=True), 0)
+        return self._affordable(0, factor=1, replaced=True)
 
-    def _affordable(self, levels: tuple[theorem.Level, ...], spent: int) -> tuple[tuple[float, float, int], ...]:
+    def _affordable(self, spent: int, *, factor: int, replaced: bool = False) -> tuple[tuple[float, float, int], ...]:
         """Return gamma, sigma and the least confirming value of each affordable level, from the highest down."""
         left, found = budget_units(self.rho) - spent, []
         for number in range(theorem.HIGHEST, theorem.LOWEST - 1, -theorem.FIRST_FALL):
-            level = levels[number - theorem.LOWEST]
+            level = theorem.level(self.relative_error, number, factor=factor, replaced=replaced)
             confirming = self._confirming(level)
             choice, least = confirming or (0, 0)
             left -= level.steps[choice].price + level.bound.price
@@ -232,31 +232,27 @@ class ConfirmedCounts(HistogramMechanism):
         largest, exponent = require_whole("largest", largest, 1, 2**35), require_number("exponent", exponent, 0, 20)
         for choice in range(theorem.CHOICES):
             items, smallest = theorem.forecast(self.rho, self.relative_error, largest, exponent, choice=choice)
-            confirming = self._confirming(self._level_of(smallest, self._levels(2)))
+            confirming = self._confirming(self._level_of(smallest, factor=2))
             if confirming is not None and confirming[0] <= choice:
                 break
         else:
             # Counts of this size cannot be confirmed at this delta: name only those that can.
             while confirming is None and smallest < largest:
                 smallest = math.ceil(smallest * 1.1)
-                confirming = self._confirming(self._level_of(smallest, self._levels(2)))
+                confirming = self._confirming(self._level_of(smallest, factor=2))
             items = 0 if confirming is None else min(items, math.floor((largest / smallest) ** (1 / exponent)))
         return (items, smallest) if items <= self.k_bar else (self.k_bar, math.floor(largest / self.k_bar**exponent))
 
-    def _level_of(self, users: float, levels: tuple[theorem.Level, ...]) -> theorem.Level:
+    def _level_of(self, users: float, *, factor: int, replaced: bool = False) -> theorem.Level:
         """Return the level that looks for items with this number of users."""
-        number = round(16 * math.log2(max(users, 1)))
-        return levels[min(max(number, theorem.LOWEST), theorem.HIGHEST) - theorem.LOWEST]
+        number = min(max(round(16 * math.log2(max(users, 1))), theorem.LOWEST), theorem.HIGHEST)
+        return theorem.level(self.relative_error, number, factor=factor, replaced=replaced)
 
     @cached_property
     def _first(self) -> theorem.Measurement:
         """Return the first measurement of the number of users."""
         sigma = round_up(1 / math.sqrt(2 * theorem.FIRST_SHARE * self.rho), 8)
         return theorem.Measurement(sigma, theorem.variance_price(sigma))
-
-    def _levels(self, factor: int, *, replaced: bool = False) -> tuple[theorem.Level, ...]:
-        """Return the price list for a query of `factor` times the count."""
-        return theorem.levels(self.relative_error, factor=factor, replaced=replaced)
 
     def replacing_chance(self, users: int) -> float:
         """Return the approximate release probability of an item for a guarantee about replaced users.
@@ -285,7 +281,7 @@ class ConfirmedCounts(HistogramMechanism):
         """
         users, budget = None if replaced else histogram._users, budget_units(self.rho)
         factor = 1 if users is None else 2
-        levels = self._levels(factor, replaced=replaced)
+        levels = theorem.levels(self.relative_error, factor=factor, replaced=replaced)
         highest = noisy = first = 0
         if users is None:
             start = highest = theorem.LEVELS_TOP
@@ -322,7 +318,7 @@ class ConfirmedCounts(HistogramMechanism):
         if ending == "bound":
             # The next item has fewer users than the ones released so far, or at most as many as there are.
             next_users = counts.min() / 2 if len(rows) else theorem.level_users(start // 16)
-            if self._confirming(self._level_of(next_users, levels)) is None:
+            if self._confirming(self._level_of(next_users, factor=factor, replaced=replaced)) is None:
                 ending = "delta"
         return self._published(
             histogram,

@@ -91,7 +91,7 @@ class OptimalSelection(EpsilonPerItem):
     @cached_property
     def chances(self) -> NDArray[np.uint64]:
         """Return the release probability by number of users, in units of 2^-64. It is one beyond the table."""
-        table = desfontaines2020.chance_table(*self.each)
+        table = _core.chance_table(*map(_limbs, desfontaines2020.table_numbers(*self.each)))
         return np.concatenate([np.zeros(self.pre_threshold - 1, np.uint64), table])
 
     def release_chance(self, users: int) -> float:
@@ -111,3 +111,9 @@ class OptimalSelection(EpsilonPerItem):
     def _run(self, histogram: Histogram, rng: _core.Rng) -> Release:
         labels, counts = histogram._for_noise(rng)
         return published(self, labels, _core.partition_selection(counts, self.chances, rng), rng)
+
+
+def _limbs(number: int) -> list[int]:
+    """Return the digits of a number in base 2^64, from the least up: at least three."""
+    count = max(desfontaines2020.PLACES // 64, -(-number.bit_length() // 64))
+    return [number >> 64 * place & (2**64 - 1) for place in range(count)]
