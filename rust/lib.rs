@@ -6,7 +6,8 @@
 //! ```text
 //! tests         property tests of whole counts
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
-//! count union   distinct users per item; weights of items for set unions
+//! union         lists of users' items, and weights of items for set unions
+//! count         distinct users per item, and threads
 //! csv columns   CSV files as columns of text; Arrow arrays as columns
 //! labels        distinct labels by number, and their order
 //! memory        huge pages, prefetching, write-combining buffers

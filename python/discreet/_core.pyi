@@ -74,12 +74,18 @@ class Lists:
         item: str,
         *,
         l0: int | None = None,
+        threads: int | None = None,
         memory: int | None = None,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, Lists]: ...
     @staticmethod
     def from_pairs(
-        users: object, items: object, *, l0: int | None = None, memory: int | None = None
+        users: object,
+        items: object,
+        *,
+        l0: int | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
     ) -> tuple[Labels, Lists]: ...
     def bounded(
         self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, shared_order: bool = False
