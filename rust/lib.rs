@@ -17,7 +17,7 @@
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions
-//! string_prefix output error
+//! string_prefix output ledger error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
@@ -29,6 +29,7 @@ pub mod csv;
 pub mod error;
 pub mod hash;
 pub mod labels;
+pub mod ledger;
 mod memory;
 pub mod noise;
 pub mod output;

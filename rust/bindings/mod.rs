@@ -10,6 +10,7 @@ mod forks;
 mod guard;
 mod import;
 mod item_table;
+mod ledger;
 mod node_noise;
 mod noise;
 mod private_count_release;
@@ -43,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<union::PyLists>()?;
     count::register(module)?;
     csv::register(module)?;
+    ledger::register(module)?;
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;
     table::register(module)?;
