@@ -6,7 +6,8 @@
 //! ```text
 //! tests         property tests of whole counts
 //! bindings      Python: thin wrappers, and the only unsafe code (Arrow's C interface)
-//! count union   distinct users per item; weights of items for set unions
+//! union         lists of users' items, and weights of items for set unions
+//! count         distinct users per item, and threads
 //! csv columns   CSV files as columns of text; Arrow arrays as columns
 //! labels        distinct labels by number, and their order
 //! memory        huge pages, prefetching, write-combining buffers
@@ -16,7 +17,7 @@
 //! hash          keyed hashes of users and items
 //! random        the only source of randomness
 //! accounting    convolution of privacy-loss distributions
-//! string_prefix output error
+//! string_prefix output ledger error
 //! ```
 #![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod csv;
 pub mod error;
 pub mod hash;
 pub mod labels;
+pub mod ledger;
 mod memory;
 pub mod noise;
 pub mod output;

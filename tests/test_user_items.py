@@ -88,6 +88,20 @@ def test_low_memory_gives_equal_lists_or_a_resource_error(strings):
         _core.Lists.from_pairs(users, items, memory=1 << 19)
 
 
+@pytest.mark.parametrize("strings", [False, True])
+def test_items_are_numbered_by_rows_for_any_number_of_threads(strings):
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = log(300_000)
+    users, items = (rows[name].astype("U9") if strings else rows[name] for name in ("user", "item"))
+    table, distinct, weights = pyarrow.table({"user": users, "item": items}), dict.fromkeys(items.tolist()), []
+    for threads in (1, 2, 5):
+        labels, lists = _core.Lists.read(table.to_reader(50_000), "user", "item", threads=threads)
+        assert labels.take(np.arange(len(distinct))) == list(distinct)
+        weights.append(lists.weights("greedy", 20, target=9 << 20).tolist())
+    # The weights depend on the order of users and of each user's items. For text a key of the call decides it.
+    assert strings or weights[0] == weights[1] == weights[2]
+
+
 def test_repeated_rows_take_no_memory():
     users, items = np.tile(np.arange(1000), 3000), np.tile(np.arange(1000) % 10, 3000)
     assert weights(*_core.Lists.from_pairs(users, items, memory=2 << 20)) == dict.fromkeys(range(10), 100 << 30)

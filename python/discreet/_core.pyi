@@ -95,12 +95,18 @@ class Lists:
         item: str,
         *,
         l0: int | None = None,
+        threads: int | None = None,
         memory: int | None = None,
         progress: Callable[[], None] | None = None,
     ) -> tuple[Labels, Lists]: ...
     @staticmethod
     def from_pairs(
-        users: object, items: object, *, l0: int | None = None, memory: int | None = None
+        users: object,
+        items: object,
+        *,
+        l0: int | None = None,
+        threads: int | None = None,
+        memory: int | None = None,
     ) -> tuple[Labels, Lists]: ...
     def bounded(
         self, l0: int, found: NDArray[np.int64], key: Sequence[int], *, shared_order: bool = False
@@ -302,6 +308,9 @@ def corrected(
     rng: Rng,
 ) -> NDArray[np.int64]: ...
 def compose(parts: Sequence[tuple[NDArray[np.float64], int]]) -> tuple[NDArray[np.float64], float]: ...
+def ledger_changes(
+    content: bytes, start: int, number: int, seal: str
+) -> tuple[list[tuple[str, bytes, int, int, int]], int, int, str]: ...
 def arrow_stream(columns: Sequence[tuple[str, object, str]]) -> object: ...
 def text_rows(
     columns: Sequence[object],

@@ -146,7 +146,8 @@ fn bound(
     ))
 }
 
-fn threads_or_all(threads: Option<usize>) -> usize {
+/// Return the number of threads to use by default: one for each core, up to 16.
+pub(super) fn threads_or_all(threads: Option<usize>) -> usize {
     threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(16))
 }
 

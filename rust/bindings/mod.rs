@@ -11,6 +11,7 @@ mod guard;
 mod import;
 mod item_table;
 mod known;
+mod ledger;
 mod node_noise;
 mod noise;
 mod private_count_release;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<union::PyLists>()?;
     count::register(module)?;
     csv::register(module)?;
+    ledger::register(module)?;
     confirmed_counts::register(module)?;
     private_count_release::register(module)?;
     sparse_vector::register(module)?;

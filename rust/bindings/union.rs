@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::count::threads_or_all;
 use super::guard::guarded;
 use super::sources::{Sources, watched};
 use super::values::PyLabels;
@@ -22,13 +23,15 @@ pub struct PyLists(Lists);
 impl PyLists {
     /// Read a source or a list of sources, as in `count_distinct`. Return the item labels and the lists of all users.
     #[staticmethod]
-    #[pyo3(signature = (source, user, item, *, l0=None, memory=None, progress=None))]
+    #[pyo3(signature = (source, user, item, *, l0=None, threads=None, memory=None, progress=None))]
+    #[allow(clippy::too_many_arguments, reason = "most are keyword arguments in Python")]
     fn read(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
         user: &str,
         item: &str,
         l0: Option<usize>,
+        threads: Option<usize>,
         memory: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(PyLabels, Self)> {
@@ -36,9 +39,10 @@ impl PyLists {
             return Err(NO_ITEM.into());
         }
         let mut sources = Sources::open(source, user, item)?;
-        let (terms, types) = (CountOptions { l0, memory }, sources.types());
+        let terms = CountOptions { l0, memory, threads: threads_or_all(threads) };
+        let types = sources.types();
         let work = |tick: &mut (dyn FnMut() -> Result<()> + Send)| {
-            gather(sources.batches(), types.1, terms, tick)
+            gather(sources.batches(), types, terms, tick)
         };
         let (labels, lists) = watched(py, progress, work)?;
         Ok((PyLabels(labels), Self(lists)))
@@ -46,16 +50,17 @@ impl PyLists {
 
     /// Read two sequences of the same length. Return the item labels and the lists of all users.
     #[staticmethod]
-    #[pyo3(signature = (users, items, *, l0=None, memory=None))]
+    #[pyo3(signature = (users, items, *, l0=None, threads=None, memory=None))]
     fn from_pairs(
         py: Python<'_>,
         users: &Bound<'_, PyAny>,
         items: &Bound<'_, PyAny>,
         l0: Option<usize>,
+        threads: Option<usize>,
         memory: Option<usize>,
     ) -> PyResult<(PyLabels, Self)> {
         let pair = PyTuple::new(py, [users, items])?;
-        Self::read(py, &pair, "", "", l0, memory, None)
+        Self::read(py, &pair, "", "", l0, threads, memory, None)
     }
 
     /// Choose uniformly at most `l0` items of each user among the items whose rows are not in `found`. The random key

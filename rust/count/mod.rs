@@ -11,26 +11,26 @@
 //! time.
 
 pub mod bound;
-mod dedup;
+pub(crate) mod dedup;
 pub(crate) mod dense;
 mod dictionary;
 mod group;
-mod label_cache;
+pub(crate) mod label_cache;
 mod label_log;
 mod merge;
+pub(crate) mod morsels;
 pub mod pairs;
 mod result;
 mod rows;
 mod spill;
 mod store;
-mod threads;
-mod user_keys;
+pub(crate) mod threads;
+pub(crate) mod user_keys;
 mod users;
 mod worker;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 
 use crate::columns::Batch;
 use crate::count::bound::{Bounded, Contribution};
@@ -40,18 +40,14 @@ use crate::count::merge::{Tally, merge_partitions};
 use crate::count::pairs::{Hashed, Pair, Wide};
 use crate::count::result::{CountsBuilder, SharedCounts};
 use crate::count::users::Users;
-use crate::count::worker::{Done, MORSEL, Morsel, Worker};
-use crate::error::{Error, Result};
+use crate::count::worker::{Done, Worker};
+use crate::error::Result;
 use crate::hash::HashKeys;
 use crate::labels::LabelType;
 use crate::labels::interner::Interner;
 use crate::memory::arena::release_memory;
 
 pub use crate::count::result::Counts;
-
-/// The most rows that a worker receives at a time. Morsels are large because the wait for a morsel
-/// takes as long as the count of a few thousand rows.
-const MAX_MORSEL: usize = 8 * MORSEL;
 
 /// Options of a count.
 pub struct CountOptions<'a> {
@@ -177,53 +173,15 @@ fn count_rows<P: Pair>(
         _ => None,
     };
     let stop = AtomicBool::new(false);
-    let (sender, receiver) = channel::<Morsel>();
-    let (ticket, tickets) = channel();
-    (0..4 * limits.threads).for_each(|_| ticket.send(()).unwrap_or_default());
-    let receiver = Arc::new(Mutex::new(receiver));
-    let jobs = (0..limits.threads).map(|_| {
-        let (receiver, ticket, stop) = (Arc::clone(&receiver), ticket.clone(), &stop);
+    let job = || {
         // With a bound, users are counted later, when the pairs are partitioned by user.
         let users = options.users && options.bound.is_none();
         let room = (limits.threads, limits.rows);
         let worker = Worker::new(Arc::clone(keys), types, layout, users, room);
-        move || worker.run(&receiver, &ticket, stop)
-    });
-    let jobs: Vec<_> = jobs.collect();
-    drop((receiver, ticket));
-    let done = threads::run(jobs.into_iter(), &stop, &mut tick, |tick| {
-        for (number, batch) in batches.enumerate() {
-            // A source that waits for data sends empty batches, so `tick` can check for Ctrl-C.
-            tick()?;
-            let batch = Arc::new(batch?);
-            if batch.users.len() != batch.items.len() {
-                return Err(Error::Input("the columns are not equally long"));
-            }
-            let len = batch.users.len();
-            let mut start = 0;
-            while start < len {
-                // Morsels shrink towards the end of a batch, so that all workers finish it
-                // together.
-                let rows = ((len - start) / (4 * limits.threads)).clamp(MORSEL, MAX_MORSEL);
-                let end = len.min(start + rows);
-                let morsel =
-                    Morsel { batch: Arc::clone(&batch), number: number as u64, start, end };
-                while let Err(silence) = tickets.recv_timeout(threads::PATIENCE) {
-                    if silence == RecvTimeoutError::Disconnected {
-                        return Ok(());
-                    }
-                    tick()?;
-                }
-                if sender.send(morsel).is_err() {
-                    return Ok(());
-                }
-                tick()?;
-                start = end;
-            }
-        }
-        drop(sender);
-        Ok(())
-    })?;
+        let stop = &stop;
+        move |morsels| worker.run(morsels, stop)
+    };
+    let done = morsels::share(batches, limits.threads, job, &stop, &mut tick)?;
     // Free the pooled blocks, because the merge needs the memory.
     release_memory(0);
     finish::<P>(done, types.1, options, keys, &limits, tick)

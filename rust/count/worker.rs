@@ -1,18 +1,17 @@
 //! A worker thread, which takes morsels of rows, computes the keys of users and items, and appends
 //! the rows to partitions.
 //!
-//! A morsel is a range of rows of a batch. Rows are packed into four bytes as long as their users
-//! and items fit (see [`crate::count::dense`]). Otherwise they hold full keys (see
-//! [`crate::count::pairs`]).
+//! Rows are packed into four bytes as long as their users and items fit (see
+//! [`crate::count::dense`]). Otherwise they hold full keys (see [`crate::count::pairs`]).
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::columns::{Batch, Column};
 use crate::count::dense::{Layout, Packed};
 use crate::count::group::{Group, Grouper};
+use crate::count::morsels::{MORSEL, Morsel, Morsels};
 use crate::count::pairs::Pair;
 use crate::count::rows::ThreadRows;
 use crate::count::threads::STOPPED;
@@ -28,23 +27,10 @@ const COMPACT_ROWS: usize = 1 << 24;
 /// The smallest number of rows that one worker gathers before it deduplicates.
 const FEWEST_ROWS: usize = 1 << 20;
 
-/// The smallest number of rows of a morsel; the last morsel of a batch may be smaller. After this
-/// many rows, a worker checks `stop` and whether it should deduplicate.
-pub(crate) const MORSEL: usize = 1 << 15;
-
 /// Rows processed at a time. This many rows stay in the L1 cache.
 const AT_ONCE: usize = 1 << 9;
 /// Rows of integers processed at a time. The worker prefetches the same number of following rows.
 const NUMBERS_AT_ONCE: usize = 1 << 8;
-
-/// A range of rows of a batch.
-pub(crate) struct Morsel {
-    pub batch: Arc<Batch>,
-    /// The number of the batch.
-    pub number: u64,
-    pub start: usize,
-    pub end: usize,
-}
 
 /// The rows, labels and users that a worker has when it ends.
 pub(crate) struct Done<P: Pair> {
@@ -104,18 +90,10 @@ impl<P: Pair> Worker<P> {
         }
     }
 
-    /// Processes morsels until there are no more morsels or `stop` is set. Sends a ticket for each
-    /// received morsel; a ticket permits the sender to send another morsel.
-    pub fn run(
-        mut self,
-        morsels: &Mutex<Receiver<Morsel>>,
-        tickets: &Sender<()>,
-        stop: &AtomicBool,
-    ) -> Result<Done<P>> {
-        loop {
-            let next = morsels.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(morsel) = next else { break };
-            let _ = tickets.send(());
+    /// Processes morsels until there are no more morsels or `stop` is set. Checks `stop`, and whether
+    /// to deduplicate, after every [`MORSEL`] rows.
+    pub fn run(mut self, morsels: Morsels, stop: &AtomicBool) -> Result<Done<P>> {
+        for morsel in morsels {
             for start in (morsel.start..morsel.end).step_by(MORSEL) {
                 if stop.load(Ordering::Relaxed) {
                     return Err(STOPPED);
@@ -262,8 +240,6 @@ fn drop_nulls(null: &[bool], users: &mut Vec<u64>, items: &mut Vec<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-
     use arrow_array::types::Int32Type;
     use arrow_array::{Array, DictionaryArray, Int64Array, StringArray};
 
@@ -281,13 +257,9 @@ mod tests {
             let keys = Arc::new(HashKeys::from_os().unwrap());
             let types = (LabelType::Signed, LabelType::Text);
             let worker = Worker::<Wide>::new(keys, types, None, false, (1, 0));
-            let (sender, morsels) = channel();
             let batch = Arc::new(Batch { users, items });
-            sender.send(Morsel { batch, number: 0, start: 0, end: len }).unwrap();
-            drop(sender);
-            let (tickets, _all) = channel();
-            let stop = AtomicBool::new(false);
-            let Done { rows, .. } = worker.run(&Mutex::new(morsels), &tickets, &stop).unwrap();
+            let morsels = Morsels::of([Morsel { batch, number: 0, start: 0, end: len }]);
+            let Done { rows, .. } = worker.run(morsels, &AtomicBool::new(false)).unwrap();
             // The last run is the empty one that is spilled at the end.
             assert_eq!(rows.runs.len(), runs + 1);
         }

@@ -125,10 +125,10 @@ fn one_user_changes_no_list(l0: Option<usize>, choose: impl Fn(Lists, usize) -> 
         FIXED.set(Some(std::array::from_fn(|_| rng.try_next_u64().unwrap())));
         let l0 = l0.map(|l0| l0 + turn % 5);
         let lists = |rows: &[Row], memory| -> Vec<(i64, Vec<i64>)> {
-            let options = gather::CountOptions { l0, memory };
+            let options = gather::CountOptions { l0, memory, threads: 1 + turn % 3 };
             let (labels, lists) = gather::gather(
                 batches(rows, (false, false), 7000),
-                LabelType::Signed,
+                (LabelType::Signed, LabelType::Signed),
                 options,
                 || Ok(()),
             )

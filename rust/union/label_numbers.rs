@@ -1,10 +1,13 @@
-//! Numbers labels in order of arrival: integers by value, strings by their bytes.
+//! Numbers items in order of arrival: integers by value, strings by their bytes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use crate::columns::{Column, OUT_OF_RANGE};
+use crate::columns::Column;
+use crate::columns::memo::Memo;
+use crate::count::label_cache::{Entry, LabelCache};
 use crate::error::{Error, Result};
 use crate::hash::HashKeys;
 use crate::labels::interner::Interner;
@@ -12,18 +15,22 @@ use crate::labels::{LabelType, Labels, NO_CODE};
 use crate::string_prefix::PrefixedString;
 
 const TOO_MANY: Error =
-    Error::Resource("set union supports at most 2^32 distinct users and items; there are more");
+    Error::Resource("set union supports at most 2^32 distinct items; there are more");
+/// Items added at a time.
+const AT_ONCE: usize = 1 << 13;
 /// A dictionary value that no row has used so far.
 const UNSEEN: u32 = u32::MAX - 1;
 
-/// The distinct users or the distinct items of a table.
+/// The distinct items of a table.
 pub(crate) struct Numbers {
-    keys: HashKeys,
+    keys: Arc<HashKeys>,
     integers: HashTable<(u64, u32)>,
     order: Vec<u64>,
     strings: Interner,
+    /// Recent short strings and their numbers.
+    cache: LabelCache,
     /// The numbers of the current batch's dictionary values.
-    memo: Vec<u32>,
+    memo: Memo<u32>,
     null: Vec<bool>,
     cells: Vec<u64>,
 }
@@ -32,92 +39,113 @@ impl Numbers {
     /// The number of a cell that is NULL, or that should be text and is not valid UTF-8.
     pub const NONE: u32 = NO_CODE;
 
-    pub fn new() -> Result<Self> {
-        Ok(Self {
-            keys: HashKeys::from_os()?,
+    pub fn new(keys: Arc<HashKeys>) -> Self {
+        Self {
+            keys,
             integers: HashTable::new(),
             order: Vec::new(),
             strings: Interner::default(),
-            memo: Vec::new(),
+            cache: LabelCache::default(),
+            memo: Self::memo(),
             null: Vec::new(),
             cells: Vec::new(),
-        })
+        }
     }
 
-    /// Return the number of labels.
+    fn memo() -> Memo<u32> {
+        Memo::new(UNSEEN, Self::NONE)
+    }
+
+    /// Return the number of items.
     pub fn len(&self) -> usize {
         self.order.len() + self.strings.labels().len()
     }
 
     /// Return the bytes of memory in use.
     pub fn bytes_used(&self) -> usize {
-        let integers = self.integers.allocation_size() + self.order.capacity() * 8;
-        integers + self.strings.bytes_used() + self.memo.capacity() * 4
+        self.integers.allocation_size() + self.order.capacity() * 8 + self.strings.bytes_used()
     }
 
-    /// Forget the dictionary of the previous batch.
-    pub fn next_batch(&mut self) {
-        self.memo.clear();
-    }
-
-    /// Write the number of each cell of `rows` into `into`, or [`Self::NONE`].
+    /// Append the number of each cell of `rows` to `into`, or [`Self::NONE`]. `batch` numbers the column's batch.
     pub fn read(
         &mut self,
         column: &Column,
+        batch: u64,
         rows: Range<usize>,
         is_text: bool,
         into: &mut Vec<u32>,
     ) -> Result<()> {
-        into.clear();
+        let mut null = std::mem::take(&mut self.null);
+        null.clear();
+        null.resize(rows.len(), false);
+        column.mark_nulls(rows.clone(), &mut null);
         let Some(values) = column.dictionary() else {
-            self.null.clear();
-            self.null.resize(rows.len(), false);
-            column.mark_nulls(rows.clone(), &mut self.null);
-            return self.read_cells(column, rows, is_text, into);
+            self.read_cells(column, rows, is_text, &mut null, into)?;
+            self.null = null;
+            return Ok(());
         };
-        self.memo.resize(values.len(), UNSEEN);
-        let mut indices = Vec::new();
-        column.integers(rows.clone(), &mut indices);
-        let mut one = Vec::new();
-        for (row, index) in rows.zip(indices) {
-            if column.is_null(row) {
-                into.push(Self::NONE);
-                continue;
-            }
-            let index = usize::try_from(index).map_err(|_| OUT_OF_RANGE)?;
-            // Dictionary values without a row get no number: they are not in the data.
-            if *self.memo.get(index).ok_or(OUT_OF_RANGE)? == UNSEEN {
-                one.clear();
-                self.null.clear();
-                self.null.push(values.is_null(index));
-                self.read_cells(values, index..index + 1, is_text, &mut one)?;
-                self.memo[index] = one[0];
-            }
-            into.push(self.memo[index]);
-        }
-        Ok(())
+        let (mut memo, mut one) = (std::mem::replace(&mut self.memo, Self::memo()), Vec::new());
+        // Dictionary values without a row get no number: they are not in the data.
+        let read = memo.read(column, batch, rows, &null, into, |index| {
+            one.clear();
+            let mut null = [values.is_null(index)];
+            self.read_cells(values, index..index + 1, is_text, &mut null, &mut one)?;
+            Ok(one[0])
+        });
+        (self.memo, self.null) = (memo, null);
+        read
     }
 
-    /// Same as `read`, for cells whose NULLs are already marked in `self.null`.
+    /// Same as `read`, for cells of no dictionary, whose NULLs are already marked in `null`.
     fn read_cells(
         &mut self,
         column: &Column,
         rows: Range<usize>,
         is_text: bool,
+        null: &mut [bool],
         into: &mut Vec<u32>,
     ) -> Result<()> {
-        let Self { keys, strings, null, cells, .. } = self;
+        let mut cells = std::mem::take(&mut self.cells);
         if column.label_type().is_integer() {
-            column.integers(rows, cells);
-            for place in 0..self.cells.len() {
-                let cell = self.cells[place];
-                into.push(if self.null[place] { Self::NONE } else { self.integer(cell)? });
+            column.integers(rows, &mut cells);
+            for (&cell, &null) in cells.iter().zip(&*null) {
+                into.push(if null { Self::NONE } else { self.integer(cell)? });
             }
-            return Ok(());
+        } else {
+            let strings = column.strings(rows, null)?;
+            cells.clear();
+            cells.extend(strings.iter().map(|&string| self.keys.string(string)));
+            self.number_strings(&strings, &cells, null, is_text, into)?;
         }
-        let cells = column.strings(rows, null)?;
-        strings.intern_all(&cells, null, is_text, keys, into)?;
-        if strings.labels().len() > UNSEEN as usize { Err(TOO_MANY) } else { Ok(()) }
+        self.cells = cells;
+        Ok(())
+    }
+
+    /// Append the numbers of strings with these hashes. The cache finds most of the strings that repeat.
+    fn number_strings(
+        &mut self,
+        strings: &[PrefixedString<'_>],
+        hashes: &[u64],
+        null: &[bool],
+        is_text: bool,
+        into: &mut Vec<u32>,
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        let should_look_up = self.cache.should_look_up(strings.len());
+        if should_look_up {
+            self.cache.find_all(hashes, strings, null, &mut found);
+        } else {
+            found.resize(strings.len(), Self::NONE);
+        }
+        let Self { strings: all, cache, .. } = self;
+        all.intern_missing(strings, hashes, null, is_text, &mut found, |place, number| {
+            let mark = strings[place].mark;
+            if should_look_up && mark.is_whole() {
+                cache.remember(hashes[place], Entry::new(hashes[place], mark, 0, number));
+            }
+        })?;
+        into.extend(found);
+        if all.labels().len() > UNSEEN as usize { Err(TOO_MANY) } else { Ok(()) }
     }
 
     fn integer(&mut self, cell: u64) -> Result<u32> {
@@ -132,7 +160,40 @@ impl Numbers {
         Ok(number)
     }
 
-    /// Return a label's rank, which depends only on the label and on this run's keys.
+    /// Take out all items.
+    pub fn take(&mut self) -> Self {
+        let keys = Arc::clone(&self.keys);
+        std::mem::replace(self, Self::new(keys))
+    }
+
+    /// Add the items of `others`, and return their numbers. Calls `tick` often.
+    pub fn add_all(
+        &mut self,
+        others: &Self,
+        mut tick: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<u32>> {
+        let mut numbers = Vec::with_capacity(others.len());
+        for &cell in &others.order {
+            numbers.push(self.integer(cell)?);
+        }
+        let labels = others.strings.labels();
+        for start in (0..labels.len()).step_by(AT_ONCE) {
+            let some: Vec<_> = (start..labels.len().min(start + AT_ONCE))
+                .map(|number| PrefixedString::new(labels.get(number)))
+                .collect();
+            self.strings.intern_all(
+                &some,
+                &vec![false; some.len()],
+                false,
+                &self.keys,
+                &mut numbers,
+            )?;
+            tick()?;
+        }
+        Ok(numbers)
+    }
+
+    /// Return an item's rank, which depends only on the item and on this run's keys.
     pub fn rank(&self, number: u32) -> u128 {
         match self.order.get(number as usize) {
             Some(&cell) => cell.into(),
@@ -145,23 +206,16 @@ impl Numbers {
         (0..self.len()).map(|number| self.rank(number as u32)).collect()
     }
 
-    /// Return the priority of an item among a user's items, from both ranks. Priorities are uniform for every user.
-    pub fn priority(&self, user: u128, item: u128) -> u64 {
-        self.keys.priority(user, self.keys.pair(item as u64, (item >> 64) as u64))
-    }
-
-    /// Keep only the labels that are `used`. Return the new numbers, [`Self::NONE`] for dropped labels.
+    /// Keep only the items that are `used`. Return the new numbers, which have the same order, and [`Self::NONE`] for
+    /// dropped items.
     pub fn keep(&mut self, used: &[bool]) -> Result<Vec<u32>> {
-        let order = std::mem::take(&mut self.order);
-        let strings = std::mem::take(&mut self.strings);
-        self.integers = HashTable::new();
-        self.memo.clear();
+        let old = self.take();
         let mut numbers = vec![Self::NONE; used.len()];
         for (number, _) in used.iter().enumerate().filter(|(_, used)| **used) {
-            numbers[number] = if let Some(&cell) = order.get(number) {
+            numbers[number] = if let Some(&cell) = old.order.get(number) {
                 self.integer(cell)?
             } else {
-                let label = PrefixedString::new(strings.labels().get(number));
+                let label = PrefixedString::new(old.strings.labels().get(number));
                 self.strings.intern(self.keys.string(label) as u32, label)?
             };
         }
@@ -190,15 +244,16 @@ mod tests {
         let texts =
             Column::new(StringArray::from(vec!["a", "b", "", "b", "c"]).into_data()).unwrap();
         for column in [integers, texts] {
-            let mut numbers = Numbers::new().unwrap();
+            let mut numbers = Numbers::new(Arc::new(HashKeys::from_os().unwrap()));
             let mut found = Vec::new();
-            numbers.read(&column, 0..5, true, &mut found).unwrap();
+            numbers.read(&column, 0, 0..5, true, &mut found).unwrap();
             assert_eq!(found, [0, 1, 2, 1, 3]);
             let ranks = numbers.ranks();
             let kept = numbers.keep(&[false, true, false, true]).unwrap();
             assert_eq!(kept, [Numbers::NONE, 0, Numbers::NONE, 1]);
             assert_eq!(numbers.ranks(), [ranks[1], ranks[3]]);
-            numbers.read(&column, 0..5, true, &mut found).unwrap();
+            found.clear();
+            numbers.read(&column, 0, 0..5, true, &mut found).unwrap();
             assert_eq!(found, [2, 0, 3, 0, 1]);
         }
     }

@@ -15,6 +15,7 @@
 mod bucket;
 pub mod gather;
 mod label_numbers;
+mod reader;
 pub mod user_items;
 
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! Lists of every user's distinct items, and uniform samples of at most `l0` items of each user.
 //!
 //! A label is the integer, text or bytes of a user or an item. Users are ordered by label: integers by value, and
-//! strings by a keyed hash. A user's items are ordered by their number of rows, and then by label. Neither order
-//! depends on other users' rows or on the order of rows.
+//! strings by a keyed hash of 96 bits. Users with the same hash are one user. A user's items are ordered by their number
+//! of rows, and then by label. Neither order depends on other users' rows or on the order of rows.
 //!
 //! A user's sample depends on a random key, the user's items, and the hashes of the user and of these items. It does
 //! not depend on the numbers of items, because other users' rows change these numbers. So a user's sample does not

@@ -5,6 +5,7 @@ point is a place in the code at which a test can stop the process.
 """
 
 import gc
+import hashlib
 import os
 import random
 import shutil
@@ -13,6 +14,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections import Counter
 from contextlib import closing
 
 import pytest
@@ -22,6 +24,7 @@ from discreet.errors import ParameterError, StateError
 from discreet.streams import HonakerMechanism, HybridMechanism, SquareRootMechanism
 from discreet.streams import file as stream_file
 from discreet.streams.counts import RunningCounts
+from discreet.streams.key import read_key
 
 MECHANISM = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=2, horizon=500)
 
@@ -98,7 +101,54 @@ def test_a_restored_copy_accepts_only_the_same_rounds(tmp_path):
         back.step([["anything"]])
 
 
-POINTS = ["begun", "writing", "written", "done"]
+def many(number, kind):
+    """Return events with one to three of 150 items, old and new ones."""
+    return [[kind(item)] for item in range(100 * (number % 2), 100 + 25 * number) for _ in range(1 + item % 3)]
+
+
+@pytest.mark.parametrize("kind", [str, int, lambda item: b"\0" * item])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_has_the_counts_of_all_rounds(tmp_path, kind, restarts):
+    horizon = {"horizon": 3, "restarts": True} if restarts else {"horizon": 500}
+    mechanism, counts = BinaryMechanism.from_rho(rho=5.0, delta=1e-6, l0=1, **horizon), Counter()
+    for number in range(1, 6):
+        with Stream.open(tmp_path / "s", mechanism) as stream:
+            stream.step(many(number, kind))
+        if mechanism.starts_over(number, number):
+            counts.clear()
+        counts.update(item for (item,) in many(number, kind))
+        with Stream.open(tmp_path / "s") as stream:
+            assert dict(stream._file.items()) == counts
+
+
+def test_a_file_whose_counts_differ_from_those_in_memory_is_corrupt(tmp_path, monkeypatch):
+    stream = stream_at(tmp_path / "s", 2)
+    monkeypatch.setattr(RunningCounts, "of", lambda self, items: [41] * len(items))
+    stream.step(batch(3))
+    stream.detach()
+    with pytest.raises(StateError, match="corrupt"):
+        Stream.open(tmp_path / "s")
+
+
+def test_the_checksum_sums_a_keyed_hash_of_each_row(tmp_path):
+    stream_at(tmp_path / "s", 3).detach()
+    key = read_key((tmp_path / "s-key").read_bytes())
+
+    def keyed(purpose, text):
+        return int.from_bytes(hashlib.blake2b(text, key=key, digest_size=32, person=purpose).digest(), "little")
+
+    with closing(sqlite3.connect(tmp_path / "s")) as file:
+        (text, number, digest, total), *_ = file.execute("SELECT mechanism, round, digest, total FROM stream")
+        rows = file.execute("SELECT label, kind, count FROM item").fetchall()
+    assert {bytes(label) for label, *_ in rows} == {b"common", b"other", b"new-1", b"new-2", b"new-3"}
+    summed = keyed(b"head", f"{text}|{number}|{digest}".encode())
+    for label, kind, count in rows:
+        named = kind.encode() + label
+        summed += keyed(b"item", len(named).to_bytes(8, "little") + named + count.to_bytes(8, "little"))
+    assert (summed % 2**256).to_bytes(32, "little") == total
+
+
+POINTS = ["begun", "storing", "writing", "written", "done"]
 CHILD = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
@@ -336,4 +386,4 @@ def test_the_journal_of_another_stream_is_refused(tmp_path):
 def test_the_failure_points_of_the_tests_exist():
     with open(stream_file.__file__, encoding="utf-8") as source:
         text = source.read()
-    assert [f'failure_point("{name}")' in text for name in POINTS] == [True] * 4
+    assert [f'failure_point("{name}")' in text for name in POINTS] == [True] * len(POINTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +11,12 @@ from discreet.budgets.charge import NOTHING, Account, Charge
 from discreet.budgets.record import Event
 from discreet.errors import ParameterError
 
-__all__ = ["Book"]
+__all__ = ["Book", "Change"]
 
+Change = tuple[str, str, int, int, int]
+"""The kind of an event, its dataset, the number of the event that reserved its charge, and units of rho and delta.
+
+Successive charges may be one change."""
 _CHARGE_LIMIT = 2**140
 """An upper bound on every charge in whole units, small enough to fit a float."""
 
@@ -61,7 +66,30 @@ class Book:
         All charges are summed, even if they exceed the total: they were spent, and nothing more fits then. Raises
         ValueError, TypeError, LookupError or AttributeError if a row is invalid.
         """
+        self.replay_changes(self._changes(rows), self.number + len(rows))
+
+    def replay_changes(self, changes: Iterable[Change], number: int) -> None:
+        """Add past events up to a number, given as changes of datasets; raise the same errors as `replay`."""
         spent: dict[str, list[int]] = {}
+        for kind, name, reserver, rho, delta in changes:
+            if name not in spent:
+                account = self.account(name)
+                spent[name] = [account.spent.rho, account.spent.delta]
+            if kind == "reserved":
+                self.drawing[reserver] = name, Charge(rho, delta)
+            elif kind == "released":
+                rho, delta = self._settled(reserver, name, Charge(rho, delta))
+            elif kind != "charged":
+                raise ParameterError("an event has an unknown kind")
+            sums = spent[name]
+            sums[0] += rho
+            sums[1] += delta
+        self.number = number
+        for name, (rho, delta) in spent.items():
+            self.accounts[name] = replace(self.accounts[name], spent=Charge(rho, delta))
+
+    def _changes(self, rows: list[dict[str, Any]]) -> Iterator[Change]:
+        """Open the datasets of past events, and yield the other events as changes."""
         for number, row in enumerate(rows, self.number + 1):
             kind, rho, delta = row["kind"], row.get("rho", 0), row.get("delta", 0)
             if not type(row["number"]) is type(rho) is type(delta) is int or row["number"] != number:
@@ -70,27 +98,11 @@ class Book:
                 number == 1
             ):
                 raise ParameterError("a charge is out of range, or a ledger is created twice")
-            if kind == "created":
-                continue
-            name = row["dataset"]
+            name = "" if kind == "created" else row["dataset"]
             if kind == "opened":
                 self._open(Event(kind=kind, dataset=name, charge=Charge(rho, delta), parameters=row["parameters"]))
-                continue
-            if name not in spent:
-                account = self.account(name)
-                spent[name] = [account.spent.rho, account.spent.delta]
-            if kind == "reserved":
-                self.drawing[number] = name, Charge(rho, delta)
-            elif kind == "released":
-                rho, delta = self._settled(row["of"], name, Charge(rho, delta))
-            elif kind != "charged":
-                raise ParameterError("an event has an unknown kind")
-            sums = spent[name]
-            sums[0] += rho
-            sums[1] += delta
-        self.number += len(rows)
-        for name, (rho, delta) in spent.items():
-            self.accounts[name] = replace(self.accounts[name], spent=Charge(rho, delta))
+            elif kind != "created":
+                yield kind, name, row["of"] if kind == "released" else number, rho, delta
 
     def account(self, dataset: str) -> Account:
         """Return the account of a dataset; raise ParameterError if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +48,13 @@ class RunningCounts(Private):
             rows = self.items.find(items)
         # `added` has each item once. If a row occurred twice, NumPy would make only one of the additions.
         self.counts[rows] += np.fromiter(added.values(), np.int64, len(added))
+
+    def of(self, items: Iterable[Item]) -> list[int]:
+        """Return the counts of items, zero for an item that has none."""
+        rows = self.items.find(list(items))
+        found = np.zeros(len(rows), np.int64)
+        found[rows >= 0] = self.counts[rows[rows >= 0]]
+        return found.tolist()
 
     def release(self, number: int) -> Release:
         """Return the noisy counts above the threshold of a round. Rounds must not decrease from call to call."""

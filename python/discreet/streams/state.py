@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from discreet.streams import seal
 from discreet.streams.base import StreamMechanism
@@ -17,7 +18,10 @@ from discreet.streams.hybrid import HybridMechanism
 from discreet.streams.seal import Item
 from discreet.streams.square_root import SquareRootMechanism
 
-__all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "state_text", "with_clock"]
+__all__ = ["DAMAGE", "KINDS", "State", "read_items", "read_state", "sealed_items", "state_text", "with_clock"]
+
+_MANY = 1 << 12
+"""Rows that are checked at a time."""
 
 KINDS: dict[str, type[StreamMechanism]] = {
     kind.__name__: kind for kind in (BinaryMechanism, HonakerMechanism, HybridMechanism, SquareRootMechanism)
@@ -65,13 +69,20 @@ def read_state(
     Raises:
         ValueError: The checksum differs or the text is invalid. Other errors of `DAMAGE` mean the same.
     """
-    parts = (seal.sealed(key, item, count) for item, count in read_items(rows))
-    if seal.total([seal.head(key, text, number, rounds), sum(parts)]) != bytes(total):
+    if seal.total([seal.head(key, text, number, rounds), sealed_items(key, rows)]) != bytes(total):
         raise ValueError("the keyed checksum differs")
     given = json.loads(text)
     item_type, clock = given.pop("items", None), given.pop("clock", None)
     mechanism = KINDS[given.pop("kind")](**given)
     return State(mechanism, item_type, None if clock is None else Clock(**clock), number)
+
+
+def sealed_items(key: bytes, rows: Iterable[tuple[bytes, str, int]]) -> int:
+    """Return the terms of the checksum for the rows of all items, summed. Few rows are in memory at a time."""
+    found, parts = read_items(rows), 0
+    while some := list(islice(found, _MANY)):
+        parts += seal.sealed(key, (seal.encoded(item) for item, _ in some), (count for _, count in some))
+    return parts
 
 
 def read_items(rows: Iterable[tuple[bytes, str, int]]) -> Iterator[tuple[Item, int]]:

@@ -271,10 +271,12 @@ class Stream(Private):
 
     def _advance(self, step: Round, key: bytes) -> None:
         """Add a round to the file, then to the counts in memory."""
+        # The counts are taken before the file: a signal handler that forgets the counts then closes the file too.
+        running = self._running
         if (file := self._file) is not None:
             try:
                 self._used = file
-                file.write(step)
+                file.write(step, [] if step.restart else running.of(step.added))
             finally:
                 self._used = None
         if step.restart:
