@@ -14,6 +14,7 @@ from discreet.budgets.charge import NOTHING, Charge
 from discreet.budgets.exchange import Exchange, Publication
 from discreet.budgets.record import Event, Spending, charging
 from discreet.errors import BudgetExceeded, ParameterError
+from discreet.logs import debug
 from discreet.mechanisms.base import Kind, Mechanism, Opening
 from discreet.mechanisms.from_table import TableMechanism
 from discreet.privacy.conversion import round_down
@@ -152,6 +153,8 @@ class PrivacyFilter(Balance):
                 raise ParameterError("a release may open its random stream only once")
             rng = _core.Rng()
             reserved.append(self._reserve(charging("reserved", promised, mechanism)))
+            rho, delta = promised.floats()
+            debug("budget: rho %.6g and delta %.3g were charged for %s", rho, delta, type(mechanism).__name__)
             return rng
 
         release = draw(open_rng)
