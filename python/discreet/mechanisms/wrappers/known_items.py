@@ -14,6 +14,7 @@ from discreet.mechanisms.published import published
 from discreet.mechanisms.threshold.base import ThresholdMechanism
 from discreet.privacy.guarantee import Guarantee, Sensitivity
 from discreet.privacy.validation import require_whole
+from discreet.release.intervals import Law
 from discreet.release.release import Release
 from discreet.tables.histogram import Histogram
 
@@ -82,6 +83,11 @@ class KnownItems(HistogramMechanism):
     def deviation(self) -> float:
         """Return the standard deviation of the noise."""
         return self.mechanism.deviation
+
+    @property
+    def law(self) -> Law:
+        """Return the law of the noise, which is that of `mechanism`."""
+        return self.mechanism.law
 
     def release_chance(self, users: int) -> float:
         """Return the probability that an item outside `items` is released.
