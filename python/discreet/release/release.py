@@ -11,7 +11,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release import export, intervals, markup, plot
+from discreet.release import export, intervals, markup, plot, reading
 from discreet.release.comparison import Comparison, compared
 from discreet.release.rows import Rows
 from discreet.wording import counted
@@ -79,6 +79,7 @@ class Release(Rows):
         noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
         version: The version of discreet that made the rows.
+        claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
 
     Example:
         >>> import discreet as dp
@@ -112,6 +113,7 @@ class Release(Rows):
     noise: intervals.Law = "gaussian"
     ranks: NDArray[np.int64] | None = None
     version: str = _core.__version__
+    claimed: bool = False
 
     def __post_init__(self) -> None:
         given: object = self.items
@@ -139,7 +141,7 @@ class Release(Rows):
         """The guarantee in one line."""
         if self.seeded:
             return "no privacy: the randomness was seeded"
-        return self.guarantee.promise
+        return f"claimed by a file: {self.guarantee.promise}" if self.claimed else self.guarantee.promise
 
     @property
     def measure(self) -> str:
@@ -248,6 +250,37 @@ class Release(Rows):
             raise ParameterError(f"this release has no counts to {what}; {what} a release of dp.count")
         return self.counts, self.sigmas
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the release in a file that `write` wrote, from .csv, .json, .jsonl or .parquet.
+
+        CSV and JSON lines have rows alone, so they need the certificate next to the file (`write(certificate=True)`).
+        JSON and Parquet have the header in the file. If the file has a certificate, the rows must have its digest.
+
+        A file is not proof: whoever can write it can write any guarantee into it, and hide that rows were seeded. So
+        the release is `claimed`, and its promise says so. `verify` recomputes the guarantee from the mechanism.
+
+        Args:
+            path: The file.
+
+        Returns:
+            A Release with `claimed` True.
+
+        Raises:
+            ParameterError: The suffix is another one.
+            InputError: The file or its certificate is missing or damaged, or another program changed one of them.
+
+        Example:
+            >>> import discreet as dp, tempfile
+            >>> log = {"user": [*range(5000)], "page": ["home"] * 5000}
+            >>> release = dp.count(log, user="user", item="page", rho=1, delta=1e-6)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     release.write(f"{folder}/pages.csv", certificate=True)
+            ...     dp.Release.read(f"{folder}/pages.csv").to_dict() == release.to_dict()
+            True
+        """
+        return cls(**reading.read(path))
+
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
         """Write the release to a file in the format of its suffix: .csv, .json, .jsonl or .parquet.
 
@@ -264,7 +297,8 @@ class Release(Rows):
                 certificate exists, even if another program creates it at the same time.
 
         Raises:
-            ParameterError: The suffix is another one, or a certificate is requested for a seeded release.
+            ParameterError: The suffix is another one, or a certificate is requested for a release that was seeded or
+                read from a file.
             InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
                 name of the certificate.
         """
@@ -291,6 +325,10 @@ class Release(Rows):
         if self.seeded:
             raise ParameterError(
                 "the randomness was seeded, so this release gives no privacy and no certificate; release without rng"
+            )
+        if self.claimed:
+            raise ParameterError(
+                "this release was read from a file, so its guarantee is a claim; copy the file with its certificate"
             )
         export.call(self.made_by)
 
@@ -327,6 +365,7 @@ class Release(Rows):
             "stopped_early": self.stopped_early,
             "users": None if self.users is None else [*self.users],
             "notes": [*self.notes],
+            **({"claimed": True} if self.claimed else {}),
         }
 
     def plot(self, ax: Axes | None = None, *, top: int = 30, **options: Any) -> Axes:

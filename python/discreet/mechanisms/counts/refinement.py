@@ -134,6 +134,7 @@ class Refinement(HistogramMechanism):
             item_type=self.of.item_type,
             clipped=self.of.clipped,
             noise=self.of.noise,
+            claimed=self.of.claimed,
         )
 
     def _next_sigma(self, mean: float, sigma: float) -> float | None:
