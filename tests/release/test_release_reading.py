@@ -229,6 +229,7 @@ def test_missing_files_folders_and_other_suffixes(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match="no such file"):
         Release.read(tmp_path / "folder.csv")
+    counted().write(tmp_path / "report.html")
     for name in ("report.html", "rows.xlsx", "rows"):
         with pytest.raises(ParameterError, match="suffix"):
             Release.read(tmp_path / name)

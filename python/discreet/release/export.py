@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from discreet.engines import parquet
 from discreet.errors import InputError, ParameterError
 from discreet.release.blocks import Column, Values, blocks, csv_of, escapes
-from discreet.release.formats import FORMATS
+from discreet.release.formats import FORMATS, WRITTEN
 
 if TYPE_CHECKING:
     import hashlib
@@ -38,6 +38,7 @@ __all__ = [
     "text",
     "write",
     "write_certificate",
+    "write_text",
 ]
 
 
@@ -67,8 +68,8 @@ def form_of(path: str | os.PathLike[str]) -> str:
     """
     target = Path(path)
     form = target.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in FORMATS)}")
+    if form not in WRITTEN:
+        raise ParameterError(f"the file's suffix must be one of {', '.join('.' + f for f in WRITTEN)}")
     if target.is_dir():
         raise InputError(f"cannot write {target}: it is a folder; give the name of a file")
     if not target.parent.is_dir():
@@ -93,6 +94,12 @@ def write(
     content, hashed = blocks(columns, header, form), _sha256()
     _publish(target, lambda draft: _write_blocks(draft, content, hashed.update if form == "csv" else None), overwrite)
     return hashed.hexdigest() if form == "csv" else None
+
+
+def write_text(path: str | os.PathLike[str], content: str, *, overwrite: bool = True) -> None:
+    """Write a file of text, atomically; raise InputError if it cannot be written, or exists without `overwrite`."""
+    form_of(path)
+    _publish(Path(path), lambda draft: draft.write_text(content, "utf-8"), overwrite)
 
 
 def metadata(header: Mapping[str, object]) -> dict[str, str]:

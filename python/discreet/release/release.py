@@ -11,7 +11,7 @@ from discreet import _core
 from discreet.errors import ParameterError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.validation import require_flag, require_number
-from discreet.release import export, intervals, markup, plot, reading
+from discreet.release import export, intervals, markup, plot, reading, report
 from discreet.release.comparison import Comparison, compared
 from discreet.release.rows import Rows
 from discreet.wording import counted
@@ -282,10 +282,11 @@ class Release(Rows):
         return cls(**reading.read(path))
 
     def write(self, path: str | os.PathLike[str], *, certificate: bool = False, overwrite: bool = True) -> None:
-        """Write the release to a file in the format of its suffix: .csv, .json, .jsonl or .parquet.
+        """Write the release to a file in the format of its suffix: .csv, .json, .jsonl, .parquet or .html.
 
         JSON and Parquet files have a header with the guarantee, the mechanism, its parameters and the version. CSV and
-        JSON lines have rows alone; the certificate has their header.
+        JSON lines have rows alone; the certificate has their header. A file of .html is a report for readers, in one
+        file without scripts, which loads nothing from a network.
 
         Args:
             path: The file.
@@ -297,8 +298,8 @@ class Release(Rows):
                 certificate exists, even if another program creates it at the same time.
 
         Raises:
-            ParameterError: The suffix is another one, or a certificate is requested for a release that was seeded or
-                read from a file.
+            ParameterError: The suffix is another one, or a certificate is requested for a report, or for a release
+                that was seeded or read from a file.
             InputError: A file cannot be written, exists despite `overwrite=False`, or another kind of file has the
                 name of the certificate.
         """
@@ -307,6 +308,13 @@ class Release(Rows):
         export.require_room_for_certificate(path)
         if not require_flag("overwrite", overwrite):
             export.require_absent(path)
+        if export.form_of(path) == "html":
+            if certificate:
+                raise ParameterError("a report has no certificate; write the rows as .csv or .parquet with one")
+            export.write_text(path, report.page(self), overwrite=overwrite)
+            if overwrite:
+                export.remove_certificate(path)
+            return
         # The digest of a CSV file is computed while it is written. Any other is computed before the file is replaced.
         digest = self.digest if certificate and not str(path).lower().endswith(".csv") else None
         written = export.write(path, self._columns, self.header, overwrite=overwrite)
