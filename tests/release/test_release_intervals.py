@@ -58,6 +58,29 @@ def test_intervals_contain_the_true_counts(name):
     assert 0.92 <= coverage(name, runs=12) <= 0.985
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", "geometric"])
+@pytest.mark.parametrize("below", [-1, 0, 1, 2])
+def test_intervals_near_a_threshold_contain_the_true_counts(kind, below):
+    mechanism = {
+        "gaussian": dp.GaussianThreshold.from_rho(rho=0.01, delta=1e-6, l0=10),
+        "laplace": dp.LaplaceThreshold.from_epsilon(epsilon=1, delta=1e-6, l0=10),
+        "geometric": dp.TruncatedGeometric(epsilon=1, delta=1e-6, l0=10),
+    }[kind]
+    users = int(mechanism.threshold.value - below * mechanism.deviation)
+    table = dp.Histogram.from_counts([*range(20_000)], [users] * 20_000, l0=10, linf=1, complete=True)
+    release = mechanism.release(table, rng=seeded_rng(3))
+    found = release.interval(0.95)
+    assert release.above == mechanism.threshold.value
+    assert 200 < len(release) < 20_000
+    assert 0.93 < np.mean((found["low"] <= users) & (users <= found["high"])) < 0.985
+    # Far above the threshold, the interval is the one of the noise alone.
+    far = counted(items=["a"], counts=np.array([10**6]), above=100).interval()
+    assert far["low"][0] == 10**6 - 10
+    wide = counted(items=["a", "b"], counts=np.array([130, 101]), above=100).interval()
+    assert wide["low"].tolist() == [wide["low"][0], 0]
+    assert 100 < wide["low"][0] <= 120
+
+
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.1, math.nan, "0.9", None, True])
 def test_a_confidence_out_of_range_is_refused(confidence):
     for call in (counted().interval, lambda value: counted().compare(counted(), value)):

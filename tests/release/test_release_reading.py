@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, InputError, ParameterError
 SUFFIXES = ["csv", "json", "jsonl", "parquet"]
 WITH_HEADER = ["json", "parquet"]
 FIELDS = ["items", "guarantee", "spent", "calls", "made_by", "stopped_early", "seeded", "clipped", "users", "round"]
-FIELDS += ["item_type", "noise", "ranked", "version"]
+FIELDS += ["above", "item_type", "noise", "ranked", "version"]
 OTHERS = [b"", b"\xff\xfe", b"{", b"[]", b"null", b"[" * 100_000, b"a" * 100_000, b'{"rows": []}', b"PAR1PAR1"]
 
 
@@ -153,6 +153,7 @@ HEADER_CHANGES = {
     "spent_rho": [-1, "x", None, math.nan],
     "calls": [-1, 1.5, "x", True, 2**80, "missing"],
     "round": [-1, "x", 2.5],
+    "above": [-1, "x", 2.5, True],
     "users": [[1], [1, 2, 3], ["a", "b"], 5, [1, math.nan], [True, 1.0], {}],
     "notes": ["x", [1], [[]], ["a"] * 2000, "missing"],
     "made_by": [3, None, "x" * 200_000, "missing"],

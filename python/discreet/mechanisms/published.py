@@ -27,6 +27,7 @@ class More(TypedDict, total=False):
     users: tuple[int, float] | None
     item_type: str
     clipped: bool
+    above: int | None
 
 
 class Shown(More, total=False):

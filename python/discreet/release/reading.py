@@ -210,6 +210,7 @@ def _fields(header: dict[str, Any], cells: Cells, form: str) -> dict[str, Any]:
         "calls": _number(header["calls"]),
         "round": None if header.get("round") is None else _number(header["round"]),
         "noise": _one_of(header, "noise", LAWS),
+        "above": None if header.get("above") is None else _number(header["above"]),
         "users": _users(header.get("users")),
         "notes": tuple(map(_text, _list(header["notes"]))),
     }

@@ -77,6 +77,7 @@ class Release(Rows):
         round: The round of a stream; None if the release is not from a stream.
         item_type: The Arrow type of the items: string, binary, int64 or uint64.
         noise: The law of the noise of the counts, "gaussian" or "laplace", for `interval`.
+        above: The threshold, if only items with noisy counts above it were released; None otherwise.
         ranks: The rank of each row of a part of a ranked list; None if the ranks are 1, 2, 3 and so on.
         version: The version of discreet that made the rows.
         claimed: Whether the release was read from a file. The guarantee and `seeded` are then what the file claims.
@@ -111,6 +112,7 @@ class Release(Rows):
     round: int | None = None
     item_type: str = field(default="string", repr=False)
     noise: intervals.Law = "gaussian"
+    above: int | None = None
     ranks: NDArray[np.int64] | None = None
     version: str = _core.__version__
     claimed: bool = False
@@ -178,9 +180,8 @@ class Release(Rows):
         """Return an interval of each item's true count.
 
         Over many releases, an interval contains its true count with the given probability. Noise of less than about
-        five users cannot have exactly this probability, because counts are whole numbers; its interval is wider. An
-        item with a count near the threshold of a release is a special case: it is released only if its noise was not
-        too negative.
+        five users cannot have exactly this probability, because counts are whole numbers; its interval is wider. So is
+        that of a count just above a threshold, since the item was perhaps released only for its noise.
 
         Args:
             confidence: The probability, above 0 and below 1.
@@ -206,7 +207,7 @@ class Release(Rows):
                 f"no interval of the true counts: these are {self.measure}. A true count can be higher by any number; "
                 "release without a bound, such as l0"
             )
-        return intervals.interval(counts, sigmas, confidence, self.noise)
+        return intervals.interval(counts, sigmas, confidence, self.noise, self.above)
 
     def compare(self, other: Release, confidence: float = 0.95) -> Comparison:
         """Return the change of each item's count from this release to another one.
@@ -367,6 +368,7 @@ class Release(Rows):
             "columns": [name for name, _, _ in self._columns],
             "item_type": self.item_type,
             "noise": self.noise,
+            "above": self.above,
             "spent_rho": self.spent.rho,
             "spent_delta": self.spent.delta,
             "calls": self.calls,

@@ -120,4 +120,6 @@ class KnownItems(HistogramMechanism):
             found, counts = [self.items[row] for row in kept], noisy[kept]
             labels = _core.Labels.from_sequence(found)
         kind = (labels if found else _core.Labels.from_sequence(list(self.items))).type_name
-        return published(self, labels, np.arange(len(found)), rng, noisy=counts, sigmas=self.deviation, item_type=kind)
+        # Public items have no threshold; their intervals become too wide, rather than those of other items too narrow.
+        above, all_rows = self.mechanism.threshold.value, np.arange(len(found))
+        return published(self, labels, all_rows, rng, noisy=counts, sigmas=self.deviation, item_type=kind, above=above)
